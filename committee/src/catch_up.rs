@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use blindfold_chain::{
-    Gathering, GivenRun, L1Fault, L1View, Tracker,
+    Gathering, GivenRun, L1Error, L1Reader, Tracker,
     limits::{MAX_ROUND_BYTES, MAX_RUN_TIMEOUTS},
 };
 use blindfold_protocol::{B256, Certificate, Party, SealedBatch, limits::MAX_UNCERTIFIED_RUN};
@@ -149,7 +149,7 @@ struct Made {
 /// Clients of everybody who may have a batch.
 pub(crate) struct Sources {
     tracker: Tracker,
-    l1: Arc<dyn L1View>,
+    l1: Arc<dyn L1Reader>,
     sequencer: HttpClient,
     peers: Vec<(u16, HttpClient)>,
     run_timeout: Duration,
@@ -160,7 +160,7 @@ impl Sources {
     pub(crate) fn new(
         config: &MemberConfig,
         tracker: Tracker,
-        l1: Arc<dyn L1View>,
+        l1: Arc<dyn L1Reader>,
         introductions: &Introductions,
     ) -> Result<Self, ClientBuildError> {
         let client = |server| ClientConfig {
@@ -352,7 +352,7 @@ impl Sources {
     }
 
     /// The last header that L1 made, if it made one.
-    async fn last_made(&self) -> Result<Option<Made>, L1Fault> {
+    async fn last_made(&self) -> Result<Option<Made>, L1Error> {
         let Some(number) = self.l1.last_l1_header().await? else { return Ok(None) };
         let made = self.l1.l1_header(number).await?;
         Ok(made.map(|made| Made { number, hash: made.header.hash(), l1_block: made.l1_block }))
@@ -417,7 +417,7 @@ impl Sources {
     }
 
     /// Whether what a member holds is certified by what it shows, or was made by L1.
-    async fn is_certified(&self, held: &ToldBatch) -> Result<bool, L1Fault> {
+    async fn is_certified(&self, held: &ToldBatch) -> Result<bool, L1Error> {
         let (number, hash) = (held.sealed.header.number, held.sealed.header.hash());
         if let Some(certificate) = held.certificate {
             let named = (certificate.number, certificate.header_hash) == (number, hash);

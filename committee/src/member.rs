@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use blindfold_chain::{Fork, L1View, OpenError, PostedChain, RebuildFault, RunPoster, Tracker, WayBack};
+use blindfold_chain::{Fork, L1Reader, L1Submitter, OpenError, RebuildFault, Tracker, WayBack};
 use blindfold_protocol::{ChainConfig, ConfigFault, Epoch, Party};
 use blindfold_rpc::{
     AdminConfig, ClientBuildError, CommitteeApiServer, Feed, FeedConfig, Readiness, ServeError, ServerConfig,
@@ -35,12 +35,12 @@ pub struct MemberDeps {
     /// Its own disk, bound to this deployment and role.
     pub store: Arc<dyn Store>,
     /// Its own view of L1.
-    pub l1: Arc<dyn L1View>,
+    pub l1: Arc<dyn L1Reader>,
     /// Pays for posting what the sequencer keeps from L1; without one that is left to others.
-    pub poster: Option<Arc<dyn RunPoster>>,
+    pub poster: Option<Arc<dyn L1Submitter>>,
     /// With it the disk goes back to what L1 holds before anything is served: the remedy where L1 made or posted another
     /// header in place of one that is certified here. Where there is none it changes nothing.
-    pub rebuild: Option<Arc<dyn PostedChain>>,
+    pub rebuild: Option<Arc<dyn L1Reader>>,
     /// Its opened key file.
     pub key: OpenedKey,
     /// Time, for the clock rule.
@@ -88,7 +88,7 @@ pub(crate) struct Context {
     pub(crate) clock: Arc<dyn Clock>,
     /// Whether that clock, the wall's and L1's agree.
     pub(crate) agreement: Agreement,
-    pub(crate) l1: Arc<dyn L1View>,
+    pub(crate) l1: Arc<dyn L1Reader>,
     pub(crate) metrics: MemberMetrics,
     pub(crate) readiness: Readiness,
     /// A way to more tasks, and to the end of the role.

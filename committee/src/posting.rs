@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use blindfold_chain::{Look, OverdueFault, PostFault, RunPoster, SubstitutePoster, Turn};
+use blindfold_chain::{Hindrance, L1Error, L1Submitter, Look, SubstitutePoster, Turn};
 use blindfold_runtime::Backoff;
 
 use crate::{acknowledge::stopped, member::Context};
@@ -14,7 +14,7 @@ use crate::{acknowledge::stopped, member::Context};
 const MAX_RETRY_MS: u64 = 60_000;
 
 /// Posts overdue headers until the member stops.
-pub(crate) async fn post_what_is_overdue(context: Arc<Context>, l1: Arc<dyn RunPoster>) {
+pub(crate) async fn post_what_is_overdue(context: Arc<Context>, l1: Arc<dyn L1Submitter>) {
     let mut stop = context.spawner.stop();
     let interval_ms = context.config.limits.posting_check_ms;
     let mut pauses = Backoff::new(interval_ms, MAX_RETRY_MS);
@@ -32,9 +32,11 @@ pub(crate) async fn post_what_is_overdue(context: Arc<Context>, l1: Arc<dyn RunP
             Err(fault) => {
                 context.metrics.posting_failures.increment();
                 let pause = pauses.pause();
-                if let OverdueFault::L1(PostFault::Refused(reason)) = &fault {
+                if let Hindrance::L1(error) = &fault
+                    && !error.is_transient()
+                {
                     tracing::warn!(
-                        reason,
+                        %error,
                         ?pause,
                         "L1 refuses headers that the sequencer keeps from it; they are tried again. Was somebody faster, \
                          or has the account of posting_key too little ether?"
@@ -52,9 +54,10 @@ pub(crate) async fn post_what_is_overdue(context: Arc<Context>, l1: Arc<dyn RunP
     }
 }
 
-async fn look(context: &Context, poster: &mut SubstitutePoster) -> Result<Look, OverdueFault> {
+async fn look(context: &Context, poster: &mut SubstitutePoster) -> Result<Look, Hindrance> {
     let tracker = &context.tracker;
-    let newest = context.l1.newest().await.map_err(|fault| PostFault::Unavailable(fault.to_string()))?;
+    // Whatever it is, it is no refusal of headers.
+    let newest = context.l1.newest().await.map_err(|error| L1Error::no_answer(error.to_string()))?;
     let epoch = tracker.epoch(tracker.certified().number).await.ok();
     let members = epoch.as_ref().map_or(1, |epoch| u16::try_from(epoch.members.len()).unwrap_or(u16::MAX));
     // Who is no member of it any more comes last.

@@ -18,7 +18,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use blindfold_chain::{L1Fault, L1View, Refusal, Tracker};
+use blindfold_chain::{L1Error, L1Reader, Refusal, Tracker};
 use blindfold_protocol::L1Timing;
 use blindfold_runtime::{Instant, now};
 use blindfold_store::StoreError;
@@ -69,7 +69,7 @@ impl Seen {
 
 /// The rule, with the height of L1 as it was last seen.
 pub(crate) struct Unreleased {
-    l1: Arc<dyn L1View>,
+    l1: Arc<dyn L1Reader>,
     tracker: Tracker,
     /// The oldest header that was not posted when it was looked at last.
     oldest: Mutex<Option<Unposted>>,
@@ -84,7 +84,7 @@ pub(crate) struct Unreleased {
 }
 
 impl Unreleased {
-    pub(crate) fn new(l1: Arc<dyn L1View>, tracker: Tracker, timing: &L1Timing) -> Self {
+    pub(crate) fn new(l1: Arc<dyn L1Reader>, tracker: Tracker, timing: &L1Timing) -> Self {
         let (half, half_unposted) =
             (u64::from(timing.hint_deadline) / 2, u64::from(timing.posting_deadline) / 2);
         let quarter_ms = half.min(half_unposted).saturating_mul(L1_BLOCK_MS) / 4;
@@ -105,7 +105,7 @@ impl Unreleased {
     /// Almost always answered from memory: a header is posted after its origin, so one whose origin is not so far back
     /// is early enough whenever it was posted, if nothing below it is late.
     pub(crate) async fn check(&self, number: u64, origin: u64) -> Result<(), ShareRefusal> {
-        let unavailable = |fault: L1Fault| ShareRefusal::Unavailable(Refusal::L1(fault));
+        let unavailable = |fault: L1Error| ShareRefusal::Unavailable(Refusal::L1(fault));
         let Heights { finalized, newest, posted } =
             known_or_asked(&self.seen, self.max_age_ms, self.asked()).await.map_err(unavailable)?;
         self.not_overruled(number).await?;
@@ -161,7 +161,7 @@ impl Unreleased {
         }
     }
 
-    async fn asked(&self) -> Result<Heights, L1Fault> {
+    async fn asked(&self) -> Result<Heights, L1Error> {
         let finalized = self.l1.finalized().await?.number;
         let newest = self.l1.newest().await?.max(finalized);
         // Where L1 does not tell, what it told before holds: a lower number is only stricter.
@@ -183,7 +183,7 @@ impl Unreleased {
     }
 
     /// What is posted is posted in order, so few numbers are looked at: first ever farther ahead, then in between.
-    async fn posted(&self) -> Result<u64, L1Fault> {
+    async fn posted(&self) -> Result<u64, L1Error> {
         let mut posted = self.known_posted();
         let mut step = 1;
         while posted < u64::MAX && self.l1.posted_at(posted.saturating_add(step)).await?.is_some() {
@@ -226,8 +226,8 @@ fn keep(seen: &Mutex<Seen>, heights: Heights) {
 async fn known_or_asked(
     seen: &Mutex<Seen>,
     max_age_ms: u64,
-    asked: impl Future<Output = Result<Heights, L1Fault>>,
-) -> Result<Heights, L1Fault> {
+    asked: impl Future<Output = Result<Heights, L1Error>>,
+) -> Result<Heights, L1Error> {
     let known = {
         let seen = seen.lock();
         let paused = seen.paused_until.is_some_and(|until| now() < until);
@@ -280,13 +280,13 @@ mod tests {
         keep(&seen, heights(12));
         assert_eq!(known_or_asked(&seen, MAX_HEIGHT_AGE_MS, pending()).now_or_never(), Some(Ok(heights(12))));
         // One that is older than it may be is not taken.
-        let away = || ready(Err(L1Fault::Unavailable { reason: "away".to_owned() }));
+        let away = || ready(Err(L1Error::no_answer("away")));
         assert!(known_or_asked(&self::seen(HEIGHT_INTERVAL_MS), HEIGHT_INTERVAL_MS, away()).await.is_err());
     }
 
     #[tokio::test]
     async fn what_is_not_known_is_asked_for() {
-        let (unknown, away) = (Mutex::default(), L1Fault::Unavailable { reason: "away".to_owned() });
+        let (unknown, away) = (Mutex::default(), L1Error::no_answer("away"));
         assert_eq!(known_or_asked(&unknown, MAX_HEIGHT_AGE_MS, ready(Err(away.clone()))).await, Err(away));
         assert_eq!(
             known_or_asked(&unknown, MAX_HEIGHT_AGE_MS, ready(Ok(heights(20)))).await,

@@ -8,10 +8,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use blindfold_chain::{AnnouncedEnd, HeaderId, PostFault, PostedHead, RunPoster};
+use blindfold_chain::{AnnouncedEnd, HeaderId, L1Error, L1Origin, L1Reader, L1Submitter};
 use blindfold_committee::MemberHandle;
-use blindfold_l1::{CodedBatch, MAX_TRANSACTION_HEADERS};
-use blindfold_protocol::{B256, BatchHeader, Canonical, Certificate};
+use blindfold_l1::{CodedBatch, MAX_TRANSACTION_HEADERS, PostedHead, Sent};
+use blindfold_protocol::{Address, B256, BatchHeader, Canonical, Certificate};
 use common::{
     Machine, certified,
     network::{FIRST_ORIGIN, MEMBERS, ScriptedL1, Sealer, certify, chain_config, envelope, within},
@@ -35,7 +35,7 @@ struct Inbox {
     /// Every transaction that was in a block.
     paid: Vec<Paid>,
     /// What comes of the next transactions: before they are taken (true), or after.
-    faults: Vec<(PostFault, bool)>,
+    faults: Vec<(L1Error, bool)>,
     /// Answers that still come from a server that knows of no posting.
     stale: usize,
     /// Looks at the head.
@@ -86,7 +86,7 @@ impl ScriptedInbox {
         self.until("two more looks", |inbox| inbox.looks >= looks + 2).await;
     }
 
-    fn take(&self, batches: &[BatchHeader], paid: Paid) -> Result<u64, PostFault> {
+    fn take(&self, batches: &[BatchHeader], paid: Paid) -> Result<u64, L1Error> {
         let mut inbox = self.state.lock();
         let fault = inbox.faults.pop();
         if let Some((fault, true)) = fault {
@@ -95,7 +95,7 @@ impl ScriptedInbox {
         let block = self.block() + 1;
         for header in batches {
             if header.l1_origin_number + u64::from(chain_config().timing.posting_deadline) < block {
-                return Err(PostFault::Refused("OriginTooOld".into()));
+                return Err(L1Error::refused("OriginTooOld"));
             }
             let next = inbox.posted.last().map_or(0, |head| head.number) + 1;
             // Of headers that are there nothing is new; the transaction succeeds.
@@ -114,50 +114,67 @@ impl ScriptedInbox {
 }
 
 #[async_trait]
-impl RunPoster for ScriptedInbox {
-    async fn posted_head(&self) -> Result<PostedHead, PostFault> {
+impl L1Reader for ScriptedInbox {
+    async fn finalized(&self) -> Result<L1Origin, L1Error> {
+        self.l1.finalized().await
+    }
+
+    async fn posted_head(&self) -> Result<PostedHead, L1Error> {
         let mut inbox = self.state.lock();
         inbox.looks += 1;
         self.changed.notify_waiters();
         let genesis = HeaderId { number: 0, hash: chain_config().deployment.genesis_hash() };
+        let (last, block) = (inbox.posted.last().copied(), self.block());
         let head =
-            PostedHead { header: inbox.posted.last().copied().unwrap_or(genesis), block: self.block() };
-        if !inbox.posted.is_empty() && inbox.stale > 0 {
+            |HeaderId { number, hash }, block| PostedHead { number, hash, block, ..PostedHead::default() };
+        if last.is_some() && inbox.stale > 0 {
             inbox.stale -= 1;
-            return Ok(PostedHead { header: genesis, block: head.block - 1 });
+            return Ok(head(genesis, block - 1));
         }
-        Ok(head)
+        Ok(head(last.unwrap_or(genesis), block))
+    }
+}
+
+#[async_trait]
+impl L1Submitter for ScriptedInbox {
+    fn account(&self) -> Address {
+        Address::ZERO
     }
 
-    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<u64, PostFault> {
+    fn reader(&self) -> &dyn L1Reader {
+        self
+    }
+
+    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<Sent, L1Error> {
         let headers: Vec<BatchHeader> = batches.iter().map(|batch| batch.sealed.header).collect();
         assert!(batches.iter().all(|batch| batch.codes.len() == batch.sealed.items.len()));
         let block = self.take(&headers, Paid::Run(certificate.number))?;
         self.state.lock().data.extend(headers.iter().map(|header| header.number));
-        Ok(block)
+        Ok(sent(block))
     }
 
     async fn post_headers(
         &self,
         headers: &[BatchHeader],
         certificate: &Certificate,
-    ) -> Result<u64, PostFault> {
-        self.take(headers, Paid::Headers(certificate.number))
+    ) -> Result<Sent, L1Error> {
+        Ok(sent(self.take(headers, Paid::Headers(certificate.number))?))
     }
 
-    async fn post_data(&self, batch: &CodedBatch) -> Result<u64, PostFault> {
+    async fn post_data(&self, batches: &[CodedBatch]) -> Result<Sent, L1Error> {
+        let [batch] = batches else { panic!("one batch") };
         let number = batch.sealed.header.number;
         let block = self.take(&[], Paid::Data(number))?;
         self.state.lock().data.insert(number);
         self.changed.notify_waiters();
-        Ok(block)
+        Ok(sent(block))
     }
 
-    async fn lacks_data(&self, header: &BatchHeader) -> Result<bool, PostFault> {
+    async fn lacks_data(&self, header: &BatchHeader) -> Result<bool, L1Error> {
         Ok(!self.state.lock().data.contains(&header.number))
     }
 
-    async fn end_at_head(&self, head: &BatchHeader) -> Result<Option<u64>, PostFault> {
+    async fn end_at_head(&self, head: &BatchHeader) -> Result<Option<Sent>, L1Error> {
         let mut inbox = self.state.lock();
         if inbox.taken_back {
             return Ok(None);
@@ -169,8 +186,12 @@ impl RunPoster for ScriptedInbox {
         let block = self.block() + 1;
         self.l1.unfinal.fetch_add(1, Ordering::SeqCst);
         self.changed.notify_waiters();
-        Ok(Some(block))
+        Ok(Some(sent(block)))
     }
+}
+
+fn sent(block: u64) -> Sent {
+    Sent { transaction: B256::ZERO, block, gas_used: 0 }
 }
 
 /// Members that post to one inbox on one L1.
@@ -250,10 +271,8 @@ async fn what_the_sequencer_keeps_from_l1_is_posted_by_a_member() {
     scene.inbox.looked_at().await;
     assert_eq!(scene.inbox.state.lock().paid, [], "not its turn");
     // Refused and unanswered once: it is tried again.
-    scene.inbox.state.lock().faults = vec![
-        (PostFault::Unavailable("nobody answers".into()), true),
-        (PostFault::Refused("somebody was faster".into()), true),
-    ];
+    scene.inbox.state.lock().faults =
+        vec![(L1Error::no_answer("nobody answers"), true), (L1Error::refused("somebody was faster"), true)];
     scene.pass_to(turn(2));
     scene.inbox.until("both posted", |inbox| !inbox.paid.is_empty()).await;
     assert_eq!(scene.inbox.state.lock().paid, [Paid::Run(2)]);
@@ -341,7 +360,7 @@ async fn data_that_did_not_follow_its_headers_follows_later() {
     let scene = Scene::new(&[1]).await;
     scene.certified(vec![]).await;
     scene.inbox.looked_at().await;
-    scene.inbox.state.lock().faults = vec![(PostFault::Unavailable("not in a block in time".into()), false)];
+    scene.inbox.state.lock().faults = vec![(L1Error::no_answer("not in a block in time"), false)];
     scene.pass_to(turn(1));
     scene.inbox.until("its data", |inbox| inbox.data.contains(&1)).await;
     assert_eq!(scene.inbox.state.lock().paid, [Paid::Run(1), Paid::Data(1)]);

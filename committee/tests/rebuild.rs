@@ -2,7 +2,7 @@
 
 mod common;
 
-use blindfold_chain::{L1MadeHeader, PostedChain};
+use blindfold_chain::{L1MadeHeader, L1Reader};
 use common::{
     Machine, certified,
     network::{self, PostedRuns, Sealer, envelope},
@@ -28,7 +28,7 @@ async fn two_headers_of_the_sequencer_stay_evidence_after_the_rebuild() {
 
     let posted = other.seal_envelopes(&[envelope(2, 1)]).await;
     let certificate = other.certify(&posted.batch, &[1, 3, 4]).await;
-    let l1: Arc<dyn PostedChain> = PostedRuns::new(Arc::clone(&machine.l1), &posted.batch, certificate);
+    let l1: Arc<dyn L1Reader> = PostedRuns::new(Arc::clone(&machine.l1), &posted.batch, certificate);
     let member = machine.rebuild(l1).await.expect("it starts");
     assert_eq!(member.tracker().certified().hash, posted.hash);
     let kept: Vec<_> =
@@ -87,7 +87,7 @@ async fn a_member_that_l1_voided_votes_again_at_once_after_the_rebuild() {
     .await;
     member.stop().await;
 
-    let posted: Arc<dyn PostedChain> = PostedRuns::new(Arc::clone(&machine.l1), &first.batch, posted);
+    let posted: Arc<dyn L1Reader> = PostedRuns::new(Arc::clone(&machine.l1), &first.batch, posted);
     let member = machine.rebuild(Arc::clone(&posted)).await.expect("it starts");
     // A sequencer that asks what it signed waits for whoever claims what it cannot show.
     assert_eq!((member.status().await.acknowledged, member.tracker().head().number), (2, 2));

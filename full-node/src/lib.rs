@@ -30,8 +30,8 @@ use std::time::Duration;
 
 use blindfold_bte::Backend;
 use blindfold_chain::{
-    ExecutionState, Executor, ExecutorDeps, Gathering, HintIntake, L1View, OpenError, ParameterSet, ReadApi,
-    ReadContext, RoleView, Settlement, SettlementView, Tracker, passthrough,
+    ExecutionState, Executor, ExecutorDeps, Gathering, HintIntake, L1Reader, L1Submitter, OpenError,
+    ParameterSet, ReadApi, ReadContext, RoleView, Settlement, Tracker, passthrough,
 };
 use blindfold_engine::ExecutionClient;
 use blindfold_protocol::ChainConfig;
@@ -45,7 +45,6 @@ use blindfold_telemetry::{Metrics, MetricsError};
 use tokio::sync::mpsc;
 use tokio::sync::watch as channel;
 
-pub use blindfold_chain::PostedChain;
 pub use config::{ConfigError, FullNodeConfig, MemberEndpoint, Source};
 pub use counters::{ByReason, Counters};
 pub use decrypt::{DecryptFault, LocalDecryption};
@@ -59,7 +58,7 @@ use limits::{
     MAX_ANNOUNCED_BLOCKS, MAX_MEMBER_PAUSE_MS, MAX_WATCHED_BATCHES, READINESS_INTERVAL_MS, STUCK_EXIT_MS,
 };
 use node::{Node, stopped};
-use watch::{BookError, CaseBook, Judge, WatchConfig, WatchConfigError, WatchL1, Watcher, WatcherDeps};
+use watch::{BookError, CaseBook, Judge, WatchConfig, WatchConfigError, Watcher, WatcherDeps};
 
 /// The name of the role: in metrics, in the status, and on its disk.
 pub const ROLE: &str = "full_node";
@@ -72,7 +71,7 @@ pub struct FullNodeDeps {
     /// The node's own disk.
     pub store: Arc<dyn Store>,
     /// The node's own view of L1.
-    pub l1: Arc<dyn L1View>,
+    pub l1: Arc<dyn L1Reader>,
     /// The node's own execution client; nobody else drives it.
     pub client: Arc<dyn ExecutionClient>,
     /// The committees' public parameters, checked.
@@ -82,9 +81,9 @@ pub struct FullNodeDeps {
     /// Watching L1; `None` for a node that leaves that to others.
     pub watch: Option<WatchDeps>,
     /// What was posted to L1, for a node that follows from there.
-    pub posted: Option<Arc<dyn PostedChain>>,
+    pub posted: Option<Arc<dyn L1Reader>>,
     /// What becomes of posted runs; without it no block is ever safe or finalized.
-    pub settlement: Option<Arc<dyn SettlementView>>,
+    pub settlement: Option<Arc<dyn L1Reader>>,
 }
 
 /// Watching L1.
@@ -92,8 +91,10 @@ pub struct FullNodeDeps {
 pub struct WatchDeps {
     /// Its settings.
     pub config: WatchConfig,
-    /// The contracts.
-    pub l1: Arc<dyn WatchL1>,
+    /// What L1 says.
+    pub l1: Arc<dyn L1Reader>,
+    /// The account that shows evidence and posts what the sequencer keeps from L1; `None` when the node only looks.
+    pub reporter: Option<Arc<dyn L1Submitter>>,
 }
 
 /// Why a full node did not start.
@@ -274,8 +275,9 @@ impl FullNode {
                 Keeper::new(Arc::clone(&node), &executor, config.hint_deadline_ms, of_keeper, behind);
             tasks.spawn("keeper", keeper.run(tasks.stop()));
         }
-        if let Some(WatchDeps { config, l1 }) = watching {
-            let deps = WatcherDeps { l1, tracker: tracker.clone(), book, judge, counters: counters.clone() };
+        if let Some(WatchDeps { config, l1, reporter }) = watching {
+            let (tracker, counters) = (tracker.clone(), counters.clone());
+            let deps = WatcherDeps { l1, reporter, tracker, book, judge, counters };
             tasks.spawn("watch", Watcher::new(config, deps).run(tasks.stop()));
         }
         if let Some(settlement) = settlement {

@@ -629,7 +629,7 @@ async fn a_wrong_start_is_refused_with_its_reason() {
     assert!(matches!(refused, Some(StartError::Config(ConfigError::Url { .. }))));
     world.config.sequencer_url = "http://".to_owned();
     assert!(matches!(world.try_start(memory()).await.err(), Some(StartError::Client(_))));
-    *world.l1.fault.lock() = Some(blindfold_chain::L1Fault::Unavailable { reason: "scripted".into() });
+    *world.l1.fault.lock() = Some(blindfold_l1::L1Error::no_answer("scripted"));
     world.config.sequencer_url = world.sequencer.url();
     assert!(matches!(world.try_start(memory()).await.err(), Some(StartError::Open(_))));
 }

@@ -5,8 +5,8 @@ mod common;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use blindfold_chain::{ExecutionState, L1Fault, Sealed};
-use blindfold_full_node::{FullNode, FullNodeDeps, PostedChain, Source, StartError};
+use blindfold_chain::{ExecutionState, L1Origin, L1Reader, Sealed};
+use blindfold_full_node::{FullNode, FullNodeDeps, Source, StartError};
 use blindfold_l1::{
     DataFault, FoundData, HintPosting, L1Error, PostedData, PostedHints, PostedRun, Posting,
     UNREAD_PATIENCE_BLOCKS,
@@ -14,7 +14,7 @@ use blindfold_l1::{
 use blindfold_protocol::{
     Address, B256, BatchHeader, BatchHints, Bundle, ForcedEntry, HintEntry, SealedBatch, Signature65,
 };
-use common::support::doubles::ScriptedExecution;
+use common::support::doubles::{ScriptedExecution, l1_block};
 use common::support::*;
 use common::{World, certified_through, client_of, eventually, executed};
 use parking_lot::Mutex;
@@ -42,8 +42,8 @@ struct Postings {
 }
 
 impl Postings {
-    fn up(&self) -> Result<(), L1Fault> {
-        if *self.down.lock() { Err(L1Fault::Unavailable { reason: "scripted".to_owned() }) } else { Ok(()) }
+    fn up(&self) -> Result<(), L1Error> {
+        if *self.down.lock() { Err(L1Error::no_answer("scripted")) } else { Ok(()) }
     }
 
     /// Posts a certified run with its data.
@@ -96,28 +96,28 @@ impl Postings {
 }
 
 #[async_trait]
-impl PostedChain for Postings {
-    async fn finalized(&self) -> Result<u64, L1Fault> {
+impl L1Reader for Postings {
+    async fn finalized(&self) -> Result<L1Origin, L1Error> {
         self.up()?;
-        Ok(*self.finalized.lock())
+        Ok(l1_block(*self.finalized.lock()))
     }
 
-    async fn postings(&self, after: u64, through: u64) -> Result<Vec<Posting>, L1Fault> {
+    async fn postings(&self, after: u64, through: u64) -> Result<Vec<Posting>, L1Error> {
         self.up()?;
         let within = |posting: &&Posting| (after + 1..=through).contains(&posting.l1_block);
         Ok(self.runs.lock().iter().filter(within).cloned().collect())
     }
 
-    async fn posted_again(
+    async fn reposted_data(
         &self,
         headers: &[BatchHeader],
         after: u64,
         through: u64,
-    ) -> Result<FoundData, L1Fault> {
+    ) -> Result<FoundData, L1Error> {
         *self.looked.lock() = through;
         *self.looks.lock() += 1;
         match self.trouble.lock().pop() {
-            Some(Trouble::L1) => return Err(L1Fault::Unavailable { reason: "scripted".to_owned() }),
+            Some(Trouble::L1) => return Err(L1Error::no_answer("scripted")),
             Some(Trouble::Beacon) => {
                 let unread = DataFault::Pruned(through);
                 return Ok(FoundData { batches: Vec::new(), unread: Some(unread) });
@@ -131,7 +131,7 @@ impl PostedChain for Postings {
         Ok(FoundData { batches, unread: None })
     }
 
-    async fn hints(&self, after: u64, through: u64) -> Result<Vec<PostedHints>, L1Fault> {
+    async fn posted_hints(&self, after: u64, through: u64) -> Result<Vec<PostedHints>, L1Error> {
         self.up()?;
         let within = |posted: &&PostedHints| (after + 1..=through).contains(&posted.l1_block);
         Ok(self.hints.lock().iter().filter(within).cloned().collect())

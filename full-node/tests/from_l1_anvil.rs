@@ -5,8 +5,8 @@ mod common;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use blindfold_chain::{Executor, ExecutorDeps, HintIntake, L1View, Tracker};
-use blindfold_full_node::{FullNode, FullNodeConfig, FullNodeDeps, PostedChain, Source};
+use blindfold_chain::{Executor, ExecutorDeps, HintIntake, L1Reader, Tracker};
+use blindfold_full_node::{FullNode, FullNodeConfig, FullNodeDeps, Source};
 use blindfold_l1::{
     AnvilConfig, CodedBatch, DEFAULT_PUBLISHER_BOND_WEI, DataPlace, DeployConfig, HintPosting, L1Client,
     L1Writer, L2Call, ManagedAnvil, NewEpoch, NewMember, deploy, dev_key,
@@ -96,7 +96,7 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
     anvil.mine(4).await.unwrap();
 
     // The truth: sealed and executed here, posted once.
-    let l1: Arc<dyn L1View> = Arc::new(client.clone());
+    let l1: Arc<dyn L1Reader> = Arc::new(client.clone());
     let tracker = Tracker::open(Arc::clone(&chain), memory(), Arc::clone(&l1)).await.unwrap();
     let deps = ExecutorDeps {
         tracker: tracker.clone(),
@@ -163,7 +163,7 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
     in_calldata.post_hints(&runs[1].0, &HintPosting::of(&hints[2..])).await.unwrap();
     anvil.mine(4).await.unwrap();
 
-    let posted: Arc<dyn PostedChain> = Arc::new(client.clone());
+    let posted: Arc<dyn L1Reader> = Arc::new(client.clone());
     let execution = Arc::new(ScriptedExecution::new());
     let config = FullNodeConfig {
         rpc_addr: ([127, 0, 0, 1], 0).into(),

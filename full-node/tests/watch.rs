@@ -7,20 +7,24 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use blindfold_chain::{AnnouncedEnd, HeaderId, PostFault, PostedHead, RunPoster, Sealed, announce};
+use blindfold_chain::{AnnouncedEnd, Hindrance, L1Origin, Sealed, announce};
 use blindfold_full_node::Counters;
 use blindfold_full_node::watch::{
-    BookError, CaseBook, Claim, Court, Fault, FaultKind, Finding, HintEvidence, Judge, PostedBatch,
-    PostedHints, PostedOutput, PostingSeen, WatchBlocks, WatchConfig, WatchError, WatchEvent, WatchL1,
-    WatchRound, WatchTrouble, Watcher, WatcherDeps, compare,
+    BookError, CaseBook, Claim, Fault, FaultKind, Finding, Judge, WatchConfig, WatchRound, Watcher,
+    WatcherDeps, compare,
 };
-use blindfold_l1::{CodedBatch, MAX_TRANSACTION_HEADERS};
+use blindfold_l1::{
+    CodedBatch, Court, DataFault, HintData, HintEvent, HintEvidence, HintPosting, L1Error, L1Reader,
+    L1Submitter, MAX_TRANSACTION_HEADERS, Output, PostedBatch, PostedEntry, PostedHead, PostedLog,
+    RunReference, Sent, commitment,
+};
 use blindfold_protocol::{
-    Address, B256, BatchHeader, BatchHints, Canonical, Certificate, Envelope, HintEntry, SignedHeader,
+    Address, B256, BatchHeader, BatchHints, Canonical, Certificate, Envelope, HintEntry, L1Timing,
+    SignedHeader,
 };
 use blindfold_store::Store;
 use blindfold_telemetry::Metrics;
-use common::support::doubles::{ScriptedExecution, ScriptedL1};
+use common::support::doubles::{ScriptedExecution, ScriptedL1, l1_block};
 use common::support::*;
 use common::*;
 use parking_lot::Mutex;
@@ -34,17 +38,17 @@ struct Contracts {
     newest: u64,
     /// Blocks behind the newest one that is final.
     lag: u64,
-    events: Vec<(u64, WatchEvent)>,
-    data: BTreeMap<(u64, B256), PostedHints>,
-    outputs: Vec<PostedOutput>,
+    events: Vec<(u64, HintEvent)>,
+    data: BTreeMap<(u64, B256), HintData>,
+    outputs: Vec<Output>,
     /// With their blocks.
-    commitments: Vec<(Claim, B256, u64)>,
+    commitments: Vec<(B256, u64)>,
     challenges: Vec<Fault>,
     equivocated: BTreeMap<u64, u64>,
     rewards: BTreeMap<&'static str, u128>,
     claimed: u128,
     /// What L1 answers to the next transactions: before (true) or after doing what it was asked for.
-    trouble: Vec<(WatchTrouble, bool)>,
+    trouble: Vec<(L1Error, bool)>,
     /// The node's own hints, to judge by.
     truth: BTreeMap<u64, BatchHints>,
     read_data: usize,
@@ -57,31 +61,51 @@ struct Contracts {
 }
 
 impl Contracts {
-    fn tell(&mut self, event: WatchEvent) {
+    fn tell(&mut self, event: HintEvent) {
         self.newest += 1;
         self.events.push((self.newest, event));
     }
 
-    fn post(&mut self, first: u64, batches: Vec<PostedBatch>) -> PostingSeen {
+    fn post(&mut self, first: u64, batches: Vec<PostedBatch>) -> PostedLog {
         let block = self.newest + 1;
         let id = block;
         let root = B256::repeat_byte(id as u8);
-        let run_last = first + batches.len() as u64 - 1;
-        let posting = PostingSeen { id, first, run_last, publisher: Address::ZERO, block, root };
-        let posted = PostedHints { run_posted_at: 1, header_root: B256::ZERO, batches };
-        self.data.insert((id, root), posted);
-        self.tell(WatchEvent::Posted(posting));
+        let last = first + batches.len() as u64 - 1;
+        let (publisher, transaction) = (Address::ZERO, B256::ZERO);
+        let posting = PostedLog { id, first, last, publisher, l1_block: block, transaction, root };
+        self.data.insert((id, root), data(&posting, batches));
+        self.tell(HintEvent::Posted(posting));
         posting
     }
 
-    fn use_up(&mut self, claim: &Claim, salt: B256) -> Result<(), WatchTrouble> {
-        let place = self.commitments.iter().position(|(known, with, _)| (known, *with) == (claim, salt));
-        let place = place.ok_or_else(|| WatchTrouble::Refused("NotCommitted".into()))?;
-        assert!(self.commitments[place].2 < self.newest, "not in the block of the commitment");
+    fn use_up(&mut self, commitment: B256) -> Result<(), L1Error> {
+        let place = self.commitments.iter().position(|(known, _)| *known == commitment);
+        let place = place.ok_or_else(|| L1Error::refused("NotCommitted"))?;
+        assert!(self.commitments[place].1 < self.newest, "not in the block of the commitment");
         self.commitments.remove(place);
         self.newest += 1;
         Ok(())
     }
+}
+
+/// The data of a posting, of a run that nobody looks at.
+fn data(posting: &PostedLog, batches: Vec<PostedBatch>) -> HintData {
+    let PostedLog { first, last, .. } = *posting;
+    let run = RunReference { first, last, posted_at: 1, header_root: B256::ZERO };
+    HintData { run, hints: HintPosting { batches }, blobs: None }
+}
+
+fn entry(kind: u8, key: [u8; 16]) -> PostedEntry {
+    PostedEntry { kind, key }
+}
+
+fn sent(block: u64) -> Sent {
+    Sent { transaction: B256::ZERO, block, gas_used: 0 }
+}
+
+fn struck(publisher: Address) -> HintEvent {
+    let (challenger, l1_block) = (Address::ZERO, 0);
+    HintEvent::Struck { id: 0, last: 0, challenger, publisher, number: 0, index: 0, reason: 5, l1_block }
 }
 
 fn name(court: Court) -> &'static str {
@@ -93,98 +117,123 @@ fn name(court: Court) -> &'static str {
 
 #[derive(Clone)]
 struct Reporter {
-    address: Option<Address>,
+    address: Address,
     contracts: Arc<Mutex<Contracts>>,
     /// Whether its connection is lost: then nothing more is sent.
     lost: Arc<Mutex<bool>>,
 }
 
 impl Reporter {
-    fn act<T>(&self, act: impl FnOnce(&mut Contracts) -> Result<T, WatchTrouble>) -> Result<T, WatchTrouble> {
+    fn act(&self, act: impl FnOnce(&mut Contracts) -> Result<(), L1Error>) -> Result<Sent, L1Error> {
         let mut contracts = self.contracts.lock();
-        assert!(self.address.is_some(), "without a key nothing is sent");
         if *self.lost.lock() {
-            return Err(WatchTrouble::Unavailable("lost".into()));
+            return Err(L1Error::no_answer("lost"));
         }
         let trouble = contracts.trouble.pop();
-        *self.lost.lock() = matches!(trouble, Some((WatchTrouble::Unavailable(_), _)));
-        match trouble {
+        *self.lost.lock() = trouble.as_ref().is_some_and(|(error, _)| error.is_transient());
+        let outcome = match trouble {
             Some((trouble, true)) => Err(trouble),
             Some((trouble, false)) => act(&mut contracts).and(Err(trouble)),
             None => act(&mut contracts),
-        }
+        };
+        outcome.map(|()| sent(contracts.newest))
     }
 }
 
 #[async_trait]
-impl WatchL1 for Reporter {
-    fn reporter(&self) -> Option<Address> {
-        self.address
-    }
-
-    async fn blocks(&self) -> Result<WatchBlocks, WatchTrouble> {
+impl L1Reader for Reporter {
+    async fn finalized(&self) -> Result<L1Origin, L1Error> {
         let contracts = self.contracts.lock();
-        Ok(WatchBlocks { finalized: contracts.newest - contracts.lag, newest: contracts.newest })
+        Ok(l1_block(contracts.newest - contracts.lag))
     }
 
-    async fn challenge_window(&self) -> Result<u64, WatchTrouble> {
-        Ok(WINDOW)
+    async fn newest(&self) -> Result<u64, L1Error> {
+        Ok(self.contracts.lock().newest)
     }
 
-    async fn hint_events(&self, after: u64, through: u64) -> Result<Vec<WatchEvent>, WatchTrouble> {
+    async fn timing(&self) -> Result<L1Timing, L1Error> {
+        Ok(L1Timing { challenge_window: WINDOW as u32, ..L1Timing::default() })
+    }
+
+    async fn hint_events(&self, after: u64, through: u64) -> Result<Vec<HintEvent>, L1Error> {
         let contracts = self.contracts.lock();
-        let within = |(block, _): &&(u64, WatchEvent)| *block > after && *block <= through;
+        let within = |(block, _): &&(u64, HintEvent)| *block > after && *block <= through;
         Ok(contracts.events.iter().filter(within).map(|(_, event)| *event).collect())
     }
 
-    async fn posting(&self, posting: &PostingSeen) -> Result<Option<PostedHints>, WatchTrouble> {
+    async fn hint_data(&self, posting: &PostedLog) -> Result<Option<Result<HintData, DataFault>>, L1Error> {
         let mut contracts = self.contracts.lock();
         contracts.read_data += 1;
         if contracts.unserved.contains(&posting.id) {
-            return Err(WatchTrouble::Unavailable("no such blobs".into()));
+            return Err(L1Error::no_answer("no such blobs"));
         }
-        Ok(contracts.data.get(&(posting.id, posting.root)).cloned())
+        Ok(contracts.data.get(&(posting.id, posting.root)).cloned().map(Ok))
     }
 
-    async fn outputs(&self, from: u64, limit: usize) -> Result<Vec<PostedOutput>, WatchTrouble> {
+    async fn final_outputs(&self, from: u64, limit: usize) -> Result<Vec<Output>, L1Error> {
         let contracts = self.contracts.lock();
         Ok(contracts.outputs.iter().filter(|output| output.l2_block >= from).take(limit).copied().collect())
     }
 
-    async fn shown(&self, pair: &[SignedHeader; 2], block: Option<u64>) -> Result<bool, WatchTrouble> {
+    async fn are_shown(&self, pair: &[SignedHeader; 2], block: Option<u64>) -> Result<bool, L1Error> {
         let contracts = self.contracts.lock();
         if contracts.pruned && block.is_some() {
-            return Err(WatchTrouble::Unavailable("missing trie node".into()));
+            return Err(L1Error::no_answer("missing trie node"));
         }
         let shown_at = contracts.equivocated.get(&pair[0].header.number);
         Ok(shown_at.is_some_and(|at| block.is_none_or(|block| *at <= block)))
     }
 
-    async fn committed_at(&self, claim: &Claim, salt: B256) -> Result<Option<u64>, WatchTrouble> {
+    async fn committed_at(&self, _: Court, commitment: B256) -> Result<Option<u64>, L1Error> {
         let contracts = self.contracts.lock();
-        let found = contracts.commitments.iter().find(|(known, with, _)| (known, *with) == (claim, salt));
-        Ok(found.map(|(_, _, block)| *block))
+        let found = contracts.commitments.iter().find(|(known, _)| *known == commitment);
+        Ok(found.map(|(_, block)| *block))
     }
 
-    async fn commit(&self, claim: &Claim, salt: B256) -> Result<(), WatchTrouble> {
+    async fn reward_of(&self, court: Court, _: Address) -> Result<u128, L1Error> {
+        Ok(self.contracts.lock().rewards.get(name(court)).copied().unwrap_or_default())
+    }
+
+    async fn posted_head(&self) -> Result<PostedHead, L1Error> {
+        let genesis = (0, chain_config().deployment.genesis_hash());
+        let contracts = self.contracts.lock();
+        let (number, hash) = contracts.headers.last().copied().unwrap_or(genesis);
+        Ok(PostedHead { number, hash, block: contracts.newest, ..PostedHead::default() })
+    }
+}
+
+#[async_trait]
+impl L1Submitter for Reporter {
+    fn account(&self) -> Address {
+        self.address
+    }
+
+    fn reader(&self) -> &dyn L1Reader {
+        self
+    }
+
+    async fn commit(&self, _: Court, evidence: B256, salt: B256) -> Result<Sent, L1Error> {
+        let commitment = commitment(self.address, evidence, salt);
         self.act(|contracts| {
             contracts.newest += 1;
-            contracts.commitments.push((*claim, salt, contracts.newest));
+            contracts.commitments.push((commitment, contracts.newest));
             Ok(())
         })
     }
 
-    async fn challenge(&self, evidence: &HintEvidence, salt: B256) -> Result<(), WatchTrouble> {
+    async fn challenge(&self, evidence: &HintEvidence, salt: B256) -> Result<Sent, L1Error> {
+        let address = self.address;
         self.act(|contracts| {
-            let PostingSeen { id, first, .. } = evidence.posting;
+            let PostedLog { id, first, .. } = evidence.posting;
             let number = evidence.batch.header.number;
-            contracts.use_up(&Claim::Hint { id, number, index: evidence.index }, salt)?;
-            assert_eq!(evidence.headers.len(), evidence.posted.batches.len(), "all headers of the run");
+            let claim = Claim::Hint { id, number, index: evidence.index };
+            contracts.use_up(commitment(address, claim.evidence(), salt))?;
+            assert_eq!(evidence.headers.len(), evidence.data.hints.batches.len(), "all headers of the run");
             assert_eq!(evidence.headers[(number - first) as usize], evidence.batch.header);
             assert_eq!(evidence.verdicts.len(), evidence.batch.items.len());
             let own: Vec<BatchHints> =
                 evidence.headers.iter().map(|header| contracts.truth[&header.number].clone()).collect();
-            let Finding::Wrong(fault) = compare(&own, &evidence.posted.batches) else {
+            let Finding::Wrong(fault) = compare(&own, &evidence.data.hints.batches) else {
                 panic!("a stake lost")
             };
             assert_eq!((fault.number, fault.index), (number, evidence.index));
@@ -194,17 +243,13 @@ impl WatchL1 for Reporter {
             }
             contracts.challenges.push(fault);
             *contracts.rewards.entry("hints").or_default() += REWARD;
-            contracts.tell(WatchEvent::Closed { id });
+            contracts.tell(HintEvent::Released { id, last: evidence.posting.last });
             Ok(())
         })
     }
 
-    async fn slash_equivocation(
-        &self,
-        first: &SignedHeader,
-        second: &SignedHeader,
-        salt: B256,
-    ) -> Result<(), WatchTrouble> {
+    async fn slash_equivocation(&self, pair: &[SignedHeader; 2], salt: B256) -> Result<Sent, L1Error> {
+        let (address, [first, second]) = (self.address, pair);
         self.act(|contracts| {
             let number = first.header.number;
             assert_ne!(first.header, second.header);
@@ -213,7 +258,8 @@ impl WatchL1 for Reporter {
                 assert_eq!(header.signer(&chain_config().deployment), Ok(chain_config().sequencer));
             }
             let (first, second) = (first.header.hash(), second.header.hash());
-            contracts.use_up(&Claim::Headers { number, first, second }, salt)?;
+            let claim = Claim::Headers { number, first, second };
+            contracts.use_up(commitment(address, claim.evidence(), salt))?;
             let block = contracts.newest;
             assert!(contracts.equivocated.insert(number, block).is_none(), "once for a number");
             *contracts.rewards.entry("inbox").or_default() += REWARD;
@@ -221,58 +267,40 @@ impl WatchL1 for Reporter {
         })
     }
 
-    async fn reward(&self, court: Court) -> Result<u128, WatchTrouble> {
-        Ok(self.contracts.lock().rewards.get(name(court)).copied().unwrap_or_default())
-    }
-
-    async fn claim_reward(&self, court: Court) -> Result<(), WatchTrouble> {
+    async fn claim_reward(&self, court: Court) -> Result<Sent, L1Error> {
         self.act(|contracts| {
             let amount = contracts.rewards.remove(name(court)).expect("something to claim");
             contracts.claimed += amount;
             Ok(())
         })
     }
-}
-
-#[async_trait]
-impl RunPoster for Reporter {
-    async fn posted_head(&self) -> Result<PostedHead, PostFault> {
-        let genesis = (0, chain_config().deployment.genesis_hash());
-        let contracts = self.contracts.lock();
-        let (number, hash) = contracts.headers.last().copied().unwrap_or(genesis);
-        Ok(PostedHead { header: HeaderId { number, hash }, block: contracts.newest })
-    }
 
     async fn post_headers(
         &self,
         headers: &[BatchHeader],
         certificate: &Certificate,
-    ) -> Result<u64, PostFault> {
+    ) -> Result<Sent, L1Error> {
         let mut contracts = self.contracts.lock();
         contracts.newest += 1;
         contracts.headers.extend(headers.iter().map(|header| (header.number, header.hash())));
         assert_eq!(contracts.headers.last(), Some(&(certificate.number, certificate.header_hash)));
-        Ok(contracts.newest)
+        Ok(sent(contracts.newest))
     }
 
-    async fn post_data(&self, _: &CodedBatch) -> Result<u64, PostFault> {
-        unreachable!("it went with the headers")
-    }
-
-    async fn lacks_data(&self, _: &BatchHeader) -> Result<bool, PostFault> {
+    async fn lacks_data(&self, _: &BatchHeader) -> Result<bool, L1Error> {
         Ok(false)
     }
 
-    async fn end_at_head(&self, head: &BatchHeader) -> Result<Option<u64>, PostFault> {
+    async fn end_at_head(&self, head: &BatchHeader) -> Result<Option<Sent>, L1Error> {
         let mut contracts = self.contracts.lock();
         assert_eq!(contracts.headers.last(), Some(&(head.number, head.hash())), "after L1's head");
         contracts.newest += 1;
         contracts.headers.push((head.number + 1, B256::repeat_byte(0xee)));
-        Ok(Some(contracts.newest))
+        Ok(Some(sent(contracts.newest)))
     }
 
-    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<u64, PostFault> {
-        let outcome = self.act(|contracts| {
+    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<Sent, L1Error> {
+        self.act(|contracts| {
             contracts.newest += 1;
             for CodedBatch { sealed, codes } in batches {
                 assert_eq!(sealed.header.number, contracts.headers.last().map_or(1, |(last, _)| last + 1));
@@ -282,10 +310,6 @@ impl RunPoster for Reporter {
             let last = (certificate.number, certificate.header_hash);
             assert_eq!(contracts.headers.last(), Some(&last));
             Ok(())
-        });
-        outcome.map(|()| self.contracts.lock().newest).map_err(|trouble| match trouble {
-            WatchTrouble::Unavailable(reason) => PostFault::Unavailable(reason),
-            WatchTrouble::Refused(reason) => PostFault::Refused(reason),
         })
     }
 }
@@ -313,12 +337,12 @@ impl Node {
     }
 
     /// What L1 gave no answer about.
-    async fn trouble(&mut self) -> WatchTrouble {
+    async fn trouble(&mut self) -> L1Error {
         let round = self.watcher.round().await;
         round.map_or_else(
             |error| match error {
-                WatchError::L1(trouble) => trouble,
-                WatchError::Store(error) => panic!("{error}"),
+                Hindrance::L1(trouble) => trouble,
+                Hindrance::Store(error) => panic!("{error}"),
             },
             |round| round.trouble.expect("something is not looked at"),
         )
@@ -373,8 +397,12 @@ impl Scene {
         let metrics = Metrics::new("full_node", "test").expect("a registry");
         let counters = Counters::new(&metrics).expect("registers");
         let book = Arc::new(CaseBook::open(Arc::clone(&self.store)).await.expect("undamaged"));
+        let contracts = Arc::clone(&self.contracts);
+        let reporter = Reporter { address: address.unwrap_or_default(), contracts, lost: Arc::default() };
+        let reporter = Arc::new(reporter);
         let deps = WatcherDeps {
-            l1: Arc::new(Reporter { address, contracts: Arc::clone(&self.contracts), lost: Arc::default() }),
+            l1: reporter.clone(),
+            reporter: address.is_some().then_some(reporter as Arc<dyn L1Submitter>),
             tracker: self.machine.tracker.clone(),
             book: Arc::clone(&book),
             judge: Judge { parameters: parameter_set(), backend: backend() },
@@ -394,17 +422,17 @@ impl Scene {
 }
 
 fn posted(hints: &BatchHints) -> PostedBatch {
-    let entry = |entry: &HintEntry| match entry {
-        HintEntry::Skipped => (0, [0; 16]),
-        HintEntry::Key(key) => (1, *key),
-        HintEntry::Malformed(_) => (2, [0; 16]),
+    let posted = |hint: &HintEntry| match hint {
+        HintEntry::Skipped => entry(0, [0; 16]),
+        HintEntry::Key(key) => entry(1, *key),
+        HintEntry::Malformed(_) => entry(2, [0; 16]),
     };
     let release = |entry: &HintEntry| match entry {
         HintEntry::Malformed(release) => Some(*release),
         HintEntry::Key(_) | HintEntry::Skipped => None,
     };
     PostedBatch {
-        entries: hints.entries.iter().map(entry).collect(),
+        entries: hints.entries.iter().map(posted).collect(),
         singletons: hints.entries.iter().filter_map(release).collect(),
     }
 }
@@ -432,13 +460,13 @@ async fn every_wrong_posting_is_challenged_exactly_once() {
     scene.three_batches().await;
     type Change = fn(&mut Vec<PostedBatch>);
     let cases: [(Change, FaultKind, u64, u32); 10] = [
-        (|posted| posted[0].entries[0].1 = [9; 16], FaultKind::WrongKey, 1, 0),
-        (|posted| posted[0].entries[1] = (1, [9; 16]), FaultKind::WrongKey, 1, 1),
-        (|posted| posted[2].entries[0] = (2, [0; 16]), FaultKind::NotMalformed, 3, 0),
-        (|posted| posted[2].entries[0] = (0, [0; 16]), FaultKind::WrongVerdict, 3, 0),
-        (|posted| posted[1].entries.push((0, [0; 16])), FaultKind::WrongCount, 2, 0),
-        (|posted| posted[0].entries[1].0 = 9, FaultKind::UnknownKind, 1, 1),
-        (|posted| posted[0].entries[1].1[0] = 1, FaultKind::NoRelease, 1, 1),
+        (|posted| posted[0].entries[0].key = [9; 16], FaultKind::WrongKey, 1, 0),
+        (|posted| posted[0].entries[1] = entry(1, [9; 16]), FaultKind::WrongKey, 1, 1),
+        (|posted| posted[2].entries[0] = entry(2, [0; 16]), FaultKind::NotMalformed, 3, 0),
+        (|posted| posted[2].entries[0] = entry(0, [0; 16]), FaultKind::WrongVerdict, 3, 0),
+        (|posted| posted[1].entries.push(entry(0, [0; 16])), FaultKind::WrongCount, 2, 0),
+        (|posted| posted[0].entries[1].kind = 9, FaultKind::UnknownKind, 1, 1),
+        (|posted| posted[0].entries[1].key[0] = 1, FaultKind::NoRelease, 1, 1),
         (|posted| posted[0].singletons.clear(), FaultKind::NoRelease, 1, 1),
         (|posted| posted[0].singletons[0][47] ^= 1, FaultKind::WrongRelease, 1, 1),
         (|posted| posted[0].singletons[0] = [0; 48], FaultKind::WrongRelease, 1, 1),
@@ -474,9 +502,9 @@ async fn killed_in_each_step_it_goes_on_and_challenges_once() {
     let scene = Scene::new().await;
     scene.three_batches().await;
     let mut wrong = scene.right(1, 3);
-    wrong[0].entries[0].1 = [9; 16];
+    wrong[0].entries[0].key = [9; 16];
     scene.contracts.lock().post(1, wrong);
-    let lost = || WatchTrouble::Unavailable("scripted".into());
+    let lost = || L1Error::no_answer("scripted");
     // A new process at each look. Commitment, challenge and claim are each lost before and after they took effect.
     for _ in 0..3 {
         for before in [true, false] {
@@ -498,7 +526,7 @@ async fn a_case_older_than_the_look_back_is_not_lost() {
     let scene = Scene::new().await;
     scene.three_batches().await;
     let mut wrong = scene.right(1, 1);
-    wrong[0].entries[0].1 = [9; 16];
+    wrong[0].entries[0].key = [9; 16];
     scene.contracts.lock().post(1, wrong);
     assert_eq!(scene.node().await.round().await.cases, 1);
     scene.pass(10 * WINDOW);
@@ -514,7 +542,7 @@ async fn what_l1_takes_back_or_others_settle_is_dropped() {
     let scene = Scene::new().await;
     scene.three_batches().await;
     let mut wrong = scene.right(1, 1);
-    wrong[0].entries[0].1 = [9; 16];
+    wrong[0].entries[0].key = [9; 16];
     scene.contracts.lock().lag = 3;
     let posting = scene.contracts.lock().post(1, wrong.clone());
     let mut node = scene.node().await;
@@ -524,10 +552,9 @@ async fn what_l1_takes_back_or_others_settle_is_dropped() {
         let right = scene.right(1, 1);
         let mut contracts = scene.contracts.lock();
         contracts.events.clear();
-        let same = PostingSeen { root: B256::repeat_byte(0xee), ..posting };
-        let posted = PostedHints { run_posted_at: 1, header_root: B256::ZERO, batches: right };
-        contracts.data.insert((same.id, same.root), posted);
-        contracts.events.push((posting.block, WatchEvent::Posted(same)));
+        let same = PostedLog { root: B256::repeat_byte(0xee), ..posting };
+        contracts.data.insert((same.id, same.root), data(&same, right));
+        contracts.events.push((posting.l1_block, HintEvent::Posted(same)));
     }
     scene.pass(5);
     assert_eq!(node.round().await, WatchRound::default(), "another posting under this id is not challenged");
@@ -535,7 +562,7 @@ async fn what_l1_takes_back_or_others_settle_is_dropped() {
     scene.contracts.lock().post(1, wrong.clone());
     scene.contracts.lock().post(1, wrong);
     assert_eq!(node.round().await.cases, 2);
-    scene.contracts.lock().tell(WatchEvent::Struck { publisher: Address::ZERO });
+    scene.contracts.lock().tell(struck(Address::ZERO));
     assert_eq!(node.round().await, WatchRound { cases: 2, ..WatchRound::default() }, "that is not final yet");
     scene.pass(5);
     node.round().await;
@@ -548,7 +575,7 @@ async fn without_a_key_it_only_tells() {
     let scene = Scene::new().await;
     scene.three_batches().await;
     let mut wrong = scene.right(1, 3);
-    wrong[0].entries[0].1 = [9; 16];
+    wrong[0].entries[0].key = [9; 16];
     scene.contracts.lock().post(1, wrong);
     let mut node = scene.node_with(None).await;
     for _ in 0..2 {
@@ -580,7 +607,7 @@ async fn an_unreleased_run_claimed_malformed_is_challenged_exactly_once() {
     let claims: [Vec<[u8; 48]>; 3] = [vec![header(0), header(1)], vec![[0; 48]; 2], vec![]];
     let mut node = scene.node().await;
     for (times, singletons) in (1..).zip(claims) {
-        let entries = (0..2u128).map(|place| (2, place.to_be_bytes())).collect();
+        let entries = (0..2u128).map(|place| entry(2, place.to_be_bytes())).collect();
         scene.contracts.lock().post(4, vec![PostedBatch { entries, singletons }]);
         assert_eq!(node.round().await, WatchRound { wrong: 1, cases: 1, ..WatchRound::default() });
         for _ in 0..4 {
@@ -609,10 +636,10 @@ async fn batches_that_are_not_opened_here_are_judged_by_their_ciphertexts() {
     assert_eq!(node.round().await, WatchRound::default(), "it is right");
     type Change = fn(&mut PostedBatch);
     let changes: [(Change, FaultKind, u32); 7] = [
-        (|posted| posted.entries[0].1 = [9; 16], FaultKind::WrongKey, 0),
-        (|posted| posted.entries[0] = (0, [0; 16]), FaultKind::WrongVerdict, 0),
-        (|posted| posted.entries[1].0 = 3, FaultKind::UnknownKind, 1),
-        (|posted| posted.entries[1] = (0, [1; 16]), FaultKind::StrayKey, 1),
+        (|posted| posted.entries[0].key = [9; 16], FaultKind::WrongKey, 0),
+        (|posted| posted.entries[0] = entry(0, [0; 16]), FaultKind::WrongVerdict, 0),
+        (|posted| posted.entries[1].kind = 3, FaultKind::UnknownKind, 1),
+        (|posted| posted.entries[1] = entry(0, [1; 16]), FaultKind::StrayKey, 1),
         (|posted| posted.entries.truncate(1), FaultKind::WrongCount, 0),
         (|posted| posted.singletons.clear(), FaultKind::NoRelease, 1),
         (|posted| posted.singletons[0][20] ^= 1, FaultKind::WrongRelease, 1),
@@ -623,13 +650,13 @@ async fn batches_that_are_not_opened_here_are_judged_by_their_ciphertexts() {
         scene.contracts.lock().post(4, vec![wrong]);
         assert_eq!(node.round().await.wrong, 1, "{kind:?}");
         let name = kind.as_str();
-        scene.contracts.lock().tell(WatchEvent::Struck { publisher: Address::ZERO });
+        scene.contracts.lock().tell(struck(Address::ZERO));
         node.round().await;
         assert_eq!(node.round().await, WatchRound::default(), "{name} at {index}");
     }
     // The right release of an envelope that opens gives everybody its key.
     let mut wrong = posted(&truth);
-    wrong.entries[0] = (2, 1u128.to_be_bytes());
+    wrong.entries[0] = entry(2, 1u128.to_be_bytes());
     let points = points_of(&fourth.batch, &fourth.verdicts).concat();
     wrong.singletons.push(singleton(&points[0].2));
     scene.contracts.lock().truth.insert(4, truth);
@@ -647,11 +674,11 @@ async fn a_refusal_of_l1_is_tried_again_and_stops_nothing_else() {
     let scene = Scene::new().await;
     scene.three_batches().await;
     let mut wrong = scene.right(1, 1);
-    wrong[0].entries[0].1 = [9; 16];
-    let other = vec![PostedBatch { entries: vec![(0, [0; 16])], singletons: vec![] }];
+    wrong[0].entries[0].key = [9; 16];
+    let other = vec![PostedBatch { entries: vec![entry(0, [0; 16])], singletons: vec![] }];
     scene.contracts.lock().post(1, wrong);
     scene.contracts.lock().post(3, other);
-    scene.contracts.lock().trouble.push((WatchTrouble::Refused("no ether".into()), true));
+    scene.contracts.lock().trouble.push((L1Error::refused("no ether"), true));
     let mut node = scene.node().await;
     assert_eq!(node.round().await.cases, 2);
     node.shows("failures_total", 1);
@@ -676,7 +703,7 @@ async fn what_cannot_be_looked_at_holds_up_nothing_else() {
         let mut contracts = scene.contracts.lock();
         contracts.equivocated.insert(first.header.number, 1);
         contracts.pruned = true;
-        let other = || vec![PostedBatch { entries: vec![(0, [0; 16])], singletons: vec![] }];
+        let other = || vec![PostedBatch { entries: vec![entry(0, [0; 16])], singletons: vec![] }];
         let unserved = contracts.post(3, other());
         contracts.unserved.insert(unserved.id);
         contracts.post(3, other());
@@ -710,7 +737,7 @@ async fn outputs_are_compared_once_each_as_far_as_blocks_are_here() {
     let mut outputs = Vec::new();
     for number in 1..=2 {
         let block = scene.store.block(number).await.expect("a disk").expect("executed");
-        outputs.push(PostedOutput {
+        outputs.push(Output {
             l2_block: number,
             batch: block.last_batch,
             timestamp: block.second,
@@ -719,7 +746,7 @@ async fn outputs_are_compared_once_each_as_far_as_blocks_are_here() {
         });
     }
     outputs[1].state_root = B256::repeat_byte(1);
-    outputs.push(PostedOutput { l2_block: 3, ..outputs[1] });
+    outputs.push(Output { l2_block: 3, ..outputs[1] });
     scene.contracts.lock().outputs = outputs;
     for (start, (compared, mismatches)) in [(2, 1), (0, 0)].into_iter().enumerate() {
         // Started again, it goes on after the last one.
@@ -746,7 +773,7 @@ async fn two_headers_are_shown_once_whatever_happens_between() {
     assert!(book.keep_headers(first, second).await.expect("a disk"));
     assert!(!book.keep_headers(second, first).await.expect("a disk"), "one pair is enough");
     drop(book);
-    let lost = || WatchTrouble::Unavailable("scripted".into());
+    let lost = || L1Error::no_answer("scripted");
     for before in [true, false, true, false, true, false] {
         scene.contracts.lock().trouble.push((lost(), before));
         assert_eq!(scene.node().await.trouble().await, lost());
@@ -837,7 +864,7 @@ async fn what_the_sequencer_keeps_from_l1_is_posted_by_a_node_with_a_key() {
     node.shows("runs_posted_total", 1);
     // Refused by L1, it is tried again, and keeps the node from nothing else.
     scene.contracts.lock().headers.truncate(1);
-    scene.contracts.lock().trouble.push((WatchTrouble::Refused("no ether".to_owned()), true));
+    scene.contracts.lock().trouble.push((L1Error::refused("no ether"), true));
     assert_eq!(node.round().await, WatchRound::default());
     node.shows("failures_total", 1);
     node.round().await;
@@ -871,7 +898,7 @@ async fn what_is_overdue_is_posted_at_once_while_something_else_is_not_answered(
         let mut contracts = scene.contracts.lock();
         contracts.newest = origin.expect("some") + quarter;
         let unserved =
-            contracts.post(1, vec![PostedBatch { entries: vec![(0, [0; 16])], singletons: vec![] }]);
+            contracts.post(1, vec![PostedBatch { entries: vec![entry(0, [0; 16])], singletons: vec![] }]);
         contracts.unserved.insert(unserved.id);
     }
     let mut node = scene.node().await;

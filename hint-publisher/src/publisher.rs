@@ -4,6 +4,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use blindfold_bte::Backend;
 use blindfold_chain::ParameterSet;
+use blindfold_l1::L1Submitter;
 use blindfold_protocol::{ChainConfig, ConfigFault, Party, SigningKey};
 use blindfold_rpc::{
     AdminConfig, ClientBuildError, Feed, FeedConfig, Readiness, ServeError, ServerHandle, admin, http_client,
@@ -16,7 +17,7 @@ use crate::{
     ConfigError, HintPublisherConfig, HintPublisherMetrics, HintPublisherStatus,
     follow::{COORDINATOR, Coordinator, SEQUENCER, TOPICS},
     introduce::Introductions,
-    l1::{HintPoster, HintPosterDeps, HintsL1, L1_POSTING, L1PostingConfig, L1PostingConfigError},
+    l1::{HintPoster, HintPosterDeps, L1_POSTING, L1PostingConfig, L1PostingConfigError},
     members::Members,
     pool::Pool,
     status::SharedStatus,
@@ -41,8 +42,8 @@ pub struct HintPublisherDeps {
 pub struct L1PostingDeps {
     /// Its settings.
     pub config: L1PostingConfig,
-    /// The contracts.
-    pub l1: Arc<dyn HintsL1>,
+    /// The account whose bond answers for its postings.
+    pub l1: Arc<dyn L1Submitter>,
 }
 
 /// Why the helper did not start.
@@ -125,6 +126,7 @@ impl HintPublisher {
         if let Some(L1PostingDeps { config, l1 }) = l1_posting {
             let deps = HintPosterDeps {
                 l1,
+                first_block: chain.genesis_l1_origin.saturating_add(1),
                 source: Arc::new(shop.sequencer.clone()),
                 parameters: Arc::clone(&shop.parameters),
                 backend: Arc::clone(&shop.backend),

@@ -12,15 +12,19 @@ use std::{
 
 use async_trait::async_trait;
 use blindfold_bte::{CiphertextPoint, Opening, Portable};
+use blindfold_chain::L1Origin;
 use blindfold_hint_publisher::{
     HintPublisherMetrics,
     l1::{
-        BatchSource, Hindrance, HintEvent, HintPoster, HintPosterDeps, HintPosting, HintRoots, HintTerms,
-        HintsL1, L1Blocks, L1PostingConfig, L1Trouble, PostedRun, Round, SourcedBatch,
+        BatchSource, Hindrance, HintPoster, HintPosterDeps, L1PostingConfig, PostedRun, Round, SourcedBatch,
     },
 };
+use blindfold_l1::{
+    DataFault, HintData, HintEvent, HintPosting, L1Error, L1Reader, L1Submitter, PostedLog, PublisherBond,
+    RegistryState, RunReference, Sent,
+};
 use blindfold_protocol::{
-    Address, B256, BatchHints, Canonical, Envelope, EnvelopeFault, HintEntry, SealedBatch,
+    Address, B256, BatchHints, Canonical, Envelope, EnvelopeFault, HintEntry, L1Timing, SealedBatch,
     validity::{Verdict, sub_batches},
 };
 use blindfold_rpc::Readiness;
@@ -53,7 +57,7 @@ struct Contracts {
     settled: BTreeSet<u64>,
     posts: usize,
     /// What L1 answers to the next transactions; `false` after doing what it was asked for.
-    trouble: Vec<(L1Trouble, bool)>,
+    trouble: Vec<(L1Error, bool)>,
     /// What a rereading shows.
     reread: Option<Vec<BatchHints>>,
     /// Roots are given for this many entries at most.
@@ -61,21 +65,9 @@ struct Contracts {
 }
 
 impl Contracts {
-    fn open(&self) -> Vec<HintPosting> {
-        let mut open: Vec<HintPosting> = Vec::new();
-        for (_, event) in &self.events {
-            match event {
-                HintEvent::Posted(posting) => open.push(*posting),
-                HintEvent::Struck { publisher, .. } => {
-                    open.retain(|posting| posting.publisher != *publisher);
-                }
-                HintEvent::Finalized { id, .. } | HintEvent::Released { id, .. } => {
-                    open.retain(|posting| posting.id != *id)
-                }
-                HintEvent::Voided { .. } => {}
-            }
-        }
-        open
+    fn open(&self) -> Vec<PostedLog> {
+        let state: RegistryState = self.events.iter().map(|(_, event)| event).collect();
+        state.open().copied().collect()
     }
 
     /// Each in a block of its own: what was read of a final block never changes.
@@ -84,26 +76,22 @@ impl Contracts {
         self.events.push((self.newest, event));
     }
 
-    fn post_as(&mut self, publisher: Address, run_last: u64, hints: Vec<BatchHints>) -> HintPosting {
+    fn post_as(&mut self, publisher: Address, last: u64, hints: Vec<BatchHints>) -> PostedLog {
         let root = root_of(&hints);
-        self.post_with(root, publisher, run_last, hints)
+        self.post_with(root, publisher, last, hints)
     }
 
     /// Where this helper does not post.
-    fn post_elsewhere(&mut self, publisher: Address, run_last: u64, hints: Vec<BatchHints>) {
+    fn post_elsewhere(&mut self, publisher: Address, last: u64, hints: Vec<BatchHints>) {
         let root = elsewhere(root_of(&hints));
-        self.post_with(root, publisher, run_last, hints);
+        self.post_with(root, publisher, last, hints);
     }
 
-    fn post_with(
-        &mut self,
-        root: B256,
-        publisher: Address,
-        run_last: u64,
-        hints: Vec<BatchHints>,
-    ) -> HintPosting {
+    fn post_with(&mut self, root: B256, publisher: Address, last: u64, hints: Vec<BatchHints>) -> PostedLog {
         let (id, block) = (self.data.len() as u64 + 1, self.newest + 1);
-        let posting = HintPosting { id, run_last, publisher, block, root };
+        let run = self.runs.iter().find(|run| run.last == last);
+        let (first, transaction) = (run.map_or(last, |run| run.first), B256::with_last_byte(id as u8));
+        let posting = PostedLog { id, first, last, publisher, l1_block: block, transaction, root };
         self.data.insert(id, hints);
         self.posts += 1;
         self.tell(HintEvent::Posted(posting));
@@ -116,9 +104,10 @@ impl Contracts {
 
     fn strike(&mut self, id: u64) {
         let posting = self.open().into_iter().find(|posting| posting.id == id).expect("open");
-        let HintPosting { run_last, publisher, .. } = posting;
+        let PostedLog { last, publisher, .. } = posting;
         self.bonds.insert(publisher, 0);
-        self.tell(HintEvent::Struck { id, run_last, publisher });
+        let (challenger, number, index, reason, l1_block) = (Address::ZERO, last, 0, 5, self.newest + 1);
+        self.tell(HintEvent::Struck { id, last, challenger, publisher, number, index, reason, l1_block });
     }
 }
 
@@ -150,111 +139,143 @@ struct Account {
 
 impl Account {
     /// Trouble that the script has for this transaction: before it, or after it is done.
-    fn trouble(&self) -> Option<(L1Trouble, bool)> {
+    fn trouble(&self) -> Option<(L1Error, bool)> {
         self.contracts.lock().trouble.pop()
     }
 
-    async fn act<T>(&self, act: impl FnOnce(&mut Contracts) -> Result<T, L1Trouble>) -> Result<T, L1Trouble> {
-        match self.trouble() {
-            Some((trouble, true)) => Err(trouble),
-            Some((trouble, false)) => act(&mut self.contracts.lock()).and(Err(trouble)),
-            None => act(&mut self.contracts.lock()),
+    /// Gives the transaction that made the newest posting, where that is one.
+    fn act(&self, act: impl FnOnce(&mut Contracts) -> Result<(), L1Error>) -> Result<Sent, L1Error> {
+        let trouble = self.trouble();
+        let mut contracts = self.contracts.lock();
+        match trouble {
+            Some((trouble, true)) => return Err(trouble),
+            Some((trouble, false)) => act(&mut contracts).and(Err(trouble))?,
+            None => act(&mut contracts)?,
         }
+        let transaction = B256::with_last_byte(contracts.data.len() as u8);
+        Ok(Sent { transaction, block: contracts.newest, gas_used: 0 })
     }
 }
 
+/// The hints as they stand in a posting, by themselves.
+fn read(first: u64, posting: &HintPosting) -> Vec<BatchHints> {
+    let hints = |(number, batch): (u64, &blindfold_l1::PostedBatch)| batch.to_hints(number, B256::ZERO);
+    (first..).zip(&posting.batches).map(hints).map(|hints| hints.expect("hints")).collect()
+}
+
 #[async_trait]
-impl HintsL1 for Account {
-    fn publisher(&self) -> Address {
-        self.address
-    }
-
-    fn first_block(&self) -> u64 {
-        1
-    }
-
-    async fn blocks(&self) -> Result<L1Blocks, L1Trouble> {
+impl L1Reader for Account {
+    async fn finalized(&self) -> Result<L1Origin, L1Error> {
         let contracts = self.contracts.lock();
-        Ok(L1Blocks { finalized: contracts.newest - contracts.lag, newest: contracts.newest })
+        Ok(L1Origin {
+            number: contracts.newest - contracts.lag,
+            hash: B256::ZERO,
+            timestamp: 0,
+            base_fee: 7,
+            blob_base_fee: 1,
+            parent_beacon_block_root: B256::ZERO,
+        })
     }
 
-    async fn terms(&self) -> Result<HintTerms, L1Trouble> {
-        Ok(HintTerms { publisher_bond: BOND, challenge_window: WINDOW, hint_deadline: DEADLINE })
+    async fn newest(&self) -> Result<u64, L1Error> {
+        Ok(self.contracts.lock().newest)
     }
 
-    async fn runs(&self, after: u64, through: u64) -> Result<Vec<PostedRun>, L1Trouble> {
+    async fn timing(&self) -> Result<L1Timing, L1Error> {
+        let (challenge_window, hint_deadline) = (WINDOW as u32, DEADLINE as u32);
+        Ok(L1Timing { challenge_window, hint_deadline, ..L1Timing::default() })
+    }
+
+    async fn hint_stakes(&self) -> Result<(u128, u128), L1Error> {
+        Ok((BOND, 1))
+    }
+
+    async fn posted_runs(&self, after: u64, through: u64) -> Result<Vec<(RunReference, B256)>, L1Error> {
         let contracts = self.contracts.lock();
         let waited = contracts.newest.saturating_sub(DEADLINE / 4);
         let known = waited.max(contracts.newest - contracts.lag);
         assert!(through <= known, "runs are read from blocks that are final or waited long for it");
         let within = |run: &&PostedRun| run.posted_at > after && run.posted_at <= through;
-        Ok(contracts.runs.iter().filter(within).copied().collect())
+        Ok(contracts.runs.iter().filter(within).map(|run| (run.reference(), run.head_hash)).collect())
     }
 
-    async fn hint_events(&self, after: u64, through: u64) -> Result<Vec<HintEvent>, L1Trouble> {
+    async fn hint_events(&self, after: u64, through: u64) -> Result<Vec<HintEvent>, L1Error> {
         let contracts = self.contracts.lock();
         let within = |(block, _): &&(u64, HintEvent)| *block > after && *block <= through;
         Ok(contracts.events.iter().filter(within).map(|(_, event)| *event).collect())
     }
 
-    async fn bond(&self) -> Result<u128, L1Trouble> {
-        Ok(self.contracts.lock().bonds.get(&self.address).copied().unwrap_or_default())
+    async fn publisher_bond(&self, publisher: Address) -> Result<PublisherBond, L1Error> {
+        let total = self.contracts.lock().bonds.get(&publisher).copied().unwrap_or_default();
+        Ok(PublisherBond { total, locked: 0, open: 0 })
     }
 
-    async fn deposit_bond(&self, amount: u128) -> Result<(), L1Trouble> {
+    async fn hint_data(&self, posting: &PostedLog) -> Result<Option<Result<HintData, DataFault>>, L1Error> {
+        let contracts = self.contracts.lock();
+        let found = contracts.reread.clone().or_else(|| contracts.data.get(&posting.id).cloned());
+        let PostedLog { first, last, .. } = *posting;
+        let run = RunReference { first, last, posted_at: 1, header_root: B256::ZERO };
+        Ok(found.map(|hints| Ok(HintData { run, hints: HintPosting::of(&hints), blobs: None })))
+    }
+}
+
+#[async_trait]
+impl L1Submitter for Account {
+    fn account(&self) -> Address {
+        self.address
+    }
+
+    fn reader(&self) -> &dyn L1Reader {
+        self
+    }
+
+    async fn deposit_publisher_bond(&self, amount: u128) -> Result<Sent, L1Error> {
         let address = self.address;
         self.act(|contracts| {
             *contracts.bonds.entry(address).or_default() += amount;
             Ok(())
         })
-        .await
     }
 
-    async fn roots(&self, _: u64, hints: &[BatchHints]) -> Result<HintRoots, L1Trouble> {
+    async fn hint_roots(&self, first: u64, hints: &HintPosting) -> Result<[Option<B256>; 2], L1Error> {
+        let hints = read(first, hints);
         let entries: usize = hints.iter().map(|hints| hints.entries.len()).sum();
         let largest = self.contracts.lock().largest.unwrap_or(usize::MAX);
-        let own = (entries <= largest).then(|| root_of(hints));
-        Ok(HintRoots { own, other: Some(elsewhere(root_of(hints))) })
+        let own = (entries <= largest).then(|| root_of(&hints));
+        Ok([own, Some(elsewhere(root_of(&hints)))])
     }
 
-    async fn post(&self, run: &PostedRun, hints: &[BatchHints]) -> Result<HintPosting, L1Trouble> {
-        let address = self.address;
+    async fn post_hints(&self, run: &RunReference, hints: &HintPosting) -> Result<Sent, L1Error> {
+        let (address, hints) = (self.address, read(run.first, hints));
         self.act(|contracts| {
             let bond = contracts.bonds.get(&address).copied().unwrap_or_default();
             assert!(bond >= BOND, "a posting that the bond does not cover");
-            let root = root_of(hints);
-            if contracts.open().iter().any(|posting| (posting.run_last, posting.root) == (run.last, root)) {
-                return Err(L1Trouble::Refused("SameHintsOpen".into()));
+            let root = root_of(&hints);
+            if contracts.open().iter().any(|posting| (posting.last, posting.root) == (run.last, root)) {
+                return Err(L1Error::refused("SameHintsOpen"));
             }
-            Ok(contracts.post_as(address, run.last, hints.to_vec()))
-        })
-        .await
-    }
-
-    async fn posted(&self, posting: &HintPosting) -> Result<Option<Vec<BatchHints>>, L1Trouble> {
-        let contracts = self.contracts.lock();
-        Ok(contracts.reread.clone().or_else(|| contracts.data.get(&posting.id).cloned()))
-    }
-
-    async fn finalize(&self, id: u64) -> Result<(), L1Trouble> {
-        self.act(|contracts| {
-            let posting = contracts.open().into_iter().find(|posting| posting.id == id).expect("open");
-            assert!(contracts.newest >= posting.block + WINDOW, "not before its window is over");
-            assert!(contracts.settled.insert(posting.run_last), "one final posting");
-            contracts.tell(HintEvent::Finalized { id, run_last: posting.run_last });
+            contracts.post_as(address, run.last, hints);
             Ok(())
         })
-        .await
     }
 
-    async fn release(&self, id: u64) -> Result<(), L1Trouble> {
+    async fn finalize_hints(&self, id: u64) -> Result<Sent, L1Error> {
         self.act(|contracts| {
             let posting = contracts.open().into_iter().find(|posting| posting.id == id).expect("open");
-            assert!(contracts.settled.contains(&posting.run_last));
-            contracts.tell(HintEvent::Released { id, run_last: posting.run_last });
+            assert!(contracts.newest >= posting.l1_block + WINDOW, "not before its window is over");
+            assert!(contracts.settled.insert(posting.last), "one final posting");
+            contracts.tell(HintEvent::Finalized { id, first: posting.first, last: posting.last });
             Ok(())
         })
-        .await
+    }
+
+    async fn release_hints(&self, id: u64) -> Result<Sent, L1Error> {
+        self.act(|contracts| {
+            let posting = contracts.open().into_iter().find(|posting| posting.id == id).expect("open");
+            assert!(contracts.settled.contains(&posting.last));
+            contracts.tell(HintEvent::Released { id, last: posting.last });
+            Ok(())
+        })
     }
 }
 
@@ -353,6 +374,7 @@ impl Stage {
         let readiness = Readiness::new(&["l1_posting"]);
         let deps = HintPosterDeps {
             l1: Arc::new(Account { address, contracts: Arc::clone(&self.contracts) }),
+            first_block: 1,
             source: Arc::<Source>::clone(&self.source),
             parameters: parameter_set(),
             backend: Arc::new(Portable::new(1)),
@@ -445,7 +467,7 @@ async fn a_final_run_is_posted_once_and_made_final_after_its_window() {
     stage.pass(1);
     assert_eq!(poster.round(1).await, Round { posted: 1, ..Round::default() });
     let posted = stage.contracts.lock().data[&1].clone();
-    assert_eq!(posted, stage.hints_of(&run));
+    assert_eq!(HintPosting::of(&posted), HintPosting::of(&stage.hints_of(&run)));
     let kinds: Vec<String> = posted.iter().map(common::kinds).collect();
     assert_eq!(kinds, ["ksm", "", "k"]);
     poster.shows("open_postings", 0);
@@ -468,7 +490,7 @@ async fn a_final_run_is_posted_once_and_made_final_after_its_window() {
 async fn killed_at_any_step_it_posts_nothing_twice() {
     let stage = Stage::new().await;
     stage.run_of_one(1).await;
-    let lost = || L1Trouble::Unavailable("scripted".into());
+    let lost = || L1Error::no_answer("scripted");
     // Killed, or without an answer, before the transaction, after it, and while it waits for the window.
     for (done, posts) in [(true, 0), (false, 1)] {
         stage.contracts.lock().trouble.push((lost(), done));
@@ -517,7 +539,8 @@ async fn a_stall_of_finality_keeps_no_hints_back() {
     assert_eq!(poster.round(0).await, Round::default(), "it waits for finality");
     stall(1);
     assert_eq!(poster.round(1).await, Round { posted: 1, ..Round::default() });
-    assert_eq!(stage.contracts.lock().data[&1], stage.hints_of(&run));
+    let posted = stage.contracts.lock().data[&1].clone();
+    assert_eq!(HintPosting::of(&posted), HintPosting::of(&stage.hints_of(&run)));
     assert_eq!(poster.round(2).await, Round::default(), "once");
     // L1 takes back the run and its hints, and has the run again in a later block.
     {
@@ -603,9 +626,8 @@ async fn a_batch_that_the_sequencer_never_gives_holds_up_no_other_run() {
     let mut poster = stage.poster();
     let mut now = 0;
     assert!(matches!(poster.poster.round(&|| now).await, Err(Hindrance::Source(_))));
-    let posted_for = |stage: &Stage| {
-        stage.contracts.lock().open().iter().map(|posting| posting.run_last).collect::<Vec<_>>()
-    };
+    let posted_for =
+        |stage: &Stage| stage.contracts.lock().open().iter().map(|posting| posting.last).collect::<Vec<_>>();
     assert_eq!(posted_for(&stage), [early.last]);
     // What is posted already becomes final all the same.
     stage.pass(WINDOW);
@@ -643,7 +665,7 @@ async fn anothers_right_posting_is_left_alone_and_a_wrong_one_is_answered() {
     }
     let mut poster = stage.poster();
     assert_eq!(poster.round(0).await, Round { posted: 1, ..Round::default() });
-    assert_eq!(stage.contracts.lock().open().last().map(|posting| posting.run_last), Some(two.last));
+    assert_eq!(stage.contracts.lock().open().last().map(|posting| posting.last), Some(two.last));
     stage.pass(WINDOW);
     // Ours is made final, and the other's right one, too: nobody else is there.
     assert_eq!(poster.round(1).await, Round { finalized: 2, ..Round::default() });
@@ -693,7 +715,7 @@ async fn two_at_once_end_with_one_final_posting_and_nothing_open() {
         let mut contracts = stage.contracts.lock();
         let twin = contracts.post_as(other(), run.last, hints);
         contracts.settled.insert(run.last);
-        contracts.tell(HintEvent::Finalized { id: twin.id, run_last: run.last });
+        contracts.tell(HintEvent::Finalized { id: twin.id, first: run.first, last: run.last });
         twin.id
     };
     assert_eq!((id, poster.round(1).await), (2, Round::default()));
@@ -716,7 +738,7 @@ async fn the_bond_is_filled_at_the_start_and_a_short_one_is_told() {
     poster.shows("bond_covers", 0);
     drop(poster);
     let mut poster = stage.poster_of(me(), 0, BOND);
-    let lost = L1Trouble::Unavailable("scripted".into());
+    let lost = L1Error::no_answer("scripted");
     // The deposit happened, its answer was lost.
     stage.contracts.lock().trouble.push((lost.clone(), false));
     assert_eq!(poster.poster.round(&|| 0).await, Err(Hindrance::L1(lost)));
@@ -764,7 +786,7 @@ async fn a_run_that_waits_too_long_or_fits_no_transaction_is_told() {
     assert_eq!(poster.round(1).await.waiting, 1);
     assert!(poster.reason().contains(&format!("batches {} to {}", run.first, run.last)));
     // Declared void, it waits for nothing any more.
-    stage.contracts.lock().tell(HintEvent::Voided { run_last: run.last });
+    stage.contracts.lock().tell(HintEvent::Voided { first: run.first, last: run.last });
     assert_eq!(poster.round(2).await, Round::default());
     assert!(poster.readiness.is_ready());
 }
@@ -774,13 +796,13 @@ async fn a_refusal_concerns_one_run_only_and_a_struck_posting_is_told() {
     let stage = Stage::new().await;
     let (one, _) = (stage.run_of_one(1).await, stage.run_of_one(2).await);
     let mut poster = stage.poster();
-    stage.contracts.lock().trouble.push((L1Trouble::Refused("scripted".into()), true));
+    stage.contracts.lock().trouble.push((L1Error::refused("scripted"), true));
     assert_eq!(poster.round(0).await, Round { posted: 1, waiting: 1, ..Round::default() });
     assert_eq!(poster.round(0).await, Round { waiting: 1, ..Round::default() }, "not at once again");
     assert_eq!(poster.round(1_000).await, Round { posted: 1, ..Round::default() });
     poster.round(1_000).await;
     // L1 shows something else than what was posted: told, never posted twice.
-    let id = stage.contracts.lock().open().iter().find(|open| open.run_last == one.last).map(|open| open.id);
+    let id = stage.contracts.lock().open().iter().find(|open| open.last == one.last).map(|open| open.id);
     stage.contracts.lock().strike(id.expect("open"));
     let round = poster.round(1_001).await;
     assert_eq!((round.posted, round.waiting, round.bond_short), (0, 2, true), "nothing without a new bond");

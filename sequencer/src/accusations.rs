@@ -4,63 +4,23 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use async_trait::async_trait;
-use blindfold_chain::coded;
-use blindfold_l1::{GivenPromise, L1Writer, OmissionAnswer, OpenAccusation, PostedRun};
+use blindfold_chain::{Hindrance, coded};
+use blindfold_l1::{GivenPromise, L1Submitter, OmissionAnswer, OpenAccusation};
 use blindfold_protocol::{B256, Verdict, fault::keeps_promise, keccak256};
 use blindfold_store::{BatchRecord, ItemRecord, Store, StoreError};
-use thiserror::Error;
 use tokio::time::sleep;
 
-use crate::{context::Context, poster::PostFault};
+use crate::context::Context;
 
 /// The most numbers between an envelope's admission and its expiry, and so between a promise and its number.
 const MAX_LIFETIME: u64 = 4_096;
 /// Batches read from disk at a time.
 const PAGE_BATCHES: usize = 16;
 
-/// What L1 holds against the sequencer, and answers to it, as a seam: the client of the contracts implements it, tests
-/// script it.
-#[async_trait]
-pub trait L1Accusations: Send + Sync {
-    /// The accusations that wait for an answer after L1's newest block; none is older than block `since`.
-    async fn open(&self, since: u64) -> Result<Vec<OpenAccusation>, PostFault>;
-
-    /// The posted run that holds header `number`, not older than block `since`; `None` while it is not posted.
-    async fn run_of(&self, number: u64, since: u64) -> Result<Option<PostedRun>, PostFault>;
-
-    /// Answers and waits until the answer is in a block. Gives the transaction's hash.
-    async fn answer(&self, answer: &OmissionAnswer) -> Result<B256, PostFault>;
-}
-
-#[async_trait]
-impl L1Accusations for L1Writer {
-    async fn open(&self, since: u64) -> Result<Vec<OpenAccusation>, PostFault> {
-        Ok(self.client().open_accusations(since).await?)
-    }
-
-    async fn run_of(&self, number: u64, since: u64) -> Result<Option<PostedRun>, PostFault> {
-        Ok(self.client().run_of(number, since).await?)
-    }
-
-    async fn answer(&self, answer: &OmissionAnswer) -> Result<B256, PostFault> {
-        Ok(self.answer_omission(answer).await?.transaction)
-    }
-}
-
 /// Whether the verdict on the item of batch `number` keeps a promise.
 fn is_kept(item: &ItemRecord, number: u64, seal_by: u64) -> bool {
     let code = Verdict::code_of_reason(item.fault.as_deref());
     code.is_some_and(|code| keeps_promise(code, number, seal_by))
-}
-
-/// Why an accusation was not answered in this round.
-#[derive(Debug, Error)]
-enum Hindrance {
-    #[error(transparent)]
-    L1(#[from] PostFault),
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 /// What a round did about one accusation.
@@ -77,7 +37,7 @@ enum Outcome {
 /// Answers accusations.
 pub(crate) struct Answerer {
     pub(crate) cx: Arc<Context>,
-    pub(crate) l1: Arc<dyn L1Accusations>,
+    pub(crate) l1: Arc<dyn L1Submitter>,
 }
 
 impl Answerer {
@@ -103,7 +63,7 @@ impl Answerer {
 
     /// One round over everything that is open. `told` holds the lost ones of which the log was told.
     async fn answer_all(&self, told: &mut BTreeSet<(B256, B256, u64)>) {
-        let open = match self.l1.open(self.cx.chain.genesis_l1_origin).await {
+        let open = match self.l1.reader().open_accusations(self.cx.chain.genesis_l1_origin).await {
             Ok(open) => open,
             Err(fault) => {
                 self.cx.metrics.accusation_failures.increment();
@@ -153,14 +113,14 @@ impl Answerer {
         };
         let number = record.number;
         // A header is posted after its origin.
-        let Some(run) = self.l1.run_of(number, record.sealed.header.l1_origin_number).await? else {
+        let Some(run) = self.l1.reader().run_of(number, record.sealed.header.l1_origin_number).await? else {
             return Ok(Outcome::Waits);
         };
         let batch = coded(record)?;
         let Some(answer) = OmissionAnswer::new(run, &batch.sealed, &batch.codes, promise) else {
             return Ok(Outcome::Lost);
         };
-        let transaction = self.l1.answer(&answer).await?;
+        let transaction = self.l1.answer_omission(&answer).await?.transaction;
         self.cx.metrics.accusations_answered.increment();
         let GivenPromise { envelope_id, seal_by, .. } = promise;
         tracing::info!(%envelope_id, number, seal_by, %transaction, "answered an accusation on L1");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    AnnouncedEnd, HeaderId, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, PendingL1Header,
+    AnnouncedEnd, HeaderId, L1Deposit, L1Error, L1MadeHeader, L1News, L1Origin, L1Reader, PendingL1Header,
     VoidRun, limits::DEPOSIT_READ_STEP_BLOCKS,
 };
 use blindfold_protocol::{B256, Epochs, LedgerEvent};
@@ -13,7 +13,7 @@ use parking_lot::RwLock;
 
 /// A view of L1 in front of another one, which remembers the newest final block and what L1 said up to it.
 pub struct L1Cache {
-    inner: Arc<dyn L1View>,
+    inner: Arc<dyn L1Reader>,
     known: RwLock<Known>,
 }
 
@@ -53,19 +53,19 @@ pub struct Look {
 
 impl L1Cache {
     /// A cache that knows nothing yet.
-    pub fn new(inner: Arc<dyn L1View>) -> Self {
+    pub fn new(inner: Arc<dyn L1Reader>) -> Self {
         Self { inner, known: RwLock::new(Known::default()) }
     }
 
     /// [`look`](Self::look) and [`offer`](Self::offer), for when L1 made no header.
-    pub async fn refresh(&self, parent: u64, cursor: u64) -> Result<L1Origin, L1Fault> {
+    pub async fn refresh(&self, parent: u64, cursor: u64) -> Result<L1Origin, L1Error> {
         let look = self.look(parent, cursor).await?;
         Ok(self.offer(look))
     }
 
     /// Looks L1 up once: the newest final block, then what L1 said after `parent` (the origin of the last sealed
     /// header) up to it, and the forced queue from `cursor` on.
-    pub async fn look(&self, parent: u64, cursor: u64) -> Result<Look, L1Fault> {
+    pub async fn look(&self, parent: u64, cursor: u64) -> Result<Look, L1Error> {
         if self.known.read().parent.as_ref().is_none_or(|origin| origin.number != parent) {
             let origin = self.inner.origin(parent).await?;
             self.known.write().parent = origin;
@@ -121,7 +121,7 @@ impl L1Cache {
     }
 
     /// The newest block in (after, through] with L1 deposits. Their data is not kept: the executor reads it.
-    async fn newest_deposit(&self, mut after: u64, through: u64) -> Result<Option<u64>, L1Fault> {
+    async fn newest_deposit(&self, mut after: u64, through: u64) -> Result<Option<u64>, L1Error> {
         let mut newest = None;
         while after < through {
             let step = through.min(after.saturating_add(DEPOSIT_READ_STEP_BLOCKS));
@@ -183,16 +183,16 @@ impl L1Cache {
 }
 
 #[async_trait]
-impl L1View for L1Cache {
-    async fn finalized(&self) -> Result<L1Origin, L1Fault> {
+impl L1Reader for L1Cache {
+    async fn finalized(&self) -> Result<L1Origin, L1Error> {
         self.inner.finalized().await
     }
 
-    async fn newest(&self) -> Result<u64, L1Fault> {
+    async fn newest(&self) -> Result<u64, L1Error> {
         self.inner.newest().await
     }
 
-    async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault> {
+    async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Error> {
         {
             let known = self.known.read();
             let mut at_hand = known.newest.iter().chain(&known.parent);
@@ -203,62 +203,62 @@ impl L1View for L1Cache {
         self.inner.origin(number).await
     }
 
-    async fn epochs(&self) -> Result<Epochs, L1Fault> {
+    async fn epochs(&self) -> Result<Epochs, L1Error> {
         self.inner.epochs().await
     }
 
-    async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Fault> {
+    async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Error> {
         self.inner.announced_end().await
     }
 
-    async fn facts(&self, after: u64, through: u64, cursor: u64) -> Result<L1News, L1Fault> {
+    async fn facts(&self, after: u64, through: u64, cursor: u64) -> Result<L1News, L1Error> {
         match self.at_hand(after, through, cursor) {
             Some(news) => Ok(news),
             None => self.inner.facts(after, through, cursor).await,
         }
     }
 
-    async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<L1Deposit>, L1Fault> {
+    async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<L1Deposit>, L1Error> {
         self.inner.bridge_deposits(after, through).await
     }
 
-    async fn l1_header(&self, number: u64) -> Result<Option<L1MadeHeader>, L1Fault> {
+    async fn l1_header(&self, number: u64) -> Result<Option<L1MadeHeader>, L1Error> {
         self.inner.l1_header(number).await
     }
 
-    async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault> {
+    async fn last_l1_header(&self) -> Result<Option<u64>, L1Error> {
         self.inner.last_l1_header().await
     }
 
-    async fn l1_headers_from(&self, number: u64) -> Result<Vec<HeaderId>, L1Fault> {
+    async fn l1_headers_from(&self, number: u64) -> Result<Vec<HeaderId>, L1Error> {
         self.inner.l1_headers_from(number).await
     }
 
-    async fn first_l1_header_after(&self, l1_block: u64) -> Result<Option<(u64, u64)>, L1Fault> {
+    async fn first_l1_header_after(&self, l1_block: u64) -> Result<Option<(u64, u64)>, L1Error> {
         self.inner.first_l1_header_after(l1_block).await
     }
 
-    async fn l1_headers_not_final(&self) -> Result<Vec<PendingL1Header>, L1Fault> {
+    async fn l1_headers_not_final(&self) -> Result<Vec<PendingL1Header>, L1Error> {
         self.inner.l1_headers_not_final().await
     }
 
-    async fn block_hash(&self, number: u64) -> Result<Option<B256>, L1Fault> {
+    async fn block_hash(&self, number: u64) -> Result<Option<B256>, L1Error> {
         self.inner.block_hash(number).await
     }
 
-    async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Fault> {
+    async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Error> {
         self.inner.void_runs().await
     }
 
-    async fn posted_at(&self, number: u64) -> Result<Option<u64>, L1Fault> {
+    async fn posted_at(&self, number: u64) -> Result<Option<u64>, L1Error> {
         self.inner.posted_at(number).await
     }
 
-    async fn hints_on_l1(&self, number: u64) -> Result<bool, L1Fault> {
+    async fn hints_on_l1(&self, number: u64) -> Result<bool, L1Error> {
         self.inner.hints_on_l1(number).await
     }
 
-    async fn newest_time(&self) -> Result<Option<u64>, L1Fault> {
+    async fn newest_time(&self) -> Result<Option<u64>, L1Error> {
         self.inner.newest_time().await
     }
 }
@@ -300,29 +300,29 @@ mod tests {
             Arc::new(Self { finalized, down, asked, bridge: AtomicU64::new(0) })
         }
 
-        fn up(&self) -> Result<u64, L1Fault> {
+        fn up(&self) -> Result<u64, L1Error> {
             if self.down.load(Ordering::SeqCst) {
-                return Err(L1Fault::Unavailable { reason: "down".to_owned() });
+                return Err(L1Error::no_answer("down"));
             }
             Ok(self.finalized.load(Ordering::SeqCst))
         }
     }
 
     #[async_trait]
-    impl L1View for Script {
-        async fn finalized(&self) -> Result<L1Origin, L1Fault> {
+    impl L1Reader for Script {
+        async fn finalized(&self) -> Result<L1Origin, L1Error> {
             self.up().map(block)
         }
 
-        async fn newest(&self) -> Result<u64, L1Fault> {
+        async fn newest(&self) -> Result<u64, L1Error> {
             self.up()
         }
 
-        async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault> {
+        async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Error> {
             Ok((number <= self.up()?).then(|| block(number)))
         }
 
-        async fn facts(&self, after: u64, through: u64, cursor: u64) -> Result<L1News, L1Fault> {
+        async fn facts(&self, after: u64, through: u64, cursor: u64) -> Result<L1News, L1Error> {
             self.up()?;
             self.asked.fetch_add(1, Ordering::SeqCst);
             let deposit = |l1_block: u64| {
@@ -336,39 +336,39 @@ mod tests {
             })
         }
 
-        async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<L1Deposit>, L1Fault> {
+        async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<L1Deposit>, L1Error> {
             self.up()?;
             let l1_block = self.bridge.load(Ordering::SeqCst);
             let there = l1_block > after && l1_block <= through;
             Ok(there.then_some(L1Deposit { raw: Bytes::new(), gas: 1, l1_block }).into_iter().collect())
         }
 
-        async fn l1_header(&self, _number: u64) -> Result<Option<L1MadeHeader>, L1Fault> {
+        async fn l1_header(&self, _number: u64) -> Result<Option<L1MadeHeader>, L1Error> {
             self.up().map(|_| None)
         }
 
-        async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault> {
+        async fn last_l1_header(&self) -> Result<Option<u64>, L1Error> {
             self.up().map(|_| None)
         }
 
-        async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Fault> {
+        async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Error> {
             self.up().map(|_| Vec::new())
         }
 
-        async fn posted_at(&self, _number: u64) -> Result<Option<u64>, L1Fault> {
+        async fn posted_at(&self, _number: u64) -> Result<Option<u64>, L1Error> {
             self.up().map(|_| None)
         }
 
-        async fn hints_on_l1(&self, _number: u64) -> Result<bool, L1Fault> {
+        async fn hints_on_l1(&self, _number: u64) -> Result<bool, L1Error> {
             self.up().map(|_| false)
         }
 
-        async fn epochs(&self) -> Result<Epochs, L1Fault> {
+        async fn epochs(&self) -> Result<Epochs, L1Error> {
             self.up()?;
             Ok(Epochs::default())
         }
 
-        async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Fault> {
+        async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Error> {
             Ok(Some(ENDING))
         }
     }
@@ -420,7 +420,7 @@ mod tests {
     #[tokio::test]
     async fn an_announced_end_is_told_through_it() {
         let cache = L1Cache::new(Script::at(5));
-        assert_eq!(L1View::announced_end(&cache).await, Ok(Some(ENDING)));
+        assert_eq!(L1Reader::announced_end(&cache).await, Ok(Some(ENDING)));
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use blindfold_chain::{L1View, NextStep, Refusal, announce};
+use blindfold_chain::{L1Reader, NextStep, Refusal, announce};
 use blindfold_runtime::{Agreement, Instant, Patience, now};
 
 use crate::{
@@ -60,7 +60,7 @@ impl L1Follower {
                         }
                     }
                 }
-                Err(Refusal::L1(fault)) if fault.is_transient() => {
+                Err(Refusal::L1(fault)) if fault.may_pass() => {
                     tracing::debug!(%fault, "L1 does not tell what it made");
                 }
                 // One answer that is not usable may be that of a server that lags behind the others; a full disk may be

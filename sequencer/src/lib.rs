@@ -61,7 +61,6 @@ mod start;
 mod supplier;
 mod verifier;
 
-pub use accusations::L1Accusations;
 pub use blindfold_runtime::{Clock, SteadyClock};
 pub use config::{
     AccusationsConfig, AdmissionConfig, ConfigError, MemberUrl, MempoolConfig, OutputsConfig, PeerConfig,
@@ -70,7 +69,5 @@ pub use config::{
 pub use introduce::introduction;
 pub use lock::{DataLock, LOCK_FILE, LockError};
 pub use members::{Committee, CommitteeClient, HeldBatch, MemberFault};
-pub use outputs::{L1Outputs, OutputStanding};
-pub use poster::{DataStanding, L1Poster, PostFault, PostedHead, Receipt};
 pub use refusal::{ADMISSION_REASONS, AdmissionRefusal, SUBMISSION_REASONS, SubmissionRefusal};
 pub use start::{Sequencer, SequencerDeps, SequencerHandle, StartError};

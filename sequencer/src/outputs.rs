@@ -3,68 +3,22 @@
 
 use std::{sync::Arc, time::Duration};
 
-use async_trait::async_trait;
-use blindfold_chain::ExecutorStatus;
-use blindfold_l1::{L1Writer, Output};
-use blindfold_protocol::B256;
-use blindfold_store::{BlockRecord, StoreError};
-use thiserror::Error;
+use blindfold_chain::{ExecutorStatus, Hindrance};
+use blindfold_l1::{L1Submitter, Output, OutputStanding};
+use blindfold_store::BlockRecord;
 use tokio::{sync::watch, time::sleep};
 
-use crate::{context::Context, poster::PostFault};
+use crate::context::Context;
 
 /// Claims in one transaction at most.
 const MAX_OUTPUTS: usize = 32;
 /// `OutputRegistry.DELAY_SECONDS`, in milliseconds: how far the head on L1 must be after a claimed block.
 const DELAY_MS: u64 = 10_000;
 
-/// What L1 lets the sequencer claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutputStanding {
-    /// The last L2 block with a claim; 0 for none.
-    pub last_block: u64,
-    /// Number of the last posted header; 0 before the first.
-    pub head: u64,
-    /// Its time, in milliseconds; 0 before the first.
-    pub head_timestamp_ms: u64,
-}
-
-/// Claims on L1, as a seam: the client of the contracts implements it, tests script it.
-#[async_trait]
-pub trait L1Outputs: Send + Sync {
-    /// Where L1 stands after its newest block.
-    async fn standing(&self) -> Result<OutputStanding, PostFault>;
-
-    /// Claims these outputs and waits until they are in a block. Gives the transaction's hash.
-    async fn propose(&self, outputs: &[Output]) -> Result<B256, PostFault>;
-}
-
-#[async_trait]
-impl L1Outputs for L1Writer {
-    async fn standing(&self) -> Result<OutputStanding, PostFault> {
-        let last_block = self.client().last_output().await?;
-        let head = self.client().posted_head().await?;
-        Ok(OutputStanding { last_block, head: head.number, head_timestamp_ms: head.timestamp_ms })
-    }
-
-    async fn propose(&self, outputs: &[Output]) -> Result<B256, PostFault> {
-        Ok(self.propose_outputs(outputs).await?.transaction)
-    }
-}
-
-/// Why a round claimed nothing.
-#[derive(Debug, Error)]
-enum Hindrance {
-    #[error(transparent)]
-    L1(#[from] PostFault),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
 /// Claims blocks.
 pub(crate) struct Proposer {
     pub(crate) cx: Arc<Context>,
-    pub(crate) l1: Arc<dyn L1Outputs>,
+    pub(crate) l1: Arc<dyn L1Submitter>,
     /// Where execution stands.
     pub(crate) executed: watch::Receiver<ExecutorStatus>,
 }
@@ -99,7 +53,7 @@ impl Proposer {
 
     /// One round. True when a full transaction went out and more may follow at once.
     async fn propose_once(&self) -> Result<bool, Hindrance> {
-        let standing = self.l1.standing().await?;
+        let standing = self.l1.reader().output_standing().await?;
         self.cx.metrics.output_block_number.set(standing.last_block);
         let executed = self.executed.borrow().block.map_or(0, |block| block.number);
         let first = standing.last_block.saturating_add(1);
@@ -110,7 +64,7 @@ impl Proposer {
         let blocks = self.cx.store.blocks(first, MAX_OUTPUTS).await?;
         let outputs = claimable(&blocks, settled, &standing);
         let Some(last) = outputs.last().map(|output| output.l2_block) else { return Ok(false) };
-        let transaction = self.l1.propose(&outputs).await?;
+        let transaction = self.l1.propose_outputs(&outputs).await?.transaction;
         self.cx.metrics.outputs_proposed.add(outputs.len() as u64);
         self.cx.metrics.output_block_number.set(last);
         tracing::info!(first, last, %transaction, "claimed outputs on L1");
@@ -144,6 +98,8 @@ fn claimable(blocks: &[BlockRecord], through: u64, standing: &OutputStanding) ->
 
 #[cfg(test)]
 mod tests {
+    use blindfold_protocol::B256;
+
     use super::*;
 
     fn block(number: u64) -> BlockRecord {

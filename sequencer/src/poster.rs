@@ -9,12 +9,9 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use async_trait::async_trait;
-pub use blindfold_chain::PostFault;
-use blindfold_chain::{CertifiedRun, RunLimits, coded, next_run};
-pub use blindfold_l1::DataStanding;
-use blindfold_l1::{CodedBatch, L1Writer, Sent};
-use blindfold_protocol::{B256, BatchHeader};
+use blindfold_chain::{RunLimits, coded, next_run};
+use blindfold_l1::{CodedBatch, L1Error, L1Submitter, PostedHead, Sent};
+use blindfold_protocol::B256;
 use blindfold_runtime::Backoff;
 use blindfold_store::{PostedRecord, Store, StoreError, What};
 use parking_lot::Mutex;
@@ -22,97 +19,6 @@ use thiserror::Error;
 use tokio::time::sleep;
 
 use crate::context::Context;
-
-/// What `BlindedInbox` holds as its head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PostedHead {
-    /// Number of the newest posted header; 0 before the first.
-    pub number: u64,
-    /// Its hash; the genesis hash before the first.
-    pub hash: B256,
-    /// The L1 block after which it is the head, the newest that whoever answered knows.
-    pub block: u64,
-}
-
-/// A transaction in a block, which need not be final.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Receipt {
-    /// Its hash.
-    pub transaction: B256,
-    /// The L1 block.
-    pub block: u64,
-}
-
-/// Writing to L1, as a seam: the client of the contracts implements it, tests script it.
-#[async_trait]
-pub trait L1Poster: Send + Sync {
-    /// Where the inbox stands.
-    async fn posted_head(&self) -> Result<PostedHead, PostFault>;
-
-    /// Number of the newest final block.
-    async fn final_block(&self) -> Result<u64, PostFault>;
-
-    /// Posts a run and waits until it is in a block, its data included. Gives the transaction with the headers. After an
-    /// error the headers may be posted with or without their data.
-    async fn post(&self, run: &CertifiedRun) -> Result<Receipt, PostFault>;
-
-    /// Posts the data of a run whose headers are posted. Gives the last transaction.
-    async fn post_data(&self, batches: &[CodedBatch]) -> Result<Receipt, PostFault>;
-
-    /// Whether these headers, posted in blocks that are not final, have no data there. Of final ones
-    /// [`data_standing`](Self::data_standing) tells.
-    async fn lacks_new_data(&self, headers: &[BatchHeader]) -> Result<bool, PostFault>;
-
-    /// Which headers above number `above` L1 holds without their data, among the next that were posted in final blocks
-    /// after `after`. It says nothing new when all were looked at.
-    async fn data_standing(&self, above: u64, after: u64) -> Result<DataStanding, PostFault>;
-
-    /// Has L1 make the header after this one, its head, as the last one of its epoch; `None` where that one's end is not due.
-    async fn end_at_head(&self, head: &BatchHeader) -> Result<Option<Receipt>, PostFault>;
-}
-
-impl From<Sent> for Receipt {
-    fn from(sent: Sent) -> Self {
-        Self { transaction: sent.transaction, block: sent.block }
-    }
-}
-
-#[async_trait]
-impl L1Poster for L1Writer {
-    async fn posted_head(&self) -> Result<PostedHead, PostFault> {
-        let block = self.client().newest_block().await?;
-        let head = self.client().posted_head_at(block).await?;
-        Ok(PostedHead { number: head.number, hash: head.hash, block })
-    }
-
-    async fn final_block(&self) -> Result<u64, PostFault> {
-        Ok(self.client().finalized().await?.number)
-    }
-
-    async fn post(&self, run: &CertifiedRun) -> Result<Receipt, PostFault> {
-        Ok(L1Writer::post(self, &run.batches, &run.certificate).await?.into())
-    }
-
-    async fn post_data(&self, batches: &[CodedBatch]) -> Result<Receipt, PostFault> {
-        Ok(L1Writer::post_data(self, batches).await?.into())
-    }
-
-    async fn lacks_new_data(&self, headers: &[BatchHeader]) -> Result<bool, PostFault> {
-        Ok(L1Writer::lacks_new_data(self, headers).await?)
-    }
-
-    async fn data_standing(&self, above: u64, after: u64) -> Result<DataStanding, PostFault> {
-        Ok(L1Writer::data_standing(self, above, after).await?)
-    }
-
-    async fn end_at_head(&self, head: &BatchHeader) -> Result<Option<Receipt>, PostFault> {
-        // The announcement may have been taken back in a block that is not final.
-        if !self.client().end_due(head.number.saturating_add(1)).await? {
-            return Ok(None);
-        }
-        Ok(Some(self.post_l1_header(head).await?.into()))
-    }
-}
 
 /// Where the run under way is stored.
 const INTENT_KEY: &str = "posting";
@@ -155,7 +61,7 @@ pub(crate) async fn forget_intent_above(store: &dyn Store, number: u64) -> Resul
 /// What went out last, until L1 says what came of it.
 #[derive(Clone, Copy, Debug)]
 struct Outgoing {
-    receipt: Receipt,
+    receipt: Sent,
     /// What is stored of the run, and whether there were more headers to post; none for a header that L1 was had to make.
     run: Option<(Intent, bool)>,
 }
@@ -164,7 +70,7 @@ struct Outgoing {
 #[derive(Debug, Error)]
 pub(crate) enum Hindrance {
     #[error(transparent)]
-    L1(#[from] PostFault),
+    L1(#[from] L1Error),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("L1 holds header {hash} at {number}, which is not ours: another chain was posted to this inbox")]
@@ -249,12 +155,12 @@ pub(crate) async fn check_posted(cx: &Context, posted: PostedHead) -> Result<(),
 /// Posts certified headers.
 pub(crate) struct Poster {
     cx: Arc<Context>,
-    l1: Arc<dyn L1Poster>,
+    l1: Arc<dyn L1Submitter>,
     sent: Mutex<Option<Outgoing>>,
 }
 
 impl Poster {
-    pub(crate) fn new(cx: Arc<Context>, l1: Arc<dyn L1Poster>) -> Self {
+    pub(crate) fn new(cx: Arc<Context>, l1: Arc<dyn L1Submitter>) -> Self {
         Self { cx, l1, sent: Mutex::new(None) }
     }
 
@@ -266,7 +172,7 @@ impl Poster {
     /// One round: asks L1 where it stands, finds out what came of the run that went out last, and posts the next one. True
     /// when a run went out.
     async fn post_once(&self) -> Result<bool, Hindrance> {
-        let posted = self.l1.posted_head().await?;
+        let posted = self.l1.reader().posted_head().await?;
         let last = *self.sent.lock();
         if let Some(Outgoing { receipt, .. }) = last
             && posted.block < receipt.block
@@ -303,7 +209,7 @@ impl Poster {
         };
         let intent = Intent { first: posted.number + 1, last: run.certificate.number, done: false };
         self.cx.store.put_meta(INTENT_KEY, &intent.encode()).await?;
-        let receipt = self.l1.post(&run).await?;
+        let receipt = self.l1.post(&run.batches, &run.certificate).await?;
         *self.sent.lock() = Some(Outgoing { receipt, run: Some((intent, run.more)) });
         self.close_intent(intent).await?;
         Ok(true)
@@ -311,7 +217,7 @@ impl Poster {
 
     /// Has L1 make the last header of the next number's epoch, if its announced end is due: nothing else is taken for that
     /// number any more, and the next epoch begins behind it (rule E-11).
-    async fn end_at_head_after(&self, posted: PostedHead) -> Result<Option<Receipt>, Hindrance> {
+    async fn end_at_head_after(&self, posted: PostedHead) -> Result<Option<Sent>, Hindrance> {
         let number = posted.number.saturating_add(1);
         let Some(closing) = self.cx.tracker.closing(number).filter(|closing| closing.is_due(posted.block))
         else {
@@ -320,7 +226,7 @@ impl Poster {
         // Before the first certified header L1 makes none.
         let Some(head) = self.cx.store.batch(posted.number).await? else { return Ok(None) };
         let made = self.l1.end_at_head(&head.sealed.header).await?;
-        if let Some(Receipt { block, transaction }) = made {
+        if let Some(Sent { block, transaction, .. }) = made {
             let epoch = closing.epoch;
             tracing::warn!(number, epoch, block, %transaction, "had L1 make the last header of an epoch that was to end");
         }
@@ -334,7 +240,7 @@ impl Poster {
         if self.l1.lacks_new_data(&headers).await? {
             match self.l1.post_data(&batches).await {
                 Ok(receipt) => *self.sent.lock() = Some(Outgoing { receipt, run: Some((intent, true)) }),
-                Err(fault @ PostFault::Unavailable(_)) => return Err(fault.into()),
+                Err(error) if error.is_transient() => return Err(error.into()),
                 // The headers that come next do not wait for it: once these are final it is seen to be lacking.
                 Err(fault) => {
                     tracing::warn!(first = intent.first, last = intent.last, %fault, "data is left for later");

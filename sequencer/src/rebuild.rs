@@ -1,7 +1,7 @@
 //! `--rebuild-from-l1`: the disk goes back to the last header that L1 holds, too, before anything is served. What waits,
 //! what was promised and what was signed stays.
 
-use blindfold_chain::{Fork, L1View, PostedChain, RebuildFault};
+use blindfold_chain::{Fork, L1Reader, RebuildFault};
 use blindfold_engine::ExecutionClient;
 use blindfold_protocol::{Address, ChainConfig};
 use blindfold_store::Store;
@@ -12,8 +12,8 @@ use crate::{poster::forget_intent_above, supplier::forget_supplied_above};
 pub(crate) struct Rebuild<'a> {
     pub(crate) chain: &'a ChainConfig,
     pub(crate) store: &'a dyn Store,
-    pub(crate) l1: &'a dyn L1View,
-    pub(crate) posted: &'a dyn PostedChain,
+    pub(crate) l1: &'a dyn L1Reader,
+    pub(crate) posted: &'a dyn L1Reader,
     pub(crate) execution: &'a dyn ExecutionClient,
     pub(crate) key: Address,
 }

@@ -24,7 +24,8 @@ use std::{
     time::Duration,
 };
 
-use blindfold_chain::{NextStep, Office, Refusal, verdicts};
+use blindfold_chain::{L1Error, L1Submitter, NextStep, Office, Refusal, verdicts};
+use blindfold_l1::PostedHead;
 use blindfold_protocol::{B256, BatchHeader, Certificate, SealedBatch, SignedHeader, limits::CLOCK_SKEW_MS};
 use blindfold_runtime::{Cancelled, Instant, joined, now};
 use blindfold_store::StoreError;
@@ -40,7 +41,6 @@ use crate::{
     l1_follower::L1Follower,
     members::{Committee, HeldBatch},
     pool::{Pool, done_in},
-    poster::{L1Poster, PostFault, PostedHead},
     sealer::{OpenSecond, Sealer},
 };
 
@@ -55,7 +55,7 @@ pub(crate) enum Hindrance {
     TooFewMembers { answered: usize, needed: usize, silent: Vec<u16> },
     /// L1 does not tell its head.
     #[error("L1 does not tell which header was posted last: {0}")]
-    L1(#[from] PostFault),
+    L1(#[from] L1Error),
     /// L1 is ahead and no member has given what is missing.
     #[error("L1 holds header {posted}, this disk ends at {head}, and no member has given what lies between")]
     Behind { posted: u64, head: u64 },
@@ -185,7 +185,7 @@ pub(crate) struct Recovery {
     pub(crate) l1: Arc<L1Follower>,
     pub(crate) recovered: Arc<Recovered>,
     pub(crate) committee: Arc<dyn Committee>,
-    pub(crate) poster: Option<Arc<dyn L1Poster>>,
+    pub(crate) poster: Option<Arc<dyn L1Submitter>>,
 }
 
 impl Recovery {
@@ -262,7 +262,7 @@ impl Recovery {
             return Err(Hindrance::SignedAbove { signed, head: head.number });
         }
         if let Some(poster) = &self.poster {
-            self.check_l1_head(poster.posted_head().await?).await?;
+            self.check_l1_head(poster.reader().posted_head().await?).await?;
         }
         if !answers.silent.is_empty() {
             tracing::warn!(silent = ?answers.silent, "sealing begins without having asked these members");

@@ -4,8 +4,8 @@ use std::{net::SocketAddr, sync::Arc};
 
 use blindfold_bte::Backend;
 use blindfold_chain::{
-    Executor, ExecutorDeps, ExecutorStatus, HintIntake, L1View, Office, OpenError, ParameterSet, PostedChain,
-    ReadApi, ReadContext, RebuildFault, Settlement, SettlementView, Tracker, passthrough,
+    Executor, ExecutorDeps, ExecutorStatus, HintIntake, L1Reader, L1Submitter, Office, OpenError,
+    ParameterSet, ReadApi, ReadContext, RebuildFault, Settlement, Tracker, passthrough,
 };
 use blindfold_engine::ExecutionClient;
 use blindfold_protocol::{Address, ChainConfig, ConfigFault, SigningKey, limits::MAX_ENVELOPE_BYTES};
@@ -18,7 +18,7 @@ use blindfold_telemetry::MetricsError;
 use thiserror::Error;
 
 use crate::{
-    accusations::{Answerer, L1Accusations},
+    accusations::Answerer,
     admission::Admission,
     backlog::Backlog,
     certifier::Certifier,
@@ -33,9 +33,9 @@ use crate::{
     lock::{DataLock, LockError},
     members::Committee,
     metrics::SequencerMetrics,
-    outputs::{L1Outputs, Proposer},
+    outputs::Proposer,
     pool::Pool,
-    poster::{L1Poster, Poster},
+    poster::Poster,
     promises::LatePromises,
     rebuild::Rebuild,
     recover::{Recovered, Recovery},
@@ -57,24 +57,24 @@ pub struct SequencerDeps {
     /// The disk. This sequencer is its only user.
     pub store: Arc<dyn Store>,
     /// Final facts of L1.
-    pub l1: Arc<dyn L1View>,
+    pub l1: Arc<dyn L1Reader>,
     /// Posts to L1; `None` only if `posting.enabled` is false.
-    pub poster: Option<Arc<dyn L1Poster>>,
+    pub poster: Option<Arc<dyn L1Submitter>>,
     /// Answers accusations on L1; with `None` nobody does, and the first costs the bond.
-    pub accusations: Option<Arc<dyn L1Accusations>>,
+    pub accusations: Option<Arc<dyn L1Submitter>>,
     /// Claims L2 blocks on L1 from the sequencer's account; unused if `outputs.enabled` is false.
-    pub outputs: Option<Arc<dyn L1Outputs>>,
+    pub outputs: Option<Arc<dyn L1Submitter>>,
     /// Asked before the first header what this sequencer has signed.
     pub committee: Arc<dyn Committee>,
     /// What becomes of posted runs; without it no block is ever safe or finalized.
-    pub settlement: Option<Arc<dyn SettlementView>>,
+    pub settlement: Option<Arc<dyn L1Reader>>,
     /// Executes. This sequencer is its only driver.
     pub execution: Arc<dyn ExecutionClient>,
     /// Signs headers and promises.
     pub key: Arc<SigningKey>,
     /// With it, before anything is served, the disk goes back to what L1 holds: the remedy where L1 made or posted another
     /// header in place of one that is certified here. Where there is none it changes nothing.
-    pub rebuild: Option<Arc<dyn PostedChain>>,
+    pub rebuild: Option<Arc<dyn L1Reader>>,
     /// The committees' public parameters, checked.
     pub parameters: Arc<ParameterSet>,
     /// Opens hints.
@@ -175,7 +175,7 @@ impl Sequencer {
         let overruled = metrics.overruled.clone();
         deps.backend.on_overruled(Box::new(move |check| overruled.get(&[check.name()]).increment()));
         let l1 = Arc::new(L1Cache::new(deps.l1));
-        let view: Arc<dyn L1View> = l1.clone();
+        let view: Arc<dyn L1Reader> = l1.clone();
         let tracker =
             Tracker::open(Arc::clone(&deps.chain), Arc::clone(&deps.store), Arc::clone(&view)).await?;
         if tracker.office(key) == Office::Stranger || !tracker.is_sequencer(key) {

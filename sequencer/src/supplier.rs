@@ -10,16 +10,14 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use blindfold_l1::CodedBatch;
+use blindfold_l1::{CodedBatch, DataStanding, L1Submitter, Sent};
 use blindfold_protocol::Canonical;
 use blindfold_store::{Store, StoreError};
 use tokio::sync::Mutex;
 
 use crate::{
     context::Context,
-    poster::{
-        DataStanding, Hindrance, L1Poster, PostFault, Receipt, batch_of, check_posted, repeat, under_way,
-    },
+    poster::{Hindrance, batch_of, check_posted, repeat, under_way},
 };
 
 /// Where the number is stored up to which final blocks have the data of all posted headers, u64.
@@ -82,7 +80,7 @@ impl Step {
     }
 
     /// A piece of what is lacking was posted.
-    fn posted(&mut self, piece: Span, receipt: Receipt) {
+    fn posted(&mut self, piece: Span, receipt: Sent) {
         self.lacking = without(&self.lacking, piece);
         self.sent.push((piece, receipt.block));
         self.ask_at = self.ask_at.max(Some(receipt.block));
@@ -112,12 +110,12 @@ pub(crate) async fn forget_supplied_above(store: &dyn Store, number: u64) -> Res
 /// Supplies data that L1 lacks.
 pub(crate) struct Supplier {
     cx: Arc<Context>,
-    l1: Arc<dyn L1Poster>,
+    l1: Arc<dyn L1Submitter>,
     supply: Mutex<Supply>,
 }
 
 impl Supplier {
-    pub(crate) fn new(cx: Arc<Context>, l1: Arc<dyn L1Poster>) -> Self {
+    pub(crate) fn new(cx: Arc<Context>, l1: Arc<dyn L1Submitter>) -> Self {
         Self { cx, l1, supply: Mutex::new(Supply::default()) }
     }
 
@@ -130,17 +128,17 @@ impl Supplier {
     /// may be more.
     async fn supply_once(&self) -> Result<bool, Hindrance> {
         let mut supply = self.supply.lock().await;
-        let posted = self.l1.posted_head().await?;
+        let posted = self.l1.reader().posted_head().await?;
         check_posted(&self.cx, posted).await?;
         let under_way = under_way(self.cx.store.as_ref(), posted.number).await?;
-        let finalized = self.l1.final_block().await?;
+        let finalized = self.l1.reader().finalized().await?.number;
         let mut trouble = None;
         for step in &mut supply.steps {
             match self.go_on_with(step, (finalized, under_way)).await {
                 Ok(()) => {}
                 // What the contract refuses of one does not keep the others waiting.
-                Err(hindrance @ Hindrance::L1(PostFault::Refused(_))) => {
-                    trouble = trouble.or(Some(hindrance))
+                Err(Hindrance::L1(error)) if !error.is_transient() => {
+                    trouble = trouble.or(Some(error.into()))
                 }
                 Err(hindrance) => return Err(hindrance),
             }
@@ -293,7 +291,7 @@ mod tests {
     /// PD-5: what was sent is not sent again before its block is final, whatever L1 is said to lack until then.
     #[test]
     fn a_step_is_settled_by_final_blocks_alone() {
-        let receipt = |block| Receipt { transaction: B256::ZERO, block };
+        let receipt = |block| Sent { transaction: B256::ZERO, block, gas_used: 0 };
         let mut step =
             Step { after: (0, 0), through: 6, lacking: Vec::new(), sent: Vec::new(), ask_at: None };
         step.judge(&standing(6, &[(2, 4), (6, 6)], None), 9);

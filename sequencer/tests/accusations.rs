@@ -4,9 +4,9 @@
 
 mod common;
 
+use blindfold_l1::L1Error;
 use blindfold_protocol::{B256, Canonical, keccak256};
 use blindfold_rpc::BlindApiClient;
-use blindfold_sequencer::PostFault;
 use common::{Running, World, within};
 
 /// Two more looks for accusations, of which the second sees what the test did before.
@@ -58,7 +58,7 @@ async fn l1_is_the_record_of_what_is_answered() {
 
     // Accused while the sequencer was away; L1 takes the third attempt.
     world.inbox.accusations.lock().insert(item, 9);
-    let faults = [PostFault::Unavailable("scripted".to_owned()), PostFault::Refused("scripted".to_owned())];
+    let faults = [L1Error::no_answer("scripted"), L1Error::refused("scripted")];
     world.inbox.answer_faults.lock().extend(faults);
     let running = world.start().await;
     running.eventually("an answer", async || world.inbox.accusations.lock().is_empty()).await;

@@ -7,8 +7,8 @@ mod common;
 use std::sync::atomic::Ordering;
 
 use blindfold_chain::AnnouncedEnd;
+use blindfold_l1::PostedHead;
 use blindfold_protocol::{Canonical, limits::HANDOVER_BLOCKS};
-use blindfold_sequencer::PostedHead;
 use common::{EPOCH, Running, World, within};
 
 /// The end is announced, for so many blocks later; gives the last one before it is due.

@@ -4,9 +4,8 @@
 
 mod common;
 
-use blindfold_l1::Output;
+use blindfold_l1::{L1Error, Output};
 use blindfold_rpc::BlindApiClient;
-use blindfold_sequencer::PostFault;
 use common::{Running, World, within};
 
 /// Blocks with one envelope each, a second apart, up to block `through`; all certified, opened and executed.
@@ -39,7 +38,7 @@ async fn looks(running: &Running<'_>) {
 #[tokio::test]
 async fn settled_blocks_are_claimed_once_and_in_order() {
     let world = World::new();
-    let faults = [PostFault::Unavailable("scripted".to_owned()), PostFault::Refused("scripted".to_owned())];
+    let faults = [L1Error::no_answer("scripted"), L1Error::refused("scripted")];
     world.inbox.output_faults.lock().extend(faults);
     let running = world.start_funded(&[1]).await;
     execute_through(&running, 10).await;

@@ -6,9 +6,10 @@ mod common;
 
 use std::sync::atomic::Ordering;
 
+use blindfold_l1::L1Error;
+use blindfold_l1::PostedHead;
 use blindfold_protocol::{B256, RulesChange};
 use blindfold_rpc::BlindApiClient;
-use blindfold_sequencer::{PostFault, PostedHead};
 use common::{EPOCH, LAST_NUMBER, Running, World, epoch, within};
 
 async fn posted(running: &Running<'_>, number: u64) {
@@ -57,11 +58,7 @@ async fn certified_runs_go_out_in_order_and_within_limits() {
 async fn bytes_bound_a_run() {
     // About one batch of one small envelope each.
     let world = World::with(|config, _| config.posting.max_bytes = 1_000);
-    world
-        .inbox
-        .faults
-        .lock()
-        .extend([PostFault::Unavailable("scripted".to_owned()), PostFault::Refused("scripted".to_owned())]);
+    world.inbox.faults.lock().extend([L1Error::no_answer("scripted"), L1Error::refused("scripted")]);
     let running = world.start_funded(&[1]).await;
     seal_through(&running, 4).await;
     running.certify_through(4).await;
@@ -90,8 +87,8 @@ async fn l1_is_the_record_of_what_is_posted() {
 
     // Another chain in the inbox, or one that is ahead of this disk, is a fault that stops posting and nothing else.
     for foreign in [
-        PostedHead { number: 3, hash: B256::repeat_byte(1), block: 0 },
-        PostedHead { number: 99, hash: second, block: 0 },
+        PostedHead { number: 3, hash: B256::repeat_byte(1), ..PostedHead::default() },
+        PostedHead { number: 99, hash: second, ..PostedHead::default() },
     ] {
         world.inbox.set_head(foreign.number, foreign.hash);
         rounds(&running).await;
@@ -229,7 +226,8 @@ async fn a_run_that_l1_passed_over_is_not_taken_for_posted() {
     let world = World::with(|_, _| {});
     let running = world.start_funded(&[1]).await;
     let genesis = world.inbox.head();
-    *world.inbox.passes_over.lock() = Some(PostedHead { number: 1, hash: B256::repeat_byte(9), block: 0 });
+    *world.inbox.passes_over.lock() =
+        Some(PostedHead { number: 1, hash: B256::repeat_byte(9), ..PostedHead::default() });
     running.certify(1).await;
     posted_nothing(&running).await;
     // L1 took its header back, so that the run goes out after all.

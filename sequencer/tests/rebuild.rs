@@ -6,7 +6,7 @@ mod common;
 
 use std::sync::Arc;
 
-use blindfold_chain::{L1MadeHeader, PostedChain};
+use blindfold_chain::{L1MadeHeader, L1Reader};
 use blindfold_protocol::{B256, Canonical, Envelope};
 use blindfold_rpc::types::EnvelopeState;
 use blindfold_sequencer::{Sequencer, StartError};
@@ -68,7 +68,7 @@ impl Voided {
 
     async fn rebuild_on(&self, store: Arc<dyn Store>) -> Result<Running<'_>, StartError> {
         let mut deps = self.world.deps(store);
-        deps.rebuild = Some(Arc::clone(&self.posted) as Arc<dyn PostedChain>);
+        deps.rebuild = Some(Arc::clone(&self.posted) as Arc<dyn L1Reader>);
         let handle = Sequencer::start(self.world.config.clone(), deps).await?;
         Ok(self.world.running(handle))
     }

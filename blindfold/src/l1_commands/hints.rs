@@ -2,7 +2,7 @@
 
 use alloy_primitives::B256;
 use anyhow::{Result, bail, ensure};
-use blindfold_l1::{L1Client, L1Writer, PostedRun, PostingState, RecentHints, RecentPosting, RunReference};
+use blindfold_l1::{L1Client, L1Writer, PostedLog, PostedRun, PostingState, RegistryState, RunReference};
 use blindfold_protocol::ChainConfig;
 use clap::Args;
 use serde::Serialize;
@@ -95,7 +95,7 @@ pub(super) async fn finalize(args: &FinalizeArgs) -> Result<()> {
                 posting.id, posting.first, posting.last, sent.transaction
             );
         }
-        let RecentPosting { id, first, last, .. } = posting;
+        let PostedLog { id, first, last, .. } = posting;
         done.push(Done { id, first, last, step, transaction: sent.transaction, block: sent.block });
     }
     if args.write.read.json || done.is_empty() {
@@ -105,34 +105,33 @@ pub(super) async fn finalize(args: &FinalizeArgs) -> Result<()> {
 }
 
 /// The postings to close, in order: of each run the oldest becomes final, the others are released.
-fn steps(hints: &RecentHints, ids: &[u64], newest: u64, window: u64) -> Result<Vec<(RecentPosting, Step)>> {
-    let due = |posting: &RecentPosting| posting.posted_at.saturating_add(window);
+fn steps(hints: &RegistryState, ids: &[u64], newest: u64, window: u64) -> Result<Vec<(PostedLog, Step)>> {
+    let due = |posting: &PostedLog| posting.l1_block.saturating_add(window);
     for id in ids {
-        match hints.postings.iter().find(|posting| posting.id == *id) {
+        match hints.posting(*id) {
             None => bail!("posting {id} is not in the blocks looked at: give --blocks"),
-            Some(posting) if posting.state != PostingState::Open => {
-                bail!("posting {id} is not open: it is {:?}", posting.state)
+            Some(hints) if hints.state != PostingState::Open => {
+                bail!("posting {id} is not open: it is {:?}", hints.state)
             }
-            Some(posting) if due(posting) > newest => {
+            Some(hints) if due(&hints.posted) > newest => {
                 bail!(
                     "posting {id} can be challenged until L1 block {}, the newest is {newest}",
-                    due(posting)
+                    due(&hints.posted)
                 )
             }
             Some(_) => {}
         }
     }
-    let mut settled: Vec<u64> = hints.void.iter().map(|(_, last)| *last).collect();
-    settled.extend(hints.postings.iter().filter(|p| p.state == PostingState::Final).map(|p| p.last));
+    let mut served: Vec<u64> = Vec::new();
     let mut steps = Vec::new();
-    for posting in &hints.postings {
+    for posting in hints.open() {
         let wanted = ids.is_empty() || ids.contains(&posting.id);
-        if posting.state != PostingState::Open || due(posting) > newest || !wanted {
+        if due(posting) > newest || !wanted {
             continue;
         }
-        let step = if settled.contains(&posting.last) { Step::Release } else { Step::Finalize };
-        settled.push(posting.last);
-        steps.push((*posting, step));
+        let settled = hints.is_settled(posting.last) || served.contains(&posting.last);
+        served.push(posting.last);
+        steps.push((*posting, if settled { Step::Release } else { Step::Finalize }));
     }
     Ok(steps)
 }
@@ -222,7 +221,7 @@ pub(super) async fn without_hints(
     chain: &ChainConfig,
     newest: u64,
     blocks: u64,
-) -> Result<(Vec<RunReference>, RecentHints)> {
+) -> Result<(Vec<RunReference>, RegistryState)> {
     let from = range_start(newest, blocks, chain);
     let hints = l1.recent_hints(from, newest).await?;
     let mut runs = l1.recent_runs(from, newest).await?;
@@ -233,7 +232,7 @@ pub(super) async fn without_hints(
 fn list(
     waiting: &[RunReference],
     unread: usize,
-    hints: &RecentHints,
+    hints: &RegistryState,
     newest: u64,
     deadline: u64,
     json: bool,
@@ -271,6 +270,7 @@ fn line(due: &Due) -> String {
 #[cfg(test)]
 mod tests {
     use alloy_primitives::Address;
+    use blindfold_l1::HintEvent;
     use blindfold_protocol::BatchHeader;
 
     use super::*;
@@ -295,23 +295,38 @@ mod tests {
         assert_eq!(runs.len(), 2 + 5);
     }
 
-    fn posting(id: u64, last: u64, posted_at: u64, state: PostingState) -> RecentPosting {
-        RecentPosting { id, first: last - 1, last, publisher: Address::ZERO, posted_at, state }
+    fn posted(id: u64, last: u64, l1_block: u64) -> HintEvent {
+        let publisher = Address::left_padding_from(&id.to_be_bytes());
+        let (transaction, root) = (B256::ZERO, B256::ZERO);
+        HintEvent::Posted(PostedLog { id, first: last - 1, last, publisher, l1_block, transaction, root })
+    }
+
+    fn struck(id: u64, last: u64) -> HintEvent {
+        HintEvent::Struck {
+            id,
+            last,
+            challenger: Address::ZERO,
+            publisher: Address::left_padding_from(&id.to_be_bytes()),
+            number: last,
+            index: 0,
+            reason: 5,
+            l1_block: 110,
+        }
     }
 
     #[test]
     fn the_oldest_posting_becomes_final_and_others_are_released() {
-        let hints = RecentHints {
-            postings: vec![
-                posting(1, 2, 100, PostingState::Struck),
-                posting(2, 2, 101, PostingState::Open),
-                posting(3, 2, 102, PostingState::Open),
-                posting(4, 4, 103, PostingState::Final),
-                posting(5, 4, 104, PostingState::Open),
-                posting(6, 6, 105, PostingState::Open),
-            ],
-            ..RecentHints::default()
-        };
+        let events = [
+            posted(1, 2, 100),
+            posted(2, 2, 101),
+            posted(3, 2, 102),
+            posted(4, 4, 103),
+            posted(5, 4, 104),
+            posted(6, 6, 105),
+            struck(1, 2),
+            HintEvent::Finalized { id: 4, first: 3, last: 4 },
+        ];
+        let hints: RegistryState = events.iter().collect();
         let found = |newest, ids: &[u64]| {
             let steps = steps(&hints, ids, newest, 24).unwrap();
             steps.into_iter().map(|(posting, step)| (posting.id, step)).collect::<Vec<_>>()
@@ -328,11 +343,9 @@ mod tests {
 
     #[test]
     fn runs_with_standing_hints_are_not_void() {
-        let hints = RecentHints {
-            postings: vec![posting(1, 2, 100, PostingState::Struck), posting(2, 4, 100, PostingState::Open)],
-            void: vec![(5, 6)],
-            ..RecentHints::default()
-        };
+        let void = HintEvent::Voided { first: 5, last: 6 };
+        let hints: RegistryState =
+            [posted(1, 2, 100), posted(2, 4, 100), struck(1, 2), void].iter().collect();
         assert_eq!([2, 4, 6, 8].map(|last| hints.covers(last)), [false, true, true, false]);
         let due = Due { first: 1, last: 2, posted_at: 90, void_from: 120 };
         assert!(line(&due).contains("`blindfold l1 void 2`"));

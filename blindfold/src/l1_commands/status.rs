@@ -3,7 +3,7 @@
 use alloy_primitives::{Address, B256, U256};
 use anyhow::Result;
 use blindfold_l1::{
-    AnnouncedEnd, GivenPromise, L1HeaderDue, PostingState, RecentHints, RunReference, SequencerEvent,
+    AnnouncedEnd, GivenPromise, L1HeaderDue, PostingState, RegistryState, RunReference, SequencerEvent,
     Standing,
 };
 use blindfold_protocol::Epochs;
@@ -222,7 +222,7 @@ pub(super) async fn run(args: &StatusArgs) -> Result<()> {
     let mut report = report(&standing, registry, &hints, &faults, &runs, parent_items);
     report.listed_from = from;
     report.hints.waiting_unread = unread;
-    let mut addresses: Vec<Address> = hints.postings.iter().map(|posting| posting.publisher).collect();
+    let mut addresses: Vec<Address> = hints.postings().map(|hints| hints.posted.publisher).collect();
     addresses.sort_unstable();
     addresses.dedup();
     for address in addresses.into_iter().take(MAX_PUBLISHERS) {
@@ -273,7 +273,7 @@ fn registry(epochs: &Epochs, end: Option<AnnouncedEnd>, standing: &Standing) -> 
 fn report(
     standing: &Standing,
     registry: Registry,
-    hints: &RecentHints,
+    hints: &RegistryState,
     faults: &[SequencerEvent],
     runs: &[RunReference],
     parent_items: u32,
@@ -324,26 +324,26 @@ fn report(
     }
 }
 
-fn hints_of(standing: &Standing, hints: &RecentHints, runs: &[RunReference]) -> Hints {
+fn hints_of(standing: &Standing, hints: &RegistryState, runs: &[RunReference]) -> Hints {
     let window = u64::from(standing.timing.challenge_window);
     let deadline = u64::from(standing.timing.hint_deadline);
-    let count = |state| hints.postings.iter().filter(|posting| posting.state == state).count();
-    let open = hints.postings.iter().filter(|posting| posting.state == PostingState::Open);
+    let count = |state| hints.postings().filter(|hints| hints.state == state).count();
     let waiting = runs.iter().filter(|run| !hints.covers(run.last));
     Hints {
         postings: standing.hint_postings,
-        open: open
+        open: hints
+            .open()
             .map(|posting| OpenPosting {
                 id: posting.id,
                 first: posting.first,
                 last: posting.last,
                 publisher: posting.publisher,
-                final_from: posting.posted_at.saturating_add(window),
+                final_from: posting.l1_block.saturating_add(window),
             })
             .collect(),
         finalized: count(PostingState::Final),
         struck: count(PostingState::Struck),
-        void: hints.void.clone(),
+        void: hints.void_runs().collect(),
         waiting: waiting.map(|run| (run.first, run.last, hints.void_from(run, deadline))).collect(),
         waiting_unread: 0,
     }
@@ -503,7 +503,7 @@ fn text(report: &Report) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use blindfold_bte::bls::SecretKey;
-    use blindfold_l1::{Bond, PostedHead, QueuedItem, RecentPosting};
+    use blindfold_l1::{Bond, HintEvent, PostedHead, PostedLog, QueuedItem};
     use blindfold_protocol::{Epoch, L1Timing, RulesChange, SequencerChange};
 
     use super::*;
@@ -527,6 +527,7 @@ pub(super) mod tests {
                 timestamp_ms: 0,
                 l1_origin_number: 990,
                 forced_cursor: 4,
+                block: 0,
             },
             head_posted_at: 1_000,
             last_certified_at: 1_000,
@@ -590,17 +591,28 @@ pub(super) mod tests {
     }
 
     fn full() -> Report {
-        let posting = RecentPosting {
-            id: 3,
+        let posted = |id, publisher| PostedLog {
+            id,
             first: 1,
             last: 4,
-            publisher: Address::repeat_byte(9),
-            posted_at: 1_001,
-            state: PostingState::Open,
+            publisher: Address::repeat_byte(publisher),
+            l1_block: 1_001,
+            transaction: B256::ZERO,
+            root: B256::ZERO,
         };
-        let struck = RecentPosting { id: 2, state: PostingState::Struck, ..posting };
-        let (postings, void) = (vec![struck, posting], vec![(5, 5)]);
-        let hints = RecentHints { postings, void, ..RecentHints::default() };
+        let struck = HintEvent::Struck {
+            id: 2,
+            last: 4,
+            challenger: Address::ZERO,
+            publisher: Address::repeat_byte(8),
+            number: 1,
+            index: 0,
+            reason: 5,
+            l1_block: 1_002,
+        };
+        let void = HintEvent::Voided { first: 5, last: 5 };
+        let events = [HintEvent::Posted(posted(2, 8)), HintEvent::Posted(posted(3, 9)), struck, void];
+        let hints: RegistryState = events.iter().collect();
         let run = |first, last, posted_at| RunReference { first, last, posted_at, header_root: B256::ZERO };
         let promise = |id, seal_by| GivenPromise {
             sequencer: Address::repeat_byte(7),
@@ -678,7 +690,7 @@ pub(super) mod tests {
         let mut standing = standing(5_000);
         // The inbox begins with the block of its deployment in both.
         (standing.head.number, standing.head_posted_at, standing.last_certified_at) = (0, 9, 9);
-        let report = report(&standing, governed(), &RecentHints::default(), &[], &[], 0);
+        let report = report(&standing, governed(), &RegistryState::default(), &[], &[], 0);
         assert!(!report.l1_headers.due && report.l1_headers.from.is_none());
         let text = text(&report);
         for part in ["last posting   nothing yet", "certified      nothing yet"] {

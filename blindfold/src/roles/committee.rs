@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use anyhow::{Context, Result};
-use blindfold_chain::{PostedChain, RunPoster};
+use blindfold_chain::{L1Reader, L1Submitter};
 use blindfold_client::KeySource;
 use blindfold_committee::{Member, MemberConfig, MemberDeps, SteadyClock, key_file};
 use blindfold_l1::L1Writer;
@@ -50,9 +50,9 @@ impl CommitteeSettings {
         let account = self.posting_key.as_ref().map(KeySource::open).transpose().context("posting_key")?;
         let writer = account.map(|key| L1Writer::new(l1.as_ref().clone(), key));
         let deps = MemberDeps {
-            poster: writer.map(|writer| Arc::new(writer) as Arc<dyn RunPoster>),
+            poster: writer.map(|writer| Arc::new(writer) as Arc<dyn L1Submitter>),
             store: opened_store(&self.data_dir)?,
-            rebuild: rebuild_from_l1.then(|| l1.clone() as Arc<dyn PostedChain>),
+            rebuild: rebuild_from_l1.then(|| l1.clone() as Arc<dyn L1Reader>),
             l1,
             key,
             clock: Arc::new(SteadyClock::system()),

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use blindfold_bte::Parameters;
-use blindfold_chain::{EpochParameters, L1View, ParameterSet};
+use blindfold_chain::{EpochParameters, L1Reader, ParameterSet};
 use blindfold_protocol::{ChainConfig, Epochs};
 use blindfold_runtime::{now, rng, spawn};
 use blindfold_store::SqliteStore;
@@ -45,7 +45,7 @@ pub fn load_chain(path: &Path) -> Result<Arc<ChainConfig>> {
 pub async fn load_parameters(
     paths: &[PathBuf],
     backend: &BackendSettings,
-    l1: Arc<dyn L1View>,
+    l1: Arc<dyn L1Reader>,
 ) -> Result<Arc<ParameterSet>> {
     let mut files = Vec::with_capacity(paths.len());
     for path in paths {
@@ -77,7 +77,7 @@ pub async fn load_parameters(
 }
 
 /// Keeps up with epochs that end earlier than they were registered, for as long as somebody has the parameters.
-async fn follow_epochs(set: Weak<ParameterSet>, l1: Arc<dyn L1View>) {
+async fn follow_epochs(set: Weak<ParameterSet>, l1: Arc<dyn L1Reader>) {
     loop {
         sleep(Duration::from_millis(EPOCH_FOLLOW_INTERVAL_MS)).await;
         let Some(set) = set.upgrade() else { return };
@@ -100,14 +100,14 @@ pub(super) fn read_parameters(path: &Path) -> Result<Parameters> {
 }
 
 /// The epochs on L1's newest final block. A committee that was just registered is waited for until it is final.
-async fn registered_epochs(l1: &dyn L1View) -> Result<Epochs> {
+async fn registered_epochs(l1: &dyn L1Reader) -> Result<Epochs> {
     let deadline = now() + Duration::from_millis(EPOCH_TIMEOUT_MS);
     let mut told = false;
     loop {
         let missing = match l1.epochs().await {
             Ok(epochs) if !epochs.as_slice().is_empty() => return Ok(epochs),
             Ok(_) => "L1 registers no committee on its newest final block".to_owned(),
-            Err(fault) if fault.is_transient() => fault.to_string(),
+            Err(fault) if fault.may_pass() => fault.to_string(),
             Err(fault) => return Err(fault).context("the epochs registered on L1"),
         };
         if now() > deadline {

@@ -3,11 +3,9 @@
 use std::{path::PathBuf, sync::Arc};
 
 use anyhow::{Context, Result};
+use blindfold_chain::{L1Reader, L1Submitter};
 use blindfold_client::KeySource;
-use blindfold_full_node::{
-    FullNode, FullNodeConfig, FullNodeDeps, PostedChain, WatchDeps,
-    watch::{L1Watch, WatchConfig},
-};
+use blindfold_full_node::{FullNode, FullNodeConfig, FullNodeDeps, WatchDeps, watch::WatchConfig};
 use blindfold_l1::{L1Client, L1Writer};
 use serde::{Deserialize, Serialize};
 
@@ -65,12 +63,12 @@ impl WatchSettings {
         if !self.enabled {
             return Ok(None);
         }
-        let l1 = match &self.key {
-            Some(key) => L1Watch::showing(L1Writer::new(l1.clone(), key.open().context("watch.key")?)),
-            None => L1Watch::looking(l1.clone()),
+        let reporter: Option<Arc<dyn L1Submitter>> = match &self.key {
+            Some(key) => Some(Arc::new(L1Writer::new(l1.clone(), key.open().context("watch.key")?))),
+            None => None,
         };
         let config = WatchConfig { interval_ms: self.interval_ms, max_retry_ms: self.max_retry_ms };
-        Ok(Some(WatchDeps { config, l1: Arc::new(l1) }))
+        Ok(Some(WatchDeps { config, l1: Arc::new(l1.clone()), reporter }))
     }
 }
 
@@ -91,7 +89,7 @@ impl FullNodeSettings {
             named.count() >= usize::from(epoch.threshold)
         });
         let watch = self.watch.deps(&l1)?;
-        let posted: Arc<dyn PostedChain> = l1.clone();
+        let posted: Arc<dyn L1Reader> = l1.clone();
         let deps = FullNodeDeps {
             posted: Some(posted),
             settlement: Some(l1.clone()),

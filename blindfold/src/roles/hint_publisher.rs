@@ -5,11 +5,9 @@ use std::{path::PathBuf, sync::Arc};
 use anyhow::{Context, Result};
 use blindfold_client::KeySource;
 use blindfold_hint_publisher::{
-    HintPublisher, HintPublisherConfig, HintPublisherDeps, L1PostingDeps,
-    l1::{HintsAccount, L1PostingConfig},
+    HintPublisher, HintPublisherConfig, HintPublisherDeps, L1PostingDeps, l1::L1PostingConfig,
 };
 use blindfold_l1::{DataPlace, L1Client, L1Writer};
-use blindfold_protocol::ChainConfig;
 use serde::{Deserialize, Serialize};
 
 use super::{BackendSettings, End, L1Settings, Wei, load_chain, load_parameters, tables};
@@ -74,7 +72,7 @@ impl Default for L1PostingSettings {
 }
 
 impl L1PostingSettings {
-    fn deps(&self, l1: &L1Client, chain: &ChainConfig) -> Result<Option<L1PostingDeps>> {
+    fn deps(&self, l1: &L1Client) -> Result<Option<L1PostingDeps>> {
         if !self.enabled {
             tracing::info!("l1_posting.enabled is false: another helper has to post hints to L1");
             return Ok(None);
@@ -89,8 +87,7 @@ impl L1PostingSettings {
             retry_ms: self.retry_ms,
             max_retry_ms: self.max_retry_ms,
         };
-        let first_block = chain.genesis_l1_origin.saturating_add(1);
-        Ok(Some(L1PostingDeps { config, l1: Arc::new(HintsAccount::new(writer, first_block)) }))
+        Ok(Some(L1PostingDeps { config, l1: Arc::new(writer) }))
     }
 }
 
@@ -113,7 +110,7 @@ impl HintPublisherSettings {
         let posting_key = self.l1_posting.key.as_ref().filter(|_| self.l1_posting.enabled);
         let hello_key = self.hello_key.as_ref().or(posting_key);
         let hello_key = hello_key.map(KeySource::open).transpose().context("hello_key")?.map(Arc::new);
-        let l1_posting = self.l1_posting.deps(&l1, &chain)?;
+        let l1_posting = self.l1_posting.deps(&l1)?;
         let backend_here = backend.clone();
         let deps = HintPublisherDeps { chain, parameters, backend: backend_here, hello_key, l1_posting };
         let handle = HintPublisher::start(self.hint_publisher, deps).await?;

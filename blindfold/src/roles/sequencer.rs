@@ -3,12 +3,11 @@
 use std::{path::PathBuf, sync::Arc};
 
 use anyhow::{Context, Result, bail};
-use blindfold_chain::PostedChain;
+use blindfold_chain::{L1Reader, L1Submitter};
 use blindfold_client::KeySource;
 use blindfold_l1::{DataPlace, L1Writer};
 use blindfold_sequencer::{
-    Clock, CommitteeClient, L1Accusations, L1Outputs, L1Poster, Sequencer, SequencerConfig, SequencerDeps,
-    SteadyClock, introduction,
+    Clock, CommitteeClient, Sequencer, SequencerConfig, SequencerDeps, SteadyClock, introduction,
 };
 use serde::{Deserialize, Serialize};
 
@@ -78,11 +77,11 @@ impl SequencerSettings {
             store,
             committee: Arc::new(committee),
             settlement: Some(l1.clone()),
-            rebuild: rebuild_from_l1.then(|| l1.clone() as Arc<dyn PostedChain>),
+            rebuild: rebuild_from_l1.then(|| l1.clone() as Arc<dyn L1Reader>),
             l1,
-            poster: writer.clone().map(|writer| writer as Arc<dyn L1Poster>),
-            accusations: writer.clone().map(|writer| writer as Arc<dyn L1Accusations>),
-            outputs: claimant.map(|writer| writer as Arc<dyn L1Outputs>),
+            poster: writer.clone().map(|writer| writer as Arc<dyn L1Submitter>),
+            accusations: writer.clone().map(|writer| writer as Arc<dyn L1Submitter>),
+            outputs: claimant.map(|writer| writer as Arc<dyn L1Submitter>),
             execution: Arc::new(self.execution.client()?),
             key,
             parameters,

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use blindfold_chain::{PostedChain, RunPoster};
+use blindfold_chain::{L1Reader, L1Submitter};
 use blindfold_committee::{
     Clock, Member, MemberConfig, MemberDeps, MemberHandle, StartError,
     key_file::{KeyFilePublic, OpenedKey},
@@ -58,7 +58,7 @@ pub struct Machine {
     pub clock: ManualClock,
     pub config: MemberConfig,
     /// The account that posts in the sequencer's place.
-    pub poster: Option<Arc<dyn RunPoster>>,
+    pub poster: Option<Arc<dyn L1Submitter>>,
 }
 
 pub fn opened_key(member: u16) -> OpenedKey {
@@ -127,14 +127,14 @@ impl Machine {
     }
 
     /// Starts on a disk that goes back to what L1 holds first.
-    pub async fn rebuild(&self, posted: Arc<dyn PostedChain>) -> Result<MemberHandle, StartError> {
+    pub async fn rebuild(&self, posted: Arc<dyn L1Reader>) -> Result<MemberHandle, StartError> {
         self.start_with(self.store().await, Some(posted)).await
     }
 
     async fn start_with(
         &self,
         store: Arc<dyn Store>,
-        rebuild: Option<Arc<dyn PostedChain>>,
+        rebuild: Option<Arc<dyn L1Reader>>,
     ) -> Result<MemberHandle, StartError> {
         let deps = MemberDeps {
             chain: chain_config(),

@@ -17,8 +17,8 @@ use blindfold_bte::{
     dealer,
 };
 use blindfold_chain::{
-    AnnouncedEnd, EpochParameters, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, ParameterSet,
-    PendingL1Header, PostedChain, Sealed, Tracker, VoidRun,
+    AnnouncedEnd, EpochParameters, L1Deposit, L1Error, L1MadeHeader, L1News, L1Origin, L1Reader,
+    ParameterSet, PendingL1Header, Sealed, Tracker, VoidRun,
 };
 use blindfold_l1::{FoundData, PostedData, PostedHints, PostedRun, Posting};
 use blindfold_protocol::{
@@ -262,26 +262,26 @@ impl ScriptedL1 {
 }
 
 #[async_trait]
-impl L1View for ScriptedL1 {
-    async fn finalized(&self) -> Result<L1Origin, L1Fault> {
+impl L1Reader for ScriptedL1 {
+    async fn finalized(&self) -> Result<L1Origin, L1Error> {
         self.up().await;
         Ok(Self::block(self.finalized.load(Ordering::SeqCst)))
     }
 
-    async fn newest(&self) -> Result<u64, L1Fault> {
+    async fn newest(&self) -> Result<u64, L1Error> {
         Ok(self.finalized.load(Ordering::SeqCst) + self.unfinal.load(Ordering::SeqCst))
     }
 
-    async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault> {
+    async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Error> {
         self.up().await;
         Ok((number <= self.finalized.load(Ordering::SeqCst)).then(|| Self::block(number)))
     }
 
-    async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Fault> {
+    async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Error> {
         Ok(*self.ending.lock())
     }
 
-    async fn facts(&self, after: u64, through: u64, _cursor: u64) -> Result<L1News, L1Fault> {
+    async fn facts(&self, after: u64, through: u64, _cursor: u64) -> Result<L1News, L1Error> {
         if !(after + 1..=through).contains(&2) {
             return Ok(L1News::default());
         }
@@ -290,44 +290,44 @@ impl L1View for ScriptedL1 {
         Ok(L1News { ledger, ..L1News::default() })
     }
 
-    async fn bridge_deposits(&self, _after: u64, _through: u64) -> Result<Vec<L1Deposit>, L1Fault> {
+    async fn bridge_deposits(&self, _after: u64, _through: u64) -> Result<Vec<L1Deposit>, L1Error> {
         Ok(Vec::new())
     }
 
-    async fn l1_header(&self, number: u64) -> Result<Option<L1MadeHeader>, L1Fault> {
+    async fn l1_header(&self, number: u64) -> Result<Option<L1MadeHeader>, L1Error> {
         Ok(self.l1_headers.lock().iter().find(|made| made.header.number == number).cloned())
     }
 
-    async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault> {
+    async fn last_l1_header(&self) -> Result<Option<u64>, L1Error> {
         self.up().await;
         let next_usable = self.next_usable.lock().pop_front().unwrap_or(true);
         if self.unusable.load(Ordering::SeqCst) || !next_usable {
-            return Err(L1Fault::Unusable { reason: "scripted nonsense".to_owned() });
+            return Err(L1Error::nonsense("scripted nonsense"));
         }
         Ok(self.l1_headers.lock().last().map(|made| made.header.number))
     }
 
-    async fn l1_headers_not_final(&self) -> Result<Vec<PendingL1Header>, L1Fault> {
+    async fn l1_headers_not_final(&self) -> Result<Vec<PendingL1Header>, L1Error> {
         Ok(self.not_final.lock().clone())
     }
 
-    async fn block_hash(&self, number: u64) -> Result<Option<B256>, L1Fault> {
+    async fn block_hash(&self, number: u64) -> Result<Option<B256>, L1Error> {
         Ok(self.shown.lock().get(&number).copied())
     }
 
-    async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Fault> {
+    async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Error> {
         Ok(Vec::new())
     }
 
-    async fn posted_at(&self, number: u64) -> Result<Option<u64>, L1Fault> {
+    async fn posted_at(&self, number: u64) -> Result<Option<u64>, L1Error> {
         Ok(self.posted.lock().get(&number).copied())
     }
 
-    async fn hints_on_l1(&self, _number: u64) -> Result<bool, L1Fault> {
+    async fn hints_on_l1(&self, _number: u64) -> Result<bool, L1Error> {
         Ok(self.hints.load(Ordering::SeqCst))
     }
 
-    async fn epochs(&self) -> Result<Epochs, L1Fault> {
+    async fn epochs(&self) -> Result<Epochs, L1Error> {
         Ok(self.other_epochs.lock().clone().unwrap_or_else(epochs))
     }
 }
@@ -363,23 +363,23 @@ fn posting(l1_block: u64, batch: SealedBatch, certificate: Option<Certificate>) 
 }
 
 #[async_trait]
-impl PostedChain for PostedRuns {
-    async fn finalized(&self) -> Result<u64, L1Fault> {
-        Ok(self.l1.finalized.load(Ordering::SeqCst))
+impl L1Reader for PostedRuns {
+    async fn finalized(&self) -> Result<L1Origin, L1Error> {
+        Ok(ScriptedL1::block(self.l1.finalized.load(Ordering::SeqCst)))
     }
 
-    async fn postings(&self, after: u64, through: u64) -> Result<Vec<Posting>, L1Fault> {
+    async fn postings(&self, after: u64, through: u64) -> Result<Vec<Posting>, L1Error> {
         let made = self.l1.l1_headers.lock().clone();
         let made = made.iter().map(|made| posting(made.l1_block, made.batch(), None));
         let all = self.runs.iter().cloned().chain(made);
         Ok(all.filter(|posting| (after + 1..=through).contains(&posting.l1_block)).collect())
     }
 
-    async fn posted_again(&self, _: &[BatchHeader], _: u64, _: u64) -> Result<FoundData, L1Fault> {
+    async fn reposted_data(&self, _: &[BatchHeader], _: u64, _: u64) -> Result<FoundData, L1Error> {
         Ok(FoundData { batches: Vec::new(), unread: None })
     }
 
-    async fn hints(&self, _after: u64, _through: u64) -> Result<Vec<PostedHints>, L1Fault> {
+    async fn posted_hints(&self, _after: u64, _through: u64) -> Result<Vec<PostedHints>, L1Error> {
         Ok(Vec::new())
     }
 }

@@ -1,6 +1,6 @@
 //! Following the chain of headers and executing it: what sequencer, members and full nodes share.
 //!
-//! - [`L1View`]: final facts of L1, as a seam.
+//! - [`L1Reader`]: what L1 says, as a seam.
 //! - [`ParameterSet`]: the committees' public parameters, matched with what L1 registered.
 //! - [`Tracker`]: the one writer over the validity rule's state and its disk: checks and applies headers, seals new
 //!   ones, takes certificates, gives way to the certified header when the sequencer signed two.
@@ -17,10 +17,10 @@ pub mod announce;
 mod closing;
 mod executor;
 mod gather;
+mod hindrance;
 mod hints;
 mod intake;
 mod l1;
-mod l1_client;
 mod l1_rounds;
 pub mod limits;
 mod next_look;
@@ -28,7 +28,6 @@ mod office;
 mod opener;
 mod overdue;
 mod parameters;
-mod posted;
 mod read;
 mod rebuild;
 mod records;
@@ -43,24 +42,24 @@ pub use executor::{
     ExecutorDeps, ExecutorStatus, HaltLimits, InnerTransaction, NewBlock, OpenedBatches,
 };
 pub use gather::{Gathered, Gathering, GivenRun};
+pub use hindrance::Hindrance;
 pub use hints::{HintsFault, ItemOutcome, check_release_shape, verify_hints};
 pub use intake::{HintIntake, HintsAccepted, HintsRefusal};
 pub use l1::{
-    AnnouncedEnd, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES,
-    PendingL1Header, VoidRun, origin_facts,
+    AnnouncedEnd, L1Deposit, L1Error, L1MadeHeader, L1News, L1Origin, L1Reader, L1Submitter,
+    MAX_FORCED_ENTRIES, PendingL1Header, VoidRun, made_by_l1, origin_facts,
 };
 pub use l1_rounds::{L1Round, L1Rounds};
 pub use next_look::NextLook;
 pub use office::Office;
 pub use opener::{OpenFault, Opener, unopened_outcomes};
-pub use overdue::{Look, OverdueFault, PostFault, PostedHead, RunPoster, SubstitutePoster, Turn};
+pub use overdue::{Look, SubstitutePoster, Turn};
 pub use parameters::{EpochParameters, ParameterSet, ParametersMismatch};
-pub use posted::{PostedChain, made_by_l1};
 pub use read::{ReadApi, ReadContext, RoleView, passthrough};
 pub use rebuild::{Fork, OtherHeader, RebuildFault, WayBack};
 pub use records::{accepted, makes_block, own_hints, verdicts};
 pub use run::{CertifiedHeaders, CertifiedRun, RunLimits, coded, next_headers, next_run};
-pub use settlement::{Settled, Settlement, SettlementFault, SettlementView, TakesMarks};
+pub use settlement::{Settled, Settlement, TakesMarks};
 pub use tracker::{
     Applied, CHECK_CHUNK_ITEMS, CLOCK_SKEW_MS, CertificateOutcome, HeaderId, NextStep, OpenError,
     ProofRefusal, ProvedAccount, Refusal, SealRefusal, Sealed, Tracker, accepted_items,

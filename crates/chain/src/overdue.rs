@@ -18,15 +18,12 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use async_trait::async_trait;
-use blindfold_l1::{CodedBatch, L1Error, L1Writer, MAX_TRANSACTION_HEADERS, Recovery};
-use blindfold_protocol::{BatchHeader, Certificate};
+use blindfold_l1::{L1Submitter, MAX_TRANSACTION_HEADERS, PostedHead};
 use blindfold_runtime::{Instant, now};
 use blindfold_store::StoreError;
-use thiserror::Error;
 
 use crate::{
-    CertifiedHeaders, CertifiedRun, Closing, HeaderId, RunLimits, Tracker, coded, next_headers, next_run,
+    CertifiedHeaders, CertifiedRun, Closing, Hindrance, RunLimits, Tracker, coded, next_headers, next_run,
 };
 
 /// Headers are posted once this part of `postingDeadline` has passed since their origin.
@@ -49,117 +46,6 @@ const MAX_SEEN_BLOCKS: usize = 16_384;
 const DAY: Duration = Duration::from_secs(86_400);
 /// Where the numbers are stored whose data is owed: first u64 ‖ last u64 of each run.
 const OWED_KEY: &str = "overdue.data";
-
-/// Why a transaction to L1 did not happen, or why its outcome is not known.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum PostFault {
-    /// No answer, or the transaction did not make it: look where L1 stands and try again.
-    #[error("L1 does not answer or did not take the transaction: {0}")]
-    Unavailable(String),
-    /// The contract refuses it. Trying again is right when L1's head moved, and harmless otherwise.
-    #[error("the contract refuses: {0}")]
-    Refused(String),
-}
-
-impl From<L1Error> for PostFault {
-    fn from(error: L1Error) -> Self {
-        match error.recovery() {
-            Recovery::Retry => Self::Unavailable(error.to_string()),
-            Recovery::Refresh | Recovery::GiveUp => Self::Refused(error.to_string()),
-        }
-    }
-}
-
-/// What stands on L1, as whoever answers knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PostedHead {
-    /// The newest posted header; the genesis hash before the first.
-    pub header: HeaderId,
-    /// The L1 block after which it is the head, the newest that whoever answered knows.
-    pub block: u64,
-}
-
-/// Posting certified headers, as a seam: the client of the contracts implements it, tests script it. Methods that send wait
-/// until their transaction is in a block, and give its number.
-#[async_trait]
-pub trait RunPoster: Send + Sync {
-    /// Where the inbox stands.
-    async fn posted_head(&self) -> Result<PostedHead, PostFault>;
-
-    /// Posts certified headers with their data; the certificate is that of the last. After an error the headers may be
-    /// posted with or without their data.
-    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<u64, PostFault>;
-
-    /// Posts certified headers without their data.
-    async fn post_headers(
-        &self,
-        headers: &[BatchHeader],
-        certificate: &Certificate,
-    ) -> Result<u64, PostFault>;
-
-    /// Posts the data of a batch whose header is posted.
-    async fn post_data(&self, batch: &CodedBatch) -> Result<u64, PostFault>;
-
-    /// Whether L1 lacks the data of this posted header.
-    async fn lacks_data(&self, header: &BatchHeader) -> Result<bool, PostFault>;
-
-    /// Has L1 make the header after this one, its head, as the last one of its epoch; `None` where that one's end is not due.
-    async fn end_at_head(&self, head: &BatchHeader) -> Result<Option<u64>, PostFault>;
-}
-
-#[async_trait]
-impl RunPoster for L1Writer {
-    async fn posted_head(&self) -> Result<PostedHead, PostFault> {
-        let block = self.client().newest_block().await?;
-        let head = self.client().posted_head_at(block).await?;
-        Ok(PostedHead { header: HeaderId { number: head.number, hash: head.hash }, block })
-    }
-
-    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<u64, PostFault> {
-        Ok(L1Writer::post(self, batches, certificate).await?.block)
-    }
-
-    async fn post_headers(
-        &self,
-        headers: &[BatchHeader],
-        certificate: &Certificate,
-    ) -> Result<u64, PostFault> {
-        Ok(L1Writer::post_headers(self, headers, &[], certificate).await?.block)
-    }
-
-    async fn post_data(&self, batch: &CodedBatch) -> Result<u64, PostFault> {
-        Ok(L1Writer::post_data(self, std::slice::from_ref(batch)).await?.block)
-    }
-
-    async fn lacks_data(&self, header: &BatchHeader) -> Result<bool, PostFault> {
-        let number = header.number;
-        let Some(block) = self.client().posted_at(number).await? else {
-            // Not in a final block.
-            return Ok(self.lacks_new_data(std::slice::from_ref(header)).await?);
-        };
-        let standing = self.data_standing(number.saturating_sub(1), block.saturating_sub(1)).await?;
-        Ok(standing.lacking.iter().any(|(first, last)| (*first..=*last).contains(&number)))
-    }
-
-    async fn end_at_head(&self, head: &BatchHeader) -> Result<Option<u64>, PostFault> {
-        // The announcement may have been taken back in a block that is not final.
-        if !self.client().end_due(head.number.saturating_add(1)).await? {
-            return Ok(None);
-        }
-        Ok(Some(self.post_l1_header(head).await?.block))
-    }
-}
-
-/// Why nothing was posted. The next look begins where L1 and the disk stand then.
-#[derive(Debug, Error)]
-pub enum OverdueFault {
-    /// L1. Where it refuses, somebody else may have been faster.
-    #[error(transparent)]
-    L1(#[from] PostFault),
-    /// The disk.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
 
 /// What a look came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -251,7 +137,7 @@ impl Missing {
 
 /// Posts in the sequencer's place, and then the data of what it posted.
 pub struct SubstitutePoster {
-    l1: Arc<dyn RunPoster>,
+    l1: Arc<dyn L1Submitter>,
     tracker: Tracker,
     /// The newest L1 block with a transaction of ours.
     sent_at: u64,
@@ -262,7 +148,7 @@ pub struct SubstitutePoster {
 
 impl SubstitutePoster {
     /// One that has not looked yet.
-    pub fn new(l1: Arc<dyn RunPoster>, tracker: Tracker) -> Self {
+    pub fn new(l1: Arc<dyn L1Submitter>, tracker: Tracker) -> Self {
         Self { l1, tracker, sent_at: 0, missing: Missing::default(), data: (now(), 0) }
     }
 
@@ -270,9 +156,9 @@ impl SubstitutePoster {
     /// L1's newest block.
     ///
     /// # Errors
-    /// [`OverdueFault`]. After an error of L1 the headers may be posted with or without their data.
-    pub async fn look(&mut self, newest: u64, turn: Turn) -> Result<Look, OverdueFault> {
-        let PostedHead { header: HeaderId { number, hash }, block } = self.l1.posted_head().await?;
+    /// [`Hindrance`]. After an error of L1 the headers may be posted with or without their data.
+    pub async fn look(&mut self, newest: u64, turn: Turn) -> Result<Look, Hindrance> {
+        let PostedHead { number, hash, block, .. } = self.l1.reader().posted_head().await?;
         if block < self.sent_at {
             // One of several servers lags behind.
             return Ok(Look::default());
@@ -290,9 +176,9 @@ impl SubstitutePoster {
         let closing = self.tracker.closing(first);
         if closing.is_some_and(|closing| newest >= turn.ends(closing.until))
             && let Some(head) = store.batch(number).await?
-            && let Some(block) = self.l1.end_at_head(&head.sealed.header).await?
+            && let Some(sent) = self.l1.end_at_head(&head.sealed.header).await?
         {
-            self.sent_at = self.sent_at.max(block);
+            self.sent_at = self.sent_at.max(sent.block);
             return Ok(Look { ended: Some(first), ..Look::default() });
         }
         let Some(run) = next_run(&self.tracker, first, WITH_DATA).await? else {
@@ -320,10 +206,10 @@ impl SubstitutePoster {
     }
 
     /// Posts a run with its data.
-    async fn post_run(&mut self, first: u64, run: CertifiedRun) -> Result<u64, OverdueFault> {
+    async fn post_run(&mut self, first: u64, run: CertifiedRun) -> Result<u64, Hindrance> {
         let last = run.certificate.number;
         self.owe((first, last)).await?;
-        let block = self.l1.post(&run.batches, &run.certificate).await?;
+        let block = self.l1.post(&run.batches, &run.certificate).await?.block;
         self.sent_at = self.sent_at.max(block);
         // What is owed of headers before them still is.
         self.keep_owed_before(first).await?;
@@ -331,16 +217,16 @@ impl SubstitutePoster {
     }
 
     /// Posts headers of a longer queue without their data, which is owed then.
-    async fn post_headers(&mut self, first: u64, queue: CertifiedHeaders) -> Result<u64, OverdueFault> {
+    async fn post_headers(&mut self, first: u64, queue: CertifiedHeaders) -> Result<u64, Hindrance> {
         let last = queue.certificate.number;
         self.owe((first, last)).await?;
-        let block = self.l1.post_headers(&queue.headers, &queue.certificate).await?;
+        let block = self.l1.post_headers(&queue.headers, &queue.certificate).await?.block;
         self.sent_at = self.sent_at.max(block);
         Ok(last)
     }
 
     /// Posts the data of the oldest batch that is owed, of those up to the posted head.
-    async fn post_owed_data(&mut self, posted: u64) -> Result<Look, OverdueFault> {
+    async fn post_owed_data(&mut self, posted: u64) -> Result<Look, Hindrance> {
         let owed = self.owed().await?;
         let Some(number) = owed.first().map(|(first, _)| *first).filter(|first| *first <= posted) else {
             return Ok(Look::default());
@@ -353,7 +239,7 @@ impl SubstitutePoster {
                 if !self.may_spend(bytes) {
                     return Ok(Look::default());
                 }
-                let block = self.l1.post_data(&batch).await?;
+                let block = self.l1.post_data(std::slice::from_ref(&batch)).await?.block;
                 self.sent_at = self.sent_at.max(block);
                 tracing::warn!(number, "posted the data of a header that the sequencer kept from L1");
             }
@@ -423,14 +309,6 @@ mod tests {
     use blindfold_l1::AnnouncedEnd;
 
     use super::*;
-
-    #[test]
-    fn faults_say_whether_l1_was_reached() {
-        let lost = L1Error::Timeout { method: "eth_call".to_owned(), timeout_ms: 1 };
-        assert!(matches!(PostFault::from(lost), PostFault::Unavailable(_)));
-        let url = L1Error::Url { reason: "no scheme" };
-        assert!(matches!(PostFault::from(url), PostFault::Refused(_)));
-    }
 
     #[test]
     fn each_header_is_missing_since_it_was_first_seen_so() {

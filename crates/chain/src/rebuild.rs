@@ -16,14 +16,14 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::limits::{KEPT_POSTED_HEADERS, REBUILD_STEP_BLOCKS};
-use crate::{Applied, HeaderId, L1Fault, L1View, NextStep, PostedChain, Refusal, Tracker, made_by_l1};
+use crate::{Applied, HeaderId, L1Error, L1Reader, NextStep, Refusal, Tracker, made_by_l1};
 
 /// Why a disk does not go back to what L1 holds. It is as it was, or has gone back already; trying again harms nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum RebuildFault {
     /// L1.
     #[error("L1 does not tell what was posted: {0}; start again when it answers")]
-    L1(#[from] L1Fault),
+    L1(#[from] L1Error),
     /// The disk.
     #[error(transparent)]
     Store(StoreError),
@@ -146,9 +146,9 @@ impl Fork {
     pub async fn find(
         config: &ChainConfig,
         store: &dyn Store,
-        l1: &dyn PostedChain,
+        l1: &dyn L1Reader,
     ) -> Result<Self, RebuildFault> {
-        let (genesis, finalized) = (config.genesis_l1_origin, l1.finalized().await?);
+        let (genesis, finalized) = (config.genesis_l1_origin, l1.finalized().await?.number);
         let head = store.heads().await?.sealed.map_or(0, |(number, _)| number);
         let ours = async |number: u64| -> Result<Option<B256>, StoreError> {
             match number {
@@ -201,7 +201,7 @@ impl Fork {
         &self,
         config: &ChainConfig,
         store: &dyn Store,
-        l1: &dyn L1View,
+        l1: &dyn L1Reader,
         client: &dyn ExecutionClient,
         key: Address,
     ) -> Result<(), RebuildFault> {
@@ -261,7 +261,7 @@ impl Fork {
         &self,
         config: &ChainConfig,
         store: &dyn Store,
-        l1: &dyn PostedChain,
+        l1: &dyn L1Reader,
     ) -> Result<Option<(SignedHeader, SignedHeader)>, RebuildFault> {
         let Some(other) = self.other.filter(|other| !other.by_l1) else { return Ok(None) };
         let number = other.header.number;
@@ -294,7 +294,7 @@ impl Fork {
     pub async fn take_posted(
         &self,
         tracker: &Tracker,
-        l1: &dyn PostedChain,
+        l1: &dyn L1Reader,
         key: Option<Address>,
         before: impl AsyncFn(&Certificate),
     ) -> Result<(), RebuildFault> {
@@ -391,7 +391,7 @@ impl WayBack {
     ///
     /// # Errors
     /// As [`Tracker::follow_l1`]. Nothing is forgotten then: another header may be what is posted.
-    pub async fn follow_l1(&self, l1: &dyn L1View) -> Result<Vec<(Arc<SealedBatch>, Applied)>, Refusal> {
+    pub async fn follow_l1(&self, l1: &dyn L1Reader) -> Result<Vec<(Arc<SealedBatch>, Applied)>, Refusal> {
         let next = *self.next.lock();
         // Asked first: what L1 made up to there is final then, and contradicted by what comes next.
         let posted = matches!(l1.posted_at(next).await, Ok(Some(_)));

@@ -5,7 +5,7 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use blindfold_chain::{EnvelopeOutcome, ExecutionState, HaltLimits, L1Fault, NewBlock, Sealed, announce};
+use blindfold_chain::{EnvelopeOutcome, ExecutionState, HaltLimits, L1Error, NewBlock, Sealed, announce};
 use blindfold_protocol::block::prev_randao;
 use blindfold_protocol::{Bundle, BundleItem};
 use blindfold_rpc::FeedEvent;
@@ -341,7 +341,7 @@ async fn execution_goes_on_while_l1_is_away() {
     let four = sequencer.seal(3_000, vec![]).await;
     feed(&node, &[&one, &two]).await;
     node.executed(1).await;
-    *l1.fault.lock() = Some(L1Fault::Unavailable { reason: "scripted".into() });
+    *l1.fault.lock() = Some(L1Error::no_answer("scripted"));
     feed(&node, &[&three, &four]).await;
     node.executed(3).await;
 }
@@ -433,9 +433,9 @@ async fn each_fault_that_stops_execution_is_named() {
     let node = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
     node.take(&one).await;
     node.take(&two).await;
-    *l1.fault.lock() = Some(blindfold_chain::L1Fault::Unusable { reason: "scripted".into() });
+    *l1.fault.lock() = Some(L1Error::nonsense("scripted"));
     node.hint(&one).await;
-    halts_with(&node, "unusable answer").await;
+    halts_with(&node, "unusable").await;
     *l1.fault.lock() = None;
     let node = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
     node.take(&one).await;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use blindfold_chain::limits::POSTING_MARGIN;
 use blindfold_chain::{
-    AnnouncedEnd, CertificateOutcome, EnvelopeOutcome, ExecutionState, HeaderId, L1Fault, NewBlock, NextStep,
+    AnnouncedEnd, CertificateOutcome, EnvelopeOutcome, ExecutionState, HeaderId, L1Error, NewBlock, NextStep,
     PendingL1Header, ReadApi, ReadContext, Refusal, RoleView, SealRefusal, Sealed, VoidRun,
 };
 use blindfold_protocol::validity::Verdict;
@@ -373,7 +373,7 @@ async fn what_l1_went_past_is_certified_only_if_l1_takes_its_header_back() {
     for sealed in [&first, &lost] {
         node.apply_sealed(&sealed.batch).await.unwrap();
     }
-    *away.fault.lock() = Some(L1Fault::Unavailable { reason: "away".to_owned() });
+    *away.fault.lock() = Some(L1Error::no_answer("away"));
     let outcome = node.accept_certificate(&certificate_of(&lost.batch)).await.unwrap();
     assert_eq!(outcome, CertificateOutcome::Advanced);
 }

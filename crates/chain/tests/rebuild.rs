@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    Fork, L1Fault, L1View, PostedChain, RebuildFault, Sealed, Tracker, WayBack, limits::KEPT_POSTED_HEADERS,
+    Fork, L1Error, L1Origin, L1Reader, RebuildFault, Sealed, Tracker, WayBack, limits::KEPT_POSTED_HEADERS,
 };
 use blindfold_l1::{DataFault, FoundData, PostedData, PostedHints, PostedRun, Posting};
 use blindfold_protocol::{Address, B256, BatchHeader, Certificate, SealedBatch};
 use parking_lot::Mutex;
 use support::{
     Sequencer, certificate_of, certified, chain_config,
-    doubles::{ScriptedExecution, ScriptedL1},
+    doubles::{ScriptedExecution, ScriptedL1, l1_block},
     envelope, envelope_with, l1, memory, sequencer_key, tracker_on,
 };
 
@@ -43,21 +43,21 @@ impl Postings {
 }
 
 #[async_trait]
-impl PostedChain for Postings {
-    async fn finalized(&self) -> Result<u64, L1Fault> {
-        Ok(*self.finalized.lock())
+impl L1Reader for Postings {
+    async fn finalized(&self) -> Result<L1Origin, L1Error> {
+        Ok(l1_block(*self.finalized.lock()))
     }
 
-    async fn postings(&self, after: u64, through: u64) -> Result<Vec<Posting>, L1Fault> {
+    async fn postings(&self, after: u64, through: u64) -> Result<Vec<Posting>, L1Error> {
         let within = |posting: &&Posting| (after + 1..=through).contains(&posting.l1_block);
         Ok(self.runs.lock().iter().filter(within).cloned().collect())
     }
 
-    async fn posted_again(&self, _: &[BatchHeader], _: u64, _: u64) -> Result<FoundData, L1Fault> {
+    async fn reposted_data(&self, _: &[BatchHeader], _: u64, _: u64) -> Result<FoundData, L1Error> {
         Ok(FoundData { batches: Vec::new(), unread: None })
     }
 
-    async fn hints(&self, _: u64, _: u64) -> Result<Vec<PostedHints>, L1Fault> {
+    async fn posted_hints(&self, _: u64, _: u64) -> Result<Vec<PostedHints>, L1Error> {
         Ok(Vec::new())
     }
 }
@@ -172,7 +172,8 @@ async fn what_is_signed_twice_and_what_lacks_data_is_named_or_left_to_others() {
     assert_eq!(fork.agreed.number, 0);
     let client = ScriptedExecution::new();
     let check = |key| {
-        let (l1, store, client, fork): (&dyn L1View, _, _, _) = (l1.as_ref(), store.as_ref(), &client, &fork);
+        let (l1, store, client, fork): (&dyn L1Reader, _, _, _) =
+            (l1.as_ref(), store.as_ref(), &client, &fork);
         async move { fork.check(&chain_config(), store, l1, client, key).await }
     };
     assert!(matches!(check(key).await, Err(RebuildFault::SignedTwo { number: 1, .. })));

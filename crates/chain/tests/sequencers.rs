@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use blindfold_chain::limits::EPOCHS_PATIENCE_MS;
-use blindfold_chain::{L1Fault, NextStep, Refusal, SealRefusal, Tracker};
+use blindfold_chain::{L1Error, NextStep, Refusal, SealRefusal, Tracker};
 use blindfold_protocol::limits::{HANDOVER_BLOCKS, MAX_UNCERTIFIED_HEADERS};
 use blindfold_protocol::validity::HeaderFault;
 use blindfold_protocol::{Canonical, Epoch, Epochs, RulesChange, SealedBatch, SequencerChange, SigningKey};
@@ -98,7 +98,7 @@ async fn a_header_waits_until_its_origins_key_is_known() {
     let early = tracker_on(memory(), &l1).await;
     let refused = early.apply_sealed(&batch).await.unwrap_err();
     assert!(matches!(refused, Refusal::OriginNotFinal { number: 1, origin: FROM }), "{refused}");
-    *l1.fault.lock() = Some(L1Fault::Unavailable { reason: "scripted".into() });
+    *l1.fault.lock() = Some(L1Error::no_answer("scripted"));
     let refused = early.apply_sealed(&batch).await.unwrap_err();
     assert_eq!((refused.as_str(), refused.next_step()), ("l1_unavailable", NextStep::Retry));
     *l1.fault.lock() = None;
@@ -202,7 +202,7 @@ async fn a_strangers_header_costs_no_question_to_l1() {
     let l1 = l1_with_two();
     let node = tracker_on(memory(), &l1).await;
     let batch = seal(&tracker_on(memory(), &l1).await, FROM, &next_key(), vec![]).await.unwrap();
-    *l1.fault.lock() = Some(L1Fault::Unavailable { reason: "scripted".into() });
+    *l1.fault.lock() = Some(L1Error::no_answer("scripted"));
     let mut far = (*batch).clone();
     far.header.l1_origin_number = u64::MAX;
     let refused = node.apply_sealed(&signed_by(&far, &payer())).await.unwrap_err();

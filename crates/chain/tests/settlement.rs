@@ -7,19 +7,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use blindfold_chain::{L1Fault, Sealed, Settled, Settlement, SettlementFault, SettlementView};
+use blindfold_chain::{Hindrance, L1Error, L1Origin, L1Reader, Sealed, Settled, Settlement};
 use blindfold_l1::{
-    DataFault, HintBlobs, HintPosting, HintTree, PostedData, PostedRun, RunReference, SettlementLog,
+    DataFault, HintBlobs, HintEvent, HintPosting, HintTree, PostedData, PostedLog, PostedRun, RunReference,
 };
 use blindfold_protocol::{Address, B256, BatchHints, HintEntry, SealedBatch, Signature65};
 use parking_lot::Mutex;
-use support::doubles::ScriptedExecution;
+use support::doubles::{ScriptedExecution, l1_block};
 use support::*;
 
 /// L1 as a script: what stands in which final block.
 #[derive(Default)]
 struct Script {
-    logs: Mutex<Vec<(u64, SettlementLog)>>,
+    runs: Mutex<Vec<(RunReference, B256)>>,
+    events: Mutex<Vec<(u64, HintEvent)>>,
     finalized: Mutex<u64>,
     claim_delay: AtomicU64,
     /// Data by last batch: what came along, and what was posted again.
@@ -32,24 +33,29 @@ struct Script {
 }
 
 #[async_trait]
-impl SettlementView for Script {
-    async fn finalized(&self) -> Result<u64, L1Fault> {
-        Ok(*self.finalized.lock())
+impl L1Reader for Script {
+    async fn finalized(&self) -> Result<L1Origin, L1Error> {
+        Ok(l1_block(*self.finalized.lock()))
     }
 
-    async fn logs(&self, after: u64, through: u64) -> Result<Vec<SettlementLog>, L1Fault> {
+    async fn posted_runs(&self, after: u64, through: u64) -> Result<Vec<(RunReference, B256)>, L1Error> {
+        let within = |(run, _): &&(RunReference, B256)| (after + 1..=through).contains(&run.posted_at);
+        Ok(self.runs.lock().iter().filter(within).copied().collect())
+    }
+
+    async fn hint_events(&self, after: u64, through: u64) -> Result<Vec<HintEvent>, L1Error> {
         let within = |block: &u64| (after + 1..=through).contains(block);
-        Ok(self.logs.lock().iter().filter(|(block, _)| within(block)).map(|(_, log)| *log).collect())
+        Ok(self.events.lock().iter().filter(|(block, _)| within(block)).map(|(_, event)| *event).collect())
     }
 
-    async fn claim_delay(&self) -> Result<u64, L1Fault> {
+    async fn claim_delay(&self) -> Result<u64, L1Error> {
         Ok(self.claim_delay.load(Ordering::SeqCst))
     }
 
-    async fn data(&self, run: &RunReference, through: u64) -> Result<PostedData, L1Fault> {
+    async fn posted_data(&self, run: &RunReference, through: u64) -> Result<PostedData, L1Error> {
         self.looks.fetch_add(1, Ordering::SeqCst);
         if self.beacon_down.load(Ordering::SeqCst) {
-            return Err(L1Fault::Unavailable { reason: "scripted".to_owned() });
+            return Err(L1Error::no_answer("scripted"));
         }
         let (along, again) = (self.along.lock(), self.again.lock());
         let found = along.get(&run.last).or(again.get(&run.last));
@@ -63,8 +69,13 @@ impl SettlementView for Script {
 }
 
 impl Script {
-    fn log(&self, block: u64, log: SettlementLog) {
-        self.logs.lock().push((block, log));
+    fn tell(&self, block: u64, event: HintEvent) {
+        self.events.lock().push((block, event));
+        self.reach(block);
+    }
+
+    /// This block is final.
+    fn reach(&self, block: u64) {
         let mut finalized = self.finalized.lock();
         *finalized = block.max(*finalized);
     }
@@ -80,7 +91,8 @@ impl Script {
         let headers: Vec<_> = batches.iter().map(|batch| batch.header).collect();
         let head_hash = headers.last().expect("a header").hash();
         let run = PostedRun::new(headers, block).expect("a header").run;
-        self.log(block, SettlementLog::Posted { run, head_hash });
+        self.runs.lock().push((run, head_hash));
+        self.reach(block);
     }
 
     /// The honest hints of a run, with a change.
@@ -90,7 +102,7 @@ impl Script {
         change(&mut hints);
         let (first, last) = (hints[0].number, hints[hints.len() - 1].number);
         let root = HintTree::new(&HintPosting::of(&hints), first).root();
-        self.log(block, SettlementLog::Hints { id, last, publisher: publisher(id), root });
+        self.tell(block, posted(id, (first, last), root));
     }
 
     /// The honest hints of a run, in blobs.
@@ -99,8 +111,35 @@ impl Script {
             sealed.iter().map(|sealed| open_batch(&sealed.batch, &sealed.verdicts).1).collect();
         let (first, last) = (hints[0].number, hints[hints.len() - 1].number);
         let root = HintBlobs::of(&HintPosting::of(&hints)).expect("they fit").root(first);
-        self.log(block, SettlementLog::Hints { id, last, publisher: publisher(id), root });
+        self.tell(block, posted(id, (first, last), root));
     }
+}
+
+fn posted(id: u64, (first, last): (u64, u64), root: B256) -> HintEvent {
+    let (publisher, transaction) = (publisher(id), B256::ZERO);
+    HintEvent::Posted(PostedLog { id, first, last, publisher, l1_block: 1, transaction, root })
+}
+
+fn struck(id: u64, last: u64) -> HintEvent {
+    HintEvent::Struck {
+        id,
+        last,
+        challenger: Address::ZERO,
+        publisher: publisher(id),
+        number: last,
+        index: 0,
+        reason: 5,
+        l1_block: 1,
+    }
+}
+
+/// Its id does not matter here.
+fn finalized(last: u64) -> HintEvent {
+    HintEvent::Finalized { id: 1_000 + last, first: last, last }
+}
+
+fn void(last: u64) -> HintEvent {
+    HintEvent::Voided { first: last, last }
 }
 
 /// Each posting has a publisher of its own.
@@ -207,15 +246,15 @@ async fn a_batch_is_safe_with_headers_data_and_hints_and_final_with_final_hints(
     assert_eq!(stage.marks(&mut settlement).await, (2, 2, 0));
     assert_eq!(stage.machine.executor.status().safe, None, "the header that closes the second is not posted");
     // A strike later takes nothing back.
-    l1.log(13, SettlementLog::Struck { publisher: publisher(2) });
+    l1.tell(13, struck(2, 2));
     l1.post(13, &stage.run(3..=4));
     assert_eq!(stage.marks(&mut settlement).await, (4, 2, 0));
     stage.told(1, None).await;
-    l1.log(14, SettlementLog::Final { last: 2 });
+    l1.tell(14, finalized(2));
     assert_eq!(stage.marks(&mut settlement).await, (4, 2, 2));
     stage.told(1, Some(1)).await;
     // What L1 declared void needs no hints, what has no envelope does not either.
-    l1.log(15, SettlementLog::Void { last: 4 });
+    l1.tell(15, void(4));
     l1.post(15, &stage.run(5..=6));
     l1.post(15, &stage.run(7..=7));
     assert_eq!(stage.marks(&mut settlement).await, (7, 4, 4));
@@ -223,7 +262,7 @@ async fn a_batch_is_safe_with_headers_data_and_hints_and_final_with_final_hints(
     l1.hint(16, 3, &stage.run(5..=6), |_| {});
     assert_eq!(stage.marks(&mut settlement).await, (7, 7, 4), "a header without an envelope needs none");
     stage.told(3, Some(2)).await;
-    l1.log(17, SettlementLog::Final { last: 6 });
+    l1.tell(17, finalized(6));
     assert_eq!(stage.marks(&mut settlement).await, (7, 7, 7));
     stage.told(3, Some(3)).await;
 }
@@ -234,7 +273,7 @@ async fn hints_of_a_struck_publisher_make_nothing_safe() {
     let mut settlement = stage.open().await;
     stage.l1.post(10, &stage.run(1..=4));
     stage.l1.hint(11, 1, &stage.run(1..=4), |_| {});
-    stage.l1.log(12, SettlementLog::Struck { publisher: publisher(1) });
+    stage.l1.tell(12, struck(1, 2));
     assert_eq!(stage.marks(&mut settlement).await, (4, 0, 0));
     stage.l1.hint(13, 2, &stage.run(1..=4), |_| {});
     assert_eq!(stage.marks(&mut settlement).await, (4, 4, 0));
@@ -277,10 +316,10 @@ async fn data_that_is_missing_is_waited_for_unless_the_hints_are_final() {
     l1.post(101, &stage.run(3..=4));
     l1.hint(102, 2, &stage.run(3..=4), |_| {});
     l1.beacon_down.store(true, Ordering::SeqCst);
-    assert!(matches!(settlement.round().await, Err(SettlementFault::L1(_))));
+    assert!(matches!(settlement.round().await, Err(Hindrance::L1(_))));
     assert_eq!(settlement.marks(), Settled { posted: 4, safe: 2, finalized: 0 });
     for last in [2, 4] {
-        l1.log(103, SettlementLog::Final { last });
+        l1.tell(103, finalized(last));
     }
     assert_eq!(stage.marks(&mut settlement).await, (4, 4, 4));
 }
@@ -315,19 +354,20 @@ async fn marks_survive_restarts_and_never_fall() {
     let mut settlement = stage.open().await;
     l1.post(10, &stage.run(1..=2));
     l1.hint(11, 1, &stage.run(1..=2), |_| {});
-    l1.log(12, SettlementLog::Final { last: 2 });
+    l1.tell(12, finalized(2));
     l1.post(12, &stage.run(3..=4));
     l1.hint(13, 2, &stage.run(3..=4), |_| {});
     assert_eq!(stage.marks(&mut settlement).await, (4, 4, 2));
     stage.told(1, Some(1)).await;
     drop(settlement);
     // Another process: blocks up to 11 are not read again, and a strike meanwhile takes nothing back.
-    l1.logs.lock().retain(|(block, _)| *block > 11);
-    l1.log(14, SettlementLog::Struck { publisher: publisher(2) });
+    l1.runs.lock().retain(|(run, _)| run.posted_at > 11);
+    l1.events.lock().retain(|(block, _)| *block > 11);
+    l1.tell(14, struck(2, 2));
     let mut settlement = stage.open().await;
     assert_eq!(settlement.marks(), Settled { posted: 4, safe: 4, finalized: 2 });
     assert_eq!(stage.marks(&mut settlement).await, (4, 4, 2));
-    l1.log(15, SettlementLog::Void { last: 4 });
+    l1.tell(15, void(4));
     assert_eq!(stage.marks(&mut settlement).await, (4, 4, 4));
     // The header that closes the second of batches 3 and 4 is not posted.
     stage.told(1, Some(1)).await;
@@ -394,6 +434,6 @@ async fn another_header_on_l1_is_not_ours_and_nothing_after_it_is_safe() {
         stage.run(1..=2).iter().map(|sealed| (*sealed.batch).clone()).collect();
     batches[1].header.timestamp_ms += 1;
     stage.l1.post_headers(10, &batches);
-    stage.l1.log(11, SettlementLog::Final { last: 2 });
+    stage.l1.tell(11, finalized(2));
     assert_eq!(stage.marks(&mut settlement).await, (0, 0, 0));
 }

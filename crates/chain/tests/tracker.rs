@@ -5,7 +5,7 @@ mod support;
 use std::sync::{Arc, atomic::Ordering};
 
 use blindfold_chain::{
-    CertificateOutcome, L1Fault, NextStep, OpenError, Refusal, SealRefusal, Tracker, check_items,
+    CertificateOutcome, L1Error, NextStep, OpenError, Refusal, SealRefusal, Tracker, check_items,
 };
 use blindfold_protocol::validity::Verdict;
 use blindfold_protocol::{
@@ -99,9 +99,9 @@ async fn a_damaged_ledger_is_noticed_at_the_start() {
 #[tokio::test]
 async fn opening_needs_l1() {
     let l1 = l1();
-    *l1.fault.lock() = Some(L1Fault::Unavailable { reason: "scripted".into() });
+    *l1.fault.lock() = Some(L1Error::no_answer("scripted"));
     let opened = Tracker::open(chain_config(), memory(), Arc::clone(&l1) as _).await;
-    assert!(matches!(opened.err(), Some(OpenError::L1(L1Fault::Unavailable { .. }))));
+    assert!(matches!(opened.err(), Some(OpenError::L1(error)) if error.is_transient()));
 }
 
 /// Every header asked L1 for its origin again, so that an outage stopped certification with the first.
@@ -115,7 +115,7 @@ async fn an_unchanged_origin_asks_l1_nothing() {
     let moved = sequencer.seal(500, vec![]).await;
     let node = tracker_on(memory(), &l1).await;
     node.apply_sealed(&first.batch).await.unwrap();
-    *l1.fault.lock() = Some(L1Fault::Unavailable { reason: "scripted".into() });
+    *l1.fault.lock() = Some(L1Error::no_answer("scripted"));
     node.apply_sealed(&second.batch).await.unwrap();
     // Another origin has to be looked up.
     assert_ne!(moved.batch.header.l1_origin_number, first.batch.header.l1_origin_number);
@@ -141,7 +141,7 @@ async fn an_origin_that_was_read_ahead_asks_l1_nothing() {
     let newest = std::mem::replace(&mut *l1.finalized.lock(), third.batch.header.l1_origin_number);
     node.read_ahead().await.unwrap();
     *l1.finalized.lock() = newest;
-    *l1.fault.lock() = Some(L1Fault::Unavailable { reason: "scripted".into() });
+    *l1.fault.lock() = Some(L1Error::no_answer("scripted"));
     assert!(node.read_ahead().await.is_err(), "what was read before stays");
     node.apply_sealed(&second.batch).await.unwrap();
     node.apply_sealed(&third.batch).await.unwrap();
@@ -194,10 +194,10 @@ async fn each_refusal_of_a_header_is_named() {
     assert!(matches!(early, Refusal::OriginNotFinal { number: 1, origin: 99 }));
     assert_eq!((early.as_str(), early.next_step()), ("origin_not_final", NextStep::Retry));
 
-    *l1.fault.lock() = Some(L1Fault::Unavailable { reason: "scripted".into() });
+    *l1.fault.lock() = Some(L1Error::no_answer("scripted"));
     let away = node.apply_sealed(&first.batch).await.unwrap_err();
     assert_eq!((away.as_str(), away.next_step()), ("l1_unavailable", NextStep::Retry));
-    *l1.fault.lock() = Some(L1Fault::Unusable { reason: "scripted".into() });
+    *l1.fault.lock() = Some(L1Error::nonsense("scripted"));
     assert_eq!(node.apply_sealed(&first.batch).await.unwrap_err().next_step(), NextStep::Stop);
     *l1.fault.lock() = None;
 
@@ -267,7 +267,7 @@ async fn an_epoch_that_ends_earlier_is_noticed_and_known_ones_serve_without_l1()
     let next = Epoch { epoch: 2, first: 5, ..epoch() };
     *l1.epochs.lock() = Epochs::new(vec![early, next]).unwrap();
     assert_eq!(node.epoch(5).await.unwrap().epoch, 2);
-    *l1.fault.lock() = Some(L1Fault::Unavailable { reason: "scripted".into() });
+    *l1.fault.lock() = Some(L1Error::no_answer("scripted"));
     assert_eq!(node.epoch(4).await.unwrap().epoch, 1);
 }
 
@@ -482,7 +482,7 @@ async fn each_refusal_to_seal_is_named() {
         matches!(seal(0, 2).await, SealRefusal::Rule(fault) if fault.as_str() == "time_not_after_parent")
     );
     assert!(matches!(seal(250, 1).await, SealRefusal::Rule(fault) if fault.as_str() == "origin_back"));
-    *l1.fault.lock() = Some(L1Fault::Unavailable { reason: "scripted".into() });
+    *l1.fault.lock() = Some(L1Error::no_answer("scripted"));
     l1.finalized.lock().clone_from(&3);
     assert!(matches!(seal(250, 3).await, SealRefusal::L1(_)));
     *l1.fault.lock() = None;

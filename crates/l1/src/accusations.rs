@@ -4,7 +4,13 @@ use std::collections::BTreeMap;
 
 use blindfold_protocol::B256;
 
-use crate::{GivenPromise, L1Client, L1Error, OmissionAnswer, SequencerEvent, contracts::BlindedInbox};
+use crate::{
+    client::L1Client,
+    contracts::BlindedInbox,
+    error::L1Error,
+    evidence::{GivenPromise, OmissionAnswer},
+    faults::SequencerEvent,
+};
 
 /// An accusation that waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

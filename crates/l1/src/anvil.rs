@@ -12,7 +12,7 @@ use blindfold_protocol::SigningKey;
 use blindfold_runtime::blocking;
 use serde_json::{Value, json};
 
-use crate::{L1Error, transport::Rpc};
+use crate::{error::L1Error, transport::Rpc};
 
 /// How long anvil may take until it listens.
 const START_TIMEOUT_MS: u64 = 120_000;

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 
 use alloy_eips::eip4844::BYTES_PER_BLOB;
 use alloy_primitives::Bytes;
+use blindfold_engine::L1Origin;
 use blindfold_protocol::B256;
 use blindfold_runtime::blocking;
 use serde::Deserialize;
 
 use crate::{
-    L1Error, L1Origin,
     blobs::{MAX_BLOBS, versioned_hash},
+    error::L1Error,
     transport::Rpc,
 };
 

@@ -1,14 +1,19 @@
 //! Challenges: one wrong entry of posted hints with everything that L1 judges it by.
 
 use alloy_primitives::{Bytes, FixedBytes};
-use blindfold_protocol::{BatchHints, HintEntry, SealedBatch, fault::CODE_ACCEPTED};
+use blindfold_protocol::{BatchHeader, BatchHints, HintEntry, SealedBatch, Verdict, fault::CODE_ACCEPTED};
+use blindfold_runtime::blocking;
 
 use crate::{
-    BlobFault, HintBlobs, HintPosting, HintTree, PostedRun,
+    blobs::BlobFault,
     contracts::{HintBlobs as contract, HintRegistry},
+    error::L1Error,
+    events::PostedLog,
     evidence::{EnvelopeTree, bytes},
-    hint_posting::{KEY, MALFORMED, SKIPPED},
-    hint_tree::{release_chunk, release_hashes},
+    hint_blobs::{HintBlobs, HintData},
+    hint_posting::{HintPosting, KEY, MALFORMED, SKIPPED},
+    hint_tree::{HintTree, release_chunk, release_hashes},
+    run::PostedRun,
 };
 
 /// Why no challenge can be made. The caller's fault.
@@ -30,7 +35,57 @@ pub enum ChallengeFault {
     },
 }
 
-/// A disputed entry, ready for [`crate::L1Writer::challenge`].
+/// Everything a challenge of one entry is made from.
+#[derive(Clone, Debug)]
+pub struct HintEvidence {
+    /// The posting.
+    pub posting: PostedLog,
+    /// Its data.
+    pub data: HintData,
+    /// The headers of its run, in order.
+    pub headers: Vec<BatchHeader>,
+    /// The entry's batch.
+    pub batch: SealedBatch,
+    /// One verdict for each item of it.
+    pub verdicts: Vec<Verdict>,
+    /// Place of the entry in the batch.
+    pub index: u32,
+    /// For an envelope that is wrongly called malformed, the key that opens it.
+    pub key: Option<[u8; 16]>,
+}
+
+impl HintEvidence {
+    /// The challenge, in blobs where the posting is. That takes long, away from the executor's threads.
+    ///
+    /// # Errors
+    /// [`L1Error::NotSent`] where the parts do not fit each other, or the posting is of a run of other headers.
+    pub async fn challenge(&self) -> Result<Challenge, L1Error> {
+        let unfit = |reason: String| L1Error::NotSent { reason };
+        let Self { data, headers, batch, verdicts, index, key, .. } = self;
+        let run = PostedRun::new(headers.clone(), data.run.posted_at)
+            .filter(|run| run.run.header_root == data.run.header_root)
+            .ok_or_else(|| {
+                unfit("L1 holds other headers than this node: its chain is another one".to_owned())
+            })?;
+        // Of the truth a challenge needs the key that opens an envelope called malformed, at its place.
+        let mut entries = vec![HintEntry::Skipped; batch.items.len()];
+        if let (Some(key), Some(entry)) =
+            (key, usize::try_from(*index).ok().and_then(|at| entries.get_mut(at)))
+        {
+            *entry = HintEntry::Key(*key);
+        }
+        let (number, header_hash) = (batch.header.number, batch.header.hash());
+        let truth = BatchHints { number, header_hash, entries, blindings: vec![] };
+        let codes: Vec<u8> = verdicts.iter().map(|verdict| verdict.code()).collect();
+        let challenge = Challenge::new(&run, batch, &codes, &data.hints, &truth, *index)
+            .map_err(|fault| unfit(fault.to_string()))?;
+        let Some(blobs) = data.blobs.clone() else { return Ok(challenge) };
+        let made = blocking(move || challenge.in_blobs(&blobs)).await;
+        made.map_err(|error| unfit(error.to_string()))?.map_err(|fault| unfit(fault.to_string()))
+    }
+}
+
+/// A disputed entry, ready for [`crate::writer::L1Writer::challenge`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Challenge {
     pub(crate) call: HintRegistry::Challenge,

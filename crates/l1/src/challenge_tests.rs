@@ -4,7 +4,7 @@ use alloy_primitives::{Address, keccak256};
 use blindfold_protocol::{B256, BatchHeader, Signature65, merkle};
 
 use super::*;
-use crate::{GivenPromise, ItemLeaf, OmissionAnswer};
+use crate::evidence::{GivenPromise, ItemLeaf, OmissionAnswer};
 
 /// A batch of two items that are no envelopes, the first of which passes for accepted.
 fn batch(number: u64, codes: &[u8]) -> SealedBatch {
@@ -68,7 +68,7 @@ fn the_first_wrong_entry_is_found() {
 fn of_a_malformed_item_the_release_that_is_named_is_compared() {
     let entries = vec![HintEntry::Malformed([7; 48]), HintEntry::Malformed([8; 48])];
     let truth = [BatchHints { number: 4, header_hash: B256::ZERO, entries, blindings: vec![] }];
-    let with = |change: fn(&mut crate::PostedBatch)| {
+    let with = |change: fn(&mut crate::hint_posting::PostedBatch)| {
         let mut posting = HintPosting::of(&truth);
         change(&mut posting.batches[0]);
         first_wrong_entry(&posting, &truth)
@@ -77,7 +77,7 @@ fn of_a_malformed_item_the_release_that_is_named_is_compared() {
     assert_eq!(with(|batch| batch.singletons.reverse()), Some((4, 0)));
     assert_eq!(with(|batch| batch.singletons[1][0] ^= 1), Some((4, 1)));
     assert_eq!(with(|batch| batch.singletons.truncate(1)), Some((4, 1)));
-    let both = |batch: &mut crate::PostedBatch| {
+    let both = |batch: &mut crate::hint_posting::PostedBatch| {
         batch.singletons.reverse();
         batch.entries.reverse();
     };

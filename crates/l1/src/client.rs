@@ -12,12 +12,13 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::{
-    DeployedWith, L1Config, L1Error,
     beacon::Beacon,
+    config::{DeployedWith, L1Config},
     contracts::{
         BlindedInbox, CommitteeRegistry, DepositPortal, EncryptionKeyVerifier, FeeVault, ForcedQueue,
         HintRegistry, MemberStakes, OutputRegistry,
     },
+    error::L1Error,
     state_at::StateAt,
     transport::Rpc,
 };

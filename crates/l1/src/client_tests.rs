@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::{
-    L1Contracts,
-    logs::RPC_LIMIT_EXCEEDED,
+    config::L1Contracts,
+    log_reads::RPC_LIMIT_EXCEEDED,
     test_server::{Answer, serve},
 };
 use alloy_primitives::B256;

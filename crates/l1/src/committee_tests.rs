@@ -2,10 +2,12 @@
 
 use super::*;
 use crate::{
-    L1Config, L1Contracts,
+    client::L1Client,
+    config::{L1Config, L1Contracts},
+    contracts::BlindedInbox,
     test_server::{Answer, serve},
 };
-use alloy_primitives::{Address, Bytes, hex};
+use alloy_primitives::{Address, Bytes, U256, hex};
 use alloy_sol_types::{SolCall, SolValue};
 use blindfold_bte::bls::SecretKey;
 use blindfold_protocol::Deployment;

@@ -15,9 +15,10 @@ use blindfold_protocol::{
 use serde_json::json;
 
 use crate::{
-    L1Client, L1Error,
     blobs::{BlobFault, decode_blobs},
+    client::L1Client,
     contracts::{BlindedInbox, from_contract},
+    error::L1Error,
     logs::FinalLog,
     parts::Search,
     run_data::{DataPart, MAX_RUN_BATCHES, RunData},

@@ -5,9 +5,10 @@ use alloy_sol_types::SolEvent;
 use blindfold_protocol::BatchHeader;
 
 use crate::{
-    DataFault, L1Client, L1Error,
+    client::L1Client,
     contracts::BlindedInbox,
-    data::{BLOB_RETENTION_BLOCKS, InboxCall, inbox_calls, steps},
+    data::{BLOB_RETENTION_BLOCKS, DataFault, InboxCall, inbox_calls, steps},
+    error::L1Error,
     logs::malformed_log,
     parts::Search,
 };

@@ -1,10 +1,13 @@
 //! Bringing up the contracts of a new deployment.
 
 use alloy_primitives::Address;
-use blindfold_protocol::{Deployment, L1Timing, SigningKey};
+use blindfold_protocol::{Deployment, L1Timing};
 use serde::{Deserialize, Serialize};
 
-use crate::{DeployPlan, L1Config, L1Contracts, L1Error, contracts::BlindedInbox};
+use crate::{
+    config::{L1Config, L1Contracts},
+    contracts::BlindedInbox,
+};
 
 /// What a forced byte costs unless said otherwise, in wei: the 40 gas of a posted byte at 1 gwei.
 pub const DEFAULT_FORCED_FEE_PER_BYTE_WEI: u128 = 40_000_000_000;
@@ -137,17 +140,6 @@ impl Addresses {
     pub fn client_config(&self, url: impl Into<String>) -> L1Config {
         L1Config::with_contracts(url, self.deployment(), self.contracts())
     }
-}
-
-/// Deploys the contracts from the account of `key`, which must send nothing else meanwhile. Whoever cannot afford to lose a
-/// deployment that breaks off keeps the [`DeployPlan`].
-///
-/// # Errors
-/// As [`DeployPlan::new`] and [`DeployPlan::carry_out`].
-pub async fn deploy(url: &str, key: &SigningKey, config: DeployConfig) -> Result<Addresses, L1Error> {
-    let plan = DeployPlan::new(url, key.address(), &config).await?;
-    plan.carry_out(url, key).await.map_err(|broken_off| broken_off.error)?;
-    Ok(*plan.addresses())
 }
 
 pub(crate) fn timing(timing: &L1Timing) -> BlindedInbox::Timing {

@@ -8,13 +8,14 @@ use blindfold_protocol::SigningKey;
 use serde_json::json;
 
 use crate::{
-    Addresses, DeployConfig, DeployedWith, L1Client, L1Config, L1Error,
-    config::DEFAULT_CONFIRMATION_TIMEOUT_MS,
+    client::L1Client,
+    config::{DEFAULT_CONFIRMATION_TIMEOUT_MS, DeployedWith, L1Config},
     contracts::{
         BlindedInbox, CommitteeRegistry, DepositPortal, EncryptionKeyVerifier, FeeVault, ForcedQueue,
         HintRegistry, HintVerifier, MemberStakes, OutputRegistry,
     },
-    deploy::timing,
+    deploy::{Addresses, DeployConfig, timing},
+    error::L1Error,
     fees::Fees,
     sender::{Call, Sender},
     state_at::StateAt,
@@ -461,6 +462,17 @@ fn codes(
         codes.push(("MemberStakes", with(&MemberStakes::BYTECODE, arguments.abi_encode())));
     }
     Ok(codes)
+}
+
+/// Deploys the contracts from the account of `key`, which must send nothing else meanwhile. Whoever cannot afford to lose a
+/// deployment that breaks off keeps the [`DeployPlan`].
+///
+/// # Errors
+/// As [`DeployPlan::new`] and [`DeployPlan::carry_out`].
+pub async fn deploy(url: &str, key: &SigningKey, config: DeployConfig) -> Result<Addresses, L1Error> {
+    let plan = DeployPlan::new(url, key.address(), &config).await?;
+    plan.carry_out(url, key).await.map_err(|broken_off| broken_off.error)?;
+    Ok(*plan.addresses())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::{
-    dev_key,
+    anvil::dev_key,
     test_server::{Answer, block, serve},
 };
 

@@ -3,7 +3,7 @@
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::EpochFault;
 
-use crate::BlobFault;
+use crate::blobs::BlobFault;
 
 // Codes by which a JSON-RPC server reports its own trouble.
 const RPC_INTERNAL_ERROR: i64 = -32603;
@@ -306,6 +306,24 @@ pub enum L1Error {
         /// The limit.
         limit: u64,
     },
+    /// What stood on L1 a moment ago, or what a transaction of ours left there, is not to be found.
+    #[error("{what} is not on L1, or not any more")]
+    Gone {
+        /// What was looked for.
+        what: String,
+    },
+    /// What was to be sent cannot be made, or contradicts what stands on L1.
+    #[error("nothing was sent to L1: {reason}")]
+    NotSent {
+        /// Why.
+        reason: String,
+    },
+    /// Whoever answers for L1 here answers for a part of it only.
+    #[error("this view of L1 does not tell {what}")]
+    Untold {
+        /// What it was asked.
+        what: &'static str,
+    },
     /// The data cannot be sent in blobs.
     #[error(transparent)]
     Blobs(BlobFault),
@@ -340,6 +358,7 @@ impl L1Error {
             | Self::Unconfirmed { .. }
             | Self::NotFinal { .. }
             | Self::TransactionsWait { .. }
+            | Self::Gone { .. }
             | Self::Behind { .. } => Recovery::Retry,
             Self::Unanswered { cause, .. } => cause.recovery(),
             // A server that is overloaded or away, or whose credentials are being renewed.
@@ -348,7 +367,7 @@ impl L1Error {
                 code: RPC_INTERNAL_ERROR | RPC_RESOURCE_UNAVAILABLE | RPC_LIMIT_EXCEEDED | -32000,
                 ..
             } => Recovery::Retry,
-            Self::Reverted { .. } | Self::Failed { .. } => Recovery::Refresh,
+            Self::Reverted { .. } | Self::Failed { .. } | Self::NotSent { .. } => Recovery::Refresh,
             Self::Url { .. }
             | Self::HttpStatus { .. }
             | Self::ResponseTooLarge { .. }
@@ -367,6 +386,7 @@ impl L1Error {
             | Self::FinalityBroken { .. }
             | Self::TransactionTooLarge { .. }
             | Self::GasAboveLimit { .. }
+            | Self::Untold { .. }
             | Self::Blobs(_)
             | Self::Run(_)
             | Self::UnknownEpoch(_)
@@ -382,8 +402,50 @@ impl L1Error {
         matches!(self, Self::Unconfirmed { .. } | Self::Unanswered { .. })
     }
 
-    /// Whether the same call may succeed after a pause.
+    /// Whether the same call may succeed after a pause: L1 was not reached, or did not take the transaction. Anything
+    /// else is a refusal: trying again is right when L1 moved on, and harmless otherwise.
     pub fn is_transient(&self) -> bool {
         self.recovery() == Recovery::Retry
+    }
+
+    /// Whether asking again may help: L1 was not reached, or has moved on and is looked at anew. Otherwise the operator
+    /// has to look: the endpoint answers with what its interface rules out, or is on another chain.
+    pub fn may_pass(&self) -> bool {
+        self.recovery() != Recovery::GiveUp
+    }
+
+    /// No answer, where it is not a call to an endpoint that failed.
+    pub fn no_answer(reason: impl Into<String>) -> Self {
+        Self::Unreachable { method: "what it was asked".to_owned(), reason: reason.into() }
+    }
+
+    /// What a contract refuses, where it is not a call to an endpoint.
+    pub fn refused(reason: impl Into<String>) -> Self {
+        Self::Reverted { call: "the call", reason: reason.into() }
+    }
+
+    /// An answer of no use, where it is not one of an endpoint.
+    pub fn nonsense(reason: impl Into<String>) -> Self {
+        Self::Malformed { method: "what it was asked".to_owned(), reason: reason.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_error_has_one_reaction() {
+        let reactions = |error: L1Error| (error.is_transient(), error.may_pass());
+        let away = L1Error::Timeout { method: "eth_getLogs".to_owned(), timeout_ms: 1 };
+        assert_eq!(reactions(away), (true, true), "ask again");
+        let gone = L1Error::Gone { what: "posting 4".to_owned() };
+        assert_eq!(reactions(gone), (true, true));
+        assert_eq!(reactions(L1Error::refused("NotOpen")), (false, true), "look anew");
+        let other = L1Error::NotSent { reason: "its chain is another one".to_owned() };
+        assert_eq!(reactions(other), (false, true));
+        let wrong = L1Error::WrongChain { expected: 1, given: 2 };
+        assert_eq!(reactions(wrong), (false, false), "the operator has to look");
+        assert_eq!(reactions(L1Error::Url { reason: "no scheme" }), (false, false));
     }
 }

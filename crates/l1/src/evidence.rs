@@ -9,7 +9,16 @@ use blindfold_protocol::{
     validity::item_leaf,
 };
 
-use crate::PostedRun;
+use crate::run::PostedRun;
+
+/// The contract before which a case comes. Each has its own commitments and rewards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Court {
+    /// `BlindedInbox`: two headers for one number, a broken promise.
+    Inbox,
+    /// `HintRegistry`: a wrong posting.
+    Hints,
+}
 
 /// A commitment as `CommitReveal` of the contracts wants it: who will show which evidence. The salt is random and kept
 /// until the evidence is shown; without it others could find out which evidence is about to come.

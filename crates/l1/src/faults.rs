@@ -4,7 +4,9 @@ use alloy_primitives::Address;
 use alloy_sol_types::SolEvent;
 use blindfold_protocol::B256;
 
-use crate::{GivenPromise, L1Client, L1Error, contracts::BlindedInbox, logs::FinalLog};
+use crate::{
+    client::L1Client, contracts::BlindedInbox, error::L1Error, evidence::GivenPromise, logs::FinalLog,
+};
 
 /// What happened between L1 and the sequencer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use alloy_primitives::{U64, U128};
 use alloy_rpc_types_eth::Block;
 use serde_json::json;
 
-use crate::{L1Error, transport::Rpc};
+use crate::{error::L1Error, transport::Rpc};
 
 /// How much more a replacement pays, in percent; nodes ask for at least 10.
 const REPLACEMENT_PERCENT: u128 = 25;

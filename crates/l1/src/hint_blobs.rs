@@ -6,10 +6,10 @@ use alloy_sol_types::SolValue;
 use blindfold_protocol::{B256, DecodeError, limits::MAX_BATCH_ITEMS, release::KEY_BYTES, tags};
 
 use crate::{
-    BlobFault, HintPosting, PostedBatch, PostedEntry, RunReference,
-    blobs::{BlobContent, OpenedElement, encode_blobs, open_element, versioned_hash},
+    blobs::{BlobContent, BlobFault, OpenedElement, encode_blobs, open_element, versioned_hash},
     contracts::HintBlobs as contract,
-    hint_posting::{ENTRY_BYTES, MALFORMED, SINGLETON_BYTES},
+    hint_posting::{ENTRY_BYTES, HintPosting, MALFORMED, PostedBatch, PostedEntry, SINGLETON_BYTES},
+    run::RunReference,
 };
 
 /// The longest index that `HintRegistry` takes, in bytes.

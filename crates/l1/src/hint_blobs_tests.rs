@@ -187,7 +187,7 @@ fn roots_differ_in_everything_they_commit_to() {
     let mut other = blobs.clone();
     other.hashes.push(B256::ZERO);
     assert_ne!(other.root(FIRST), root);
-    assert_ne!(crate::HintTree::new(&blobs.hints(), FIRST).root(), root);
+    assert_ne!(crate::hint_tree::HintTree::new(&blobs.hints(), FIRST).root(), root);
 }
 
 #[test]

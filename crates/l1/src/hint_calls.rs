@@ -8,8 +8,15 @@ use blindfold_protocol::{B256, Canonical};
 use serde_json::json;
 
 use crate::{
-    DataFault, HintBlobs, HintData, HintIndex, HintPosting, HintTree, L1Client, L1Error, RunReference,
-    contracts::HintRegistry, data::unfit,
+    client::L1Client,
+    contracts::HintRegistry,
+    data::{DataFault, unfit},
+    error::L1Error,
+    events::PostedLog,
+    hint_blobs::{HintBlobs, HintData, HintIndex},
+    hint_posting::HintPosting,
+    hint_tree::HintTree,
+    run::RunReference,
 };
 
 /// A call that posted hints, checked to have the root that its event names.
@@ -57,13 +64,26 @@ fn run_of(run: &HintRegistry::RunReference) -> RunReference {
 }
 
 impl L1Client {
-    /// The call that posted the hints of this root for a run; `None` when L1 has no such transaction (any more).
-    pub(crate) async fn hint_call(
+    /// The run and the hints of a posting, checked to have its root; `None` when L1 has no such transaction (any more),
+    /// or its block is the newest and the hints are in blobs, which are found through the next one. The inner error
+    /// says why hints in blobs cannot be had.
+    ///
+    /// # Errors
+    /// [`L1Error::Malformed`] when event and transaction do not fit each other; the errors of a call, of the beacon
+    /// node's too.
+    pub async fn hint_data(
         &self,
-        transaction: B256,
-        (first, last): (u64, u64),
-        root: B256,
-    ) -> Result<Option<HintCall>, L1Error> {
+        posted: &PostedLog,
+    ) -> Result<Option<Result<HintData, DataFault>>, L1Error> {
+        match self.hint_call(posted).await? {
+            Some(call) => self.hints_of_call(call, posted.l1_block).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The call that posted the hints of this event; `None` when L1 has no such transaction (any more).
+    pub(crate) async fn hint_call(&self, posted: &PostedLog) -> Result<Option<HintCall>, L1Error> {
+        let PostedLog { transaction, first, last, root, .. } = *posted;
         let registry = self.inner.config.contracts.hint_registry;
         let found: Option<Transaction> =
             self.inner.rpc.call("eth_getTransactionByHash", json!([transaction])).await?;

@@ -6,7 +6,7 @@ use blindfold_protocol::{
     B256, BatchHints, Canonical, DecodeError, HintEntry, limits::VERSION, release::KEY_BYTES,
 };
 
-use crate::MAX_TRANSACTION_BYTES;
+use crate::writer::MAX_TRANSACTION_BYTES;
 
 /// Kind of an item that takes no pd position.
 pub(crate) const SKIPPED: u8 = 0;
@@ -42,7 +42,7 @@ impl fmt::Debug for PostedEntry {
 }
 
 /// The hints of one batch as they were posted.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PostedBatch {
     /// One entry for each item in committed order.
     pub entries: Vec<PostedEntry>,
@@ -85,6 +85,13 @@ pub enum PostedFault {
 }
 
 impl PostedEntry {
+    /// Kind of an item that takes no pd position.
+    pub const SKIPPED: u8 = SKIPPED;
+    /// Kind of a well-formed envelope, with its session key.
+    pub const KEY: u8 = KEY;
+    /// Kind of an envelope that decrypts to ⊥.
+    pub const MALFORMED: u8 = MALFORMED;
+
     /// The entry of a malformed item whose release stands at this place of the batch's list.
     pub fn malformed(place: usize) -> Self {
         Self { kind: MALFORMED, key: (place as u128).to_be_bytes() }
@@ -127,7 +134,7 @@ impl PostedBatch {
     }
 
     /// The release that a malformed entry names.
-    pub(crate) fn release(&self, entry: &PostedEntry) -> Option<[u8; SINGLETON_BYTES]> {
+    pub fn release(&self, entry: &PostedEntry) -> Option<[u8; SINGLETON_BYTES]> {
         self.singletons.get(entry.release_place()?).copied()
     }
 

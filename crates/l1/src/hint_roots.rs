@@ -3,7 +3,14 @@
 use blindfold_protocol::{B256, Canonical};
 use blindfold_runtime::blocking;
 
-use crate::{BlobFault, DataPlace, HintBlobs, HintPosting, HintTree, L1Error, MAX_RUN_HINT_BYTES};
+use crate::{
+    blobs::BlobFault,
+    error::L1Error,
+    hint_blobs::HintBlobs,
+    hint_posting::{HintPosting, MAX_RUN_HINT_BYTES},
+    hint_tree::HintTree,
+    writer::DataPlace,
+};
 
 /// The roots of the same hints of one run. `None` where they do not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use alloy_primitives::U256;
 use alloy_sol_types::SolValue;
 
 use super::*;
-use crate::PostedEntry;
+use crate::hint_posting::PostedEntry;
 
 fn posting(counts: &[usize]) -> HintPosting {
     let entry = |index: usize| PostedEntry { kind: 1, key: [index as u8; 16] };

@@ -5,7 +5,6 @@
 //! replaced as a whole and only now and then: what is missing after a kill is read again.
 
 use std::{
-    collections::BTreeMap,
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
@@ -14,18 +13,21 @@ use std::{
 use alloy_primitives::{Address, B256, keccak256};
 use blindfold_protocol::{BatchHeader, Canonical, Deployment, header::BATCH_HEADER_BYTES};
 
-use crate::{L1MadeHeader, journal::Journal};
+use crate::{
+    events::{HintEvent, L1HeaderLog, PostedLog},
+    journal::Journal,
+};
 
 /// Changes with the form of the file.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 /// L1 blocks after which the file is replaced.
 pub(crate) const SAVE_EVERY_BLOCKS: u64 = 1_000;
 /// Bytes of one posted run: first, last, L1 block.
 const RUN_BYTES: usize = 24;
 /// Bytes of a pair of numbers.
 const PAIR_BYTES: usize = 16;
-/// Bytes of open hints: id, first, last, publisher.
-const OPEN_BYTES: usize = 44;
+/// Bytes of open hints: id, first, last, L1 block, publisher, transaction, root.
+const OPEN_BYTES: usize = 116;
 /// Bytes of a header that L1 made: header, L1 block, transaction.
 const MADE_BYTES: usize = BATCH_HEADER_BYTES + 8 + 32;
 
@@ -105,10 +107,13 @@ fn encode(journal: &Journal, through_hash: B256, deployment: &Deployment, start_
     for (first, last) in &hinted {
         [*first, *last].iter().for_each(|value| number(&mut out, *value));
     }
-    number(&mut out, journal.open.len() as u64);
-    for (id, ((first, last), publisher)) in &journal.open {
-        [*id, *first, *last].iter().for_each(|value| number(&mut out, *value));
+    number(&mut out, journal.hints.open().count() as u64);
+    for posted in journal.hints.open() {
+        let PostedLog { id, first, last, publisher, l1_block, transaction, root } = *posted;
+        [id, first, last, l1_block].iter().for_each(|value| number(&mut out, *value));
         out.extend_from_slice(publisher.as_slice());
+        out.extend_from_slice(transaction.as_slice());
+        out.extend_from_slice(root.as_slice());
     }
     let sum = keccak256(&out);
     out.extend_from_slice(sum.as_slice());
@@ -134,19 +139,21 @@ fn decode(bytes: &[u8], deployment: &Deployment, start_block: u64) -> Result<(Jo
     let made = rest.list(MADE_BYTES, |rest| {
         let header =
             BatchHeader::decode(&rest.take::<BATCH_HEADER_BYTES>()?).map_err(|_| JournalFault::Damaged)?;
-        Ok(L1MadeHeader { header, l1_block: rest.number()?, transaction: B256::from(rest.take::<32>()?) })
+        Ok(L1HeaderLog { header, l1_block: rest.number()?, transaction: B256::from(rest.take::<32>()?) })
     })?;
     let void = rest.list(PAIR_BYTES, |rest| Ok((rest.number()?, rest.number()?)))?;
     let hinted = rest.list(PAIR_BYTES, |rest| Ok((rest.number()?, rest.number()?)))?;
     let open = rest.list(OPEN_BYTES, |rest| {
-        let (id, span) = (rest.number()?, (rest.number()?, rest.number()?));
-        Ok((id, (span, Address::from(rest.take::<20>()?))))
+        let (id, first, last, l1_block) = (rest.number()?, rest.number()?, rest.number()?, rest.number()?);
+        let publisher = Address::from(rest.take::<20>()?);
+        let (transaction, root) = (B256::from(rest.take::<32>()?), B256::from(rest.take::<32>()?));
+        Ok(HintEvent::Posted(PostedLog { id, first, last, publisher, l1_block, transaction, root }))
     })?;
     if !rest.0.is_empty() {
         return Err(JournalFault::Damaged);
     }
-    let (hinted, open) = (hinted.into_iter().collect(), open.into_iter().collect::<BTreeMap<_, _>>());
-    Ok((Journal { through: Some(through), runs, made, void, hinted, open }, through_hash))
+    let (hinted, hints) = (hinted.into_iter().collect(), open.iter().collect());
+    Ok((Journal { through: Some(through), runs, made, void, hinted, hints }, through_hash))
 }
 
 /// What is left to be read.
@@ -179,6 +186,8 @@ impl Rest<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn deployment() -> Deployment {
@@ -205,13 +214,22 @@ mod tests {
             epoch: 1,
             rules: 1,
         };
+        let posted = PostedLog {
+            id: 7,
+            first: 6,
+            last: 9,
+            publisher: Address::repeat_byte(3),
+            l1_block: 41,
+            transaction: B256::repeat_byte(2),
+            root: B256::repeat_byte(9),
+        };
         Journal {
             through: Some(90),
             runs: vec![((1, 2), 10), ((3, 3), 20), ((4, 9), 40)],
-            made: vec![L1MadeHeader { header, l1_block: 20, transaction: B256::repeat_byte(5) }],
+            made: vec![L1HeaderLog { header, l1_block: 20, transaction: B256::repeat_byte(5) }],
             void: vec![(1, 2)],
             hinted: BTreeMap::from([(4, 5)]),
-            open: BTreeMap::from([(7, ((6, 9), Address::repeat_byte(3)))]),
+            hints: [HintEvent::Posted(posted)].iter().collect(),
         }
     }
 

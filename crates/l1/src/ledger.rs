@@ -5,8 +5,9 @@ use alloy_sol_types::SolEvent;
 use blindfold_protocol::validity::{Deposit, LedgerEvent, Withdrawal};
 
 use crate::{
-    L1Client, L1Error,
+    client::L1Client,
     contracts::FeeVault,
+    error::L1Error,
     logs::{FinalLog, malformed_log},
 };
 

@@ -1,6 +1,7 @@
 //! Reading and writing the L1 contracts: `BlindedInbox`, `CommitteeRegistry`, `ForcedQueue`, `FeeVault`,
 //! `HintRegistry`, `HintVerifier`, `DepositPortal`, `OutputRegistry`.
 //!
+//! - [`L1Reader`] is what roles know of L1, and [`L1Submitter`] what they do there; tests and simulations script both.
 //! - [`L1Client`] reads. Whatever validity depends on (origins, deposits, forced items, epochs, postings) is read from
 //!   **final** blocks only, so an answer never changes and is kept.
 //! - [`L1Writer`] sends transactions: postings, deposits, hints, evidence, epochs.
@@ -10,7 +11,7 @@
 //! - [`ManagedAnvil`] runs a development L1 as a child process, for the devnet and for tests.
 //!
 //! What has to act before a block is final, as a challenge of posted hints, reads the newest blocks and keeps nothing:
-//! [`L1Client::hint_logs`] and its neighbours.
+//! [`L1Client::hint_events`] and its neighbours. [`RegistryState`] is the fold of these events, for every role.
 //!
 //! The endpoint is trusted for what L1 says: answers are bounded, typed and checked against each other, but not
 //! proved. Run your own. A beacon node is not trusted: blobs are checked against their versioned hashes.
@@ -28,33 +29,39 @@ mod data;
 mod data_standing;
 mod deploy;
 mod deploy_plan;
+mod epochs;
 mod error;
+mod events;
 mod evidence;
+mod facts;
 mod faults;
 mod fees;
 mod hint_blobs;
 mod hint_calls;
-mod hint_logs;
 mod hint_posting;
 mod hint_roots;
 mod hint_tree;
 mod hints;
 mod journal;
 mod journal_file;
+mod journal_reads;
 mod ledger;
+mod log_reads;
 mod logs;
 mod outputs;
 mod parts;
 mod postings;
 mod queue;
+mod reader;
 mod recent;
+mod registry;
 mod run;
 mod run_data;
 mod sender;
-mod settlement;
 mod stakes;
 mod standing;
 mod state_at;
+mod submitter;
 #[cfg(test)]
 mod test_server;
 mod transport;
@@ -69,7 +76,7 @@ pub use blindfold_engine::L1Origin;
 pub use blobs::{
     BlobFault, MAX_BLOB_DATA_BYTES, MAX_BLOBS, decode_blobs, encode_blobs, sidecar, versioned_hash,
 };
-pub use challenge::{Challenge, ChallengeFault, first_wrong_entry};
+pub use challenge::{Challenge, ChallengeFault, HintEvidence, first_wrong_entry};
 pub use client::L1Client;
 pub use committee::{AnnouncedEnd, EpochRecord, NewEpoch, NewMember};
 pub use config::{DeployedWith, L1Config, L1Contracts};
@@ -78,30 +85,31 @@ pub use data_standing::{DataStanding, Supplier, UNREAD_PATIENCE_BLOCKS};
 pub use deploy::{
     Addresses, CommitteeSettings, DEFAULT_CHALLENGE_STAKE_WEI, DEFAULT_CLAIM_DELAY,
     DEFAULT_FORCED_FEE_PER_BYTE_WEI, DEFAULT_FORCED_GAS_PRICE_WEI, DEFAULT_PUBLISHER_BOND_WEI, DeployConfig,
-    deploy,
 };
-pub use deploy_plan::{BrokenOff, DeployFunds, DeployPlan};
+pub use deploy_plan::{BrokenOff, DeployFunds, DeployPlan, deploy};
 pub use error::{L1Error, Recovery, RunFault};
+pub use events::{HintEvent, L1HeaderLog, PostedLog};
 pub use evidence::{
-    AccountProof, EnvelopeTree, GivenPromise, ItemLeaf, OmissionAnswer, challenge_evidence, commitment,
-    equivocation_evidence, omission_evidence,
+    AccountProof, Court, EnvelopeTree, GivenPromise, ItemLeaf, OmissionAnswer, challenge_evidence,
+    commitment, equivocation_evidence, omission_evidence,
 };
+pub use facts::{L1MadeHeader, L1News, MAX_FORCED_ENTRIES, PendingL1Header, VoidRun};
 pub use faults::{Output, SequencerEvent};
 pub use hint_blobs::{HintBlobs, HintData, HintIndex};
-pub use hint_logs::{HintLog, PostedLog};
 pub use hint_posting::{HintPosting, MAX_RUN_HINT_BYTES, PostedBatch, PostedEntry, PostedFault};
 pub use hint_roots::HintRoots;
 pub use hint_tree::{Chunk, HintTree};
-pub use hints::{HintEvent, PostedHints, PublisherBond, open_postings};
-pub use postings::{Bond, L1MadeHeader, PostedHead, Posting, UnfinalL1Header};
+pub use hints::{PostedHints, PublisherBond};
+pub use postings::{Bond, PostedHead, Posting};
 pub use queue::L1Deposit;
-pub use recent::{PostingState, RecentHints, RecentPosting};
+pub use reader::{L1Blocks, L1Reader, OutputStanding};
+pub use registry::{PostingState, RegisteredHints, RegistryState};
 pub use run::{PostedRun, RunReference};
 pub use run_data::{BatchData, CodedBatch, DataPart, RunData, split_run_data};
 pub use sender::Sent;
-pub use settlement::SettlementLog;
 pub use stakes::{Acknowledged, MemberStake};
 pub use standing::{Accusation, AccusationState, L1HeaderDue, Portal, QueuedItem, Standing, VaultAccount};
+pub use submitter::L1Submitter;
 pub use writer::{DataPlace, L1Writer, MAX_TRANSACTION_BYTES, MAX_TRANSACTION_HEADERS};
 pub use writer_disputes::ACCUSATION_STAKE_WEI;
 pub use writer_funds::L2Call;

@@ -2,7 +2,7 @@
 
 use alloy_sol_types::SolEvent;
 
-use crate::{L1Client, L1Error, Output, contracts::OutputRegistry};
+use crate::{client::L1Client, contracts::OutputRegistry, error::L1Error, faults::Output};
 
 /// One proposal.
 struct Proposal {

@@ -2,18 +2,22 @@
 
 use alloy_primitives::{Address, U256};
 use alloy_sol_types::SolEvent;
-use blindfold_protocol::{B256, BatchHeader, Certificate, SealedBatch};
+use blindfold_protocol::{B256, BatchHeader, Certificate, HeaderId, SealedBatch};
 
 use crate::{
-    DataFault, L1Client, L1Error, PostedData, PostedRun, RunReference,
+    client::L1Client,
     committee::decompress_signature,
     contracts::{BlindedInbox, from_contract},
-    data::{InboxCall, PostCall, inbox_calls, unfit},
+    data::{DataFault, InboxCall, PostCall, PostedData, inbox_calls, unfit},
+    error::L1Error,
+    events::L1HeaderLog,
+    facts::PendingL1Header,
     logs::{FinalLog, malformed_log},
+    run::{PostedRun, RunReference},
 };
 
 /// The last posted header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PostedHead {
     /// Its number; 0 before the first.
     pub number: u64,
@@ -25,6 +29,8 @@ pub struct PostedHead {
     pub l1_origin_number: u64,
     /// Its cursor into the forced queue.
     pub forced_cursor: u64,
+    /// The L1 block after which it is the head, the newest that whoever answered knows.
+    pub block: u64,
 }
 
 /// A sequencer's bond.
@@ -57,17 +63,6 @@ pub struct Posting {
     pub data: PostedData,
 }
 
-/// A header that L1 made itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct L1MadeHeader {
-    /// The header.
-    pub header: BatchHeader,
-    /// The final L1 block that made it.
-    pub l1_block: u64,
-    /// Hash of the transaction.
-    pub transaction: B256,
-}
-
 impl Posting {
     /// First and last number of the headers; zero for a posting without any, which no client gives.
     pub fn numbers(&self) -> (u64, u64) {
@@ -80,19 +75,6 @@ impl Posting {
         let places = self.headers.iter().zip(&self.data.batches);
         places.filter(|(_, batch)| batch.is_none()).map(|(header, _)| *header).collect()
     }
-}
-
-/// A header that L1 made itself, in a block that is not final.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnfinalL1Header {
-    /// Its number.
-    pub number: u64,
-    /// Its hash.
-    pub hash: B256,
-    /// The L1 block.
-    pub l1_block: u64,
-    /// That block's hash.
-    pub l1_hash: B256,
 }
 
 impl L1Client {
@@ -120,15 +102,16 @@ impl L1Client {
         let inbox = self.inner.config.deployment.inbox;
         let rpc = &self.inner.rpc;
         // Both of one block, so that number and hash belong together.
-        let block = format!("{block:#x}");
-        let head = rpc.view("head", inbox, &BlindedInbox::headCall {}, &block).await?;
-        let hash = rpc.view("headHash", inbox, &BlindedInbox::headHashCall {}, &block).await?;
+        let at = format!("{block:#x}");
+        let head = rpc.view("head", inbox, &BlindedInbox::headCall {}, &at).await?;
+        let hash = rpc.view("headHash", inbox, &BlindedInbox::headHashCall {}, &at).await?;
         Ok(PostedHead {
             number: head.number,
             hash,
             timestamp_ms: head.timestampMs,
             l1_origin_number: head.l1OriginNumber,
             forced_cursor: head.forcedCursor,
+            block,
         })
     }
 
@@ -201,11 +184,54 @@ impl L1Client {
         Ok(postings)
     }
 
+    /// The runs posted in blocks `after + 1 ..= through` and the hashes of their last headers, in order, without their
+    /// data. `through` need not be final.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn posted_runs(&self, after: u64, through: u64) -> Result<Vec<(RunReference, B256)>, L1Error> {
+        let inbox = self.inner.config.deployment.inbox;
+        let topics = [BlindedInbox::Posted::SIGNATURE_HASH];
+        let logs = self.logs_through(inbox, &topics, after, through).await?;
+        let events = logs.iter().filter_map(|log| log.event::<BlindedInbox::Posted>().transpose());
+        let run = |event: BlindedInbox::Posted| {
+            let (first, last, posted_at) = (event.firstNumber, event.lastNumber, event.postedAt);
+            (RunReference { first, last, posted_at, header_root: event.headerRoot }, event.headHash)
+        };
+        events.map(|event| event.map(run)).collect()
+    }
+
+    /// For each header of a posted run, and of what was posted in the same call, its batch as L1 holds it: beside the
+    /// header, or posted again up to block `through`, which is final. With the sequencer's signatures. Where one is
+    /// missing: why, above all when it may be in what cannot be read just now.
+    ///
+    /// # Errors
+    /// As [`L1Client::postings`]; [`L1Error::Malformed`] where the run was not posted in its block.
+    pub async fn posted_data(&self, run: &RunReference, through: u64) -> Result<PostedData, L1Error> {
+        let before = run.posted_at.saturating_sub(1);
+        let postings = self.postings(before, run.posted_at).await?;
+        let posting = postings.into_iter().find(|posting| posting.runs.contains(run));
+        let posting = posting.ok_or_else(|| malformed_log(&format!("run {run:?} is not in its block")))?;
+        let lacking = posting.lacking();
+        let mut data = posting.data;
+        let again = self.reposted_data(&lacking, before, through).await?;
+        for found in again.batches {
+            let place = posting.headers.iter().position(|header| *header == found.header);
+            if let Some(place) = place.and_then(|place| data.batches.get_mut(place)) {
+                *place = Some(found);
+            }
+        }
+        let whole = data.batches.iter().all(Option::is_some);
+        let passing = data.fault.take_if(|fault| fault.may_pass(through));
+        data.fault = passing.or(again.unread).or(data.fault).filter(|_| !whole);
+        Ok(data)
+    }
+
     /// The headers that L1 made itself in blocks `after + 1 ..= through`, in order. `through` is final.
     ///
     /// # Errors
     /// [`L1Error::NotFinal`]; the errors of a call.
-    pub async fn l1_headers(&self, after: u64, through: u64) -> Result<Vec<L1MadeHeader>, L1Error> {
+    pub async fn l1_headers(&self, after: u64, through: u64) -> Result<Vec<L1HeaderLog>, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
         let logs = self.final_logs(inbox, &[BlindedInbox::L1Header::SIGNATURE_HASH], after, through).await?;
         let mut headers = Vec::with_capacity(logs.len());
@@ -215,7 +241,7 @@ impl L1Client {
             if (header.number, header.hash()) != (event.number, event.headerHash) {
                 return Err(malformed_log(&format!("header {} is not what its event says", event.number)));
             }
-            headers.push(L1MadeHeader { header, l1_block: log.block, transaction: log.transaction });
+            headers.push(L1HeaderLog { header, l1_block: log.block, transaction: log.transaction });
         }
         Ok(headers)
     }
@@ -224,16 +250,15 @@ impl L1Client {
     ///
     /// # Errors
     /// The errors of a call.
-    pub async fn l1_headers_not_final(&self) -> Result<Vec<UnfinalL1Header>, L1Error> {
+    pub async fn l1_headers_not_final(&self) -> Result<Vec<PendingL1Header>, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
         let (after, through) = (self.finalized().await?.number, self.newest_block().await?);
         let logs = self.newest_logs(inbox, &[BlindedInbox::L1Header::SIGNATURE_HASH], after, through).await?;
         let mut headers = Vec::with_capacity(logs.len());
         for log in logs {
             if let Some(event) = log.event::<BlindedInbox::L1Header>()? {
-                headers.push(UnfinalL1Header {
-                    number: event.number,
-                    hash: event.headerHash,
+                headers.push(PendingL1Header {
+                    header: HeaderId { number: event.number, hash: event.headerHash },
                     l1_block: log.block,
                     l1_hash: log.block_hash,
                 });

@@ -7,8 +7,9 @@ use blindfold_engine::{BridgeDeposit, bridge_deposit};
 use blindfold_protocol::ForcedEntry;
 
 use crate::{
-    L1Client, L1Error,
+    client::L1Client,
     contracts::{DepositPortal, ForcedQueue},
+    error::L1Error,
     logs::malformed_log,
 };
 

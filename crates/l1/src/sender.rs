@@ -18,8 +18,8 @@ use serde_json::json;
 use tokio::sync::Mutex;
 
 use crate::{
-    L1Error,
     blobs::{BlobFault, encode_blobs, sidecar},
+    error::L1Error,
     fees::{Fees, nonce},
     transport::{CallError, Rpc, refusal},
 };

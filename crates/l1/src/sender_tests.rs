@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    Recovery, dev_key,
+    anvil::dev_key,
+    error::Recovery,
     test_server::{Answer, block, serve},
 };
 

@@ -6,9 +6,12 @@ use blindfold_bte::bls::{PublicKey, SecretKey, Signature as BlsSignature};
 use blindfold_protocol::{BatchHeader, Certificate};
 
 use crate::{
-    L1Client, L1Error, L1Writer, RunFault, Sent,
+    client::L1Client,
     contracts::{CommitteeRegistry, MemberStakes},
+    error::{L1Error, RunFault},
     evidence::commitment,
+    sender::Sent,
+    writer::L1Writer,
 };
 
 /// What stands behind one member's key.

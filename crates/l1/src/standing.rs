@@ -1,14 +1,17 @@
 //! Where everything on L1 stands after its newest block, for people who act there by hand. None of it need be final:
 //! what validity depends on is read elsewhere.
 
-use alloy_primitives::{Address, U64, U256};
+use alloy_primitives::{Address, B256, U64, U256};
 use blindfold_protocol::L1Timing;
 
 use crate::{
-    Bond, GivenPromise, L1Client, L1Error, PostedHead,
+    client::L1Client,
     contracts::{
         BlindedInbox, CommitteeRegistry, DepositPortal, FeeVault, ForcedQueue, HintRegistry, OutputRegistry,
     },
+    error::L1Error,
+    evidence::{Court, GivenPromise},
+    postings::{Bond, PostedHead},
     queue::{KIND_ENVELOPE, KIND_TRANSACTION},
 };
 
@@ -96,7 +99,7 @@ pub struct Portal {
 pub struct VaultAccount {
     /// What was paid out in all, in wei.
     pub paid: U256,
-    /// Sum of the requests that [`L1Writer::exit`](crate::L1Writer::exit) would count, in wei.
+    /// Sum of the requests that [`L1Writer::exit`](crate::writer::L1Writer::exit) would count, in wei.
     pub requested: u128,
     /// The block of the first of them; 0 when there never was one.
     pub first_request: u64,
@@ -318,6 +321,40 @@ impl L1Client {
             accuser: found.accuser,
             answer_until: found.accusedAt.saturating_add(window.into()),
         })
+    }
+
+    /// The L1 block of a commitment to `HintRegistry`, or to the inbox; `None` for none, or when it is used up.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn committed_at(&self, court: Court, commitment: B256) -> Result<Option<u64>, L1Error> {
+        let block: U256 = if court == Court::Hints {
+            let registry = self.inner.config.contracts.hint_registry;
+            let call = HintRegistry::committedAtCall { commitment };
+            self.inner.rpc.view("committedAt", registry, &call, "latest").await?
+        } else {
+            let inbox = self.inner.config.deployment.inbox;
+            let call = BlindedInbox::committedAtCall { commitment };
+            self.inner.rpc.view("committedAt", inbox, &call, "latest").await?
+        };
+        Ok((!block.is_zero()).then(|| block.saturating_to()))
+    }
+
+    /// Whether these two headers ([`equivocation_evidence`](crate::evidence::equivocation_evidence)) were shown with
+    /// this signer's signature, after this block, or after the newest for `None`.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn shown_together(
+        &self,
+        signer: Address,
+        evidence: B256,
+        block: Option<u64>,
+    ) -> Result<bool, L1Error> {
+        let inbox = self.inner.config.deployment.inbox;
+        let call = BlindedInbox::shownTogetherCall { signer, evidence };
+        let at = block.map_or_else(|| "latest".to_owned(), |block| format!("{block:#x}"));
+        self.inner.rpc.view("shownTogether", inbox, &call, &at).await
     }
 
     /// How many L1 blocks after a header's posting `FeeVault` pays out its ledger.

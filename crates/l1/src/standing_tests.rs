@@ -24,6 +24,7 @@ fn standing(block: u64) -> Standing {
             timestamp_ms: 0,
             l1_origin_number: 0,
             forced_cursor: 0,
+            block: 0,
         },
         head_posted_at: 1_000,
         last_certified_at: 1_000,

@@ -6,7 +6,7 @@ use alloy_rpc_types_eth::Block;
 use alloy_sol_types::SolCall;
 use serde_json::json;
 
-use crate::{L1Error, transport::Rpc};
+use crate::{error::L1Error, transport::Rpc};
 
 /// What stands after a block.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use alloy_sol_types::SolCall;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::{L1Error, contracts};
+use crate::{contracts, error::L1Error};
 
 /// How long to wait for a connection.
 const CONNECT_TIMEOUT_MS: u64 = 5_000;

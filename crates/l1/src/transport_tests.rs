@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    Recovery,
+    error::Recovery,
     test_server::{Answer, serve},
 };
 use alloy_sol_types::SolError;

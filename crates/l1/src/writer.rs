@@ -10,9 +10,11 @@ use blindfold_runtime::now;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    DataStanding, L1Client, L1Error, RunFault, Supplier,
     blobs::{BlobFault, MAX_BLOB_DATA_BYTES, encode_blobs},
+    client::L1Client,
     contracts::BlindedInbox,
+    data_standing::{DataStanding, Supplier},
+    error::{L1Error, RunFault},
     parts::MAX_POSTER_PART_BYTES,
     run_data::{CodedBatch, RunData, split_run_data},
     sender::{Call, GAS_LIMIT, Sender, Sent},

@@ -5,9 +5,11 @@ use alloy_primitives::{Address, Bytes, U256};
 use blindfold_protocol::{B256, Promise, SignedHeader};
 
 use crate::{
-    L1Error, L1Writer, Sent,
     contracts::{BlindedInbox, HintRegistry},
+    error::L1Error,
     evidence::{GivenPromise, OmissionAnswer, commitment, equivocation_evidence, omission_evidence},
+    sender::Sent,
+    writer::L1Writer,
 };
 
 /// What comes with an accusation: 0.1 ether.
@@ -118,7 +120,7 @@ impl L1Writer {
     /// [`L1Error::Reverted`] when no accusation is open, or the place is none; the errors of a call.
     pub async fn answer_omission(&self, answer: &OmissionAnswer) -> Result<Sent, L1Error> {
         // Both were checked when the answer was made.
-        let header = answer.run.header(answer.number).ok_or(L1Error::Run(crate::RunFault::Empty))?;
+        let header = answer.run.header(answer.number).ok_or(L1Error::Run(crate::error::RunFault::Empty))?;
         let header_proof = answer.run.header_proof(answer.number).unwrap_or_default();
         let call = BlindedInbox::answerOmissionCall {
             promised: (&answer.promise).into(),

@@ -4,10 +4,14 @@ use alloy_primitives::{Address, Bytes, U256};
 use blindfold_protocol::B256;
 
 use crate::{
-    L1Error, L1Writer, NewEpoch, Output, Sent,
+    committee::NewEpoch,
     contracts::{CommitteeRegistry, DepositPortal, FeeVault, ForcedQueue, OutputRegistry},
+    error::L1Error,
     evidence::AccountProof,
+    faults::Output,
     queue::{KIND_ENVELOPE, KIND_TRANSACTION},
+    sender::Sent,
+    writer::L1Writer,
 };
 
 /// A call for L2 that is made on L1.
@@ -171,7 +175,7 @@ impl L1Writer {
     }
 
     /// Names the key of headers to come; the account is the registry's governor. The event gives the L1 block from which on
-    /// it counts, [`L1Client::epochs`](crate::L1Client::epochs) tells it as soon as that is final.
+    /// it counts, [`L1Client::epochs`](crate::client::L1Client::epochs) tells it as soon as that is final.
     ///
     /// # Errors
     /// [`L1Error::Reverted`]; the errors of a call.
@@ -240,7 +244,7 @@ impl L1Writer {
 
 /// The proof in the vault's form.
 fn account(proof: &AccountProof) -> Result<FeeVault::AccountProof, L1Error> {
-    let missing = crate::RunFault::NotARun(proof.number);
+    let missing = crate::error::RunFault::NotARun(proof.number);
     let header = proof.run.header(proof.number).ok_or(missing)?;
     let header_proof: Vec<B256> = proof.run.header_proof(proof.number).ok_or(missing)?;
     Ok(FeeVault::AccountProof {

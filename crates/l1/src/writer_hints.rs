@@ -5,8 +5,16 @@ use alloy_sol_types::SolCall;
 use blindfold_protocol::{B256, Canonical};
 
 use crate::{
-    Challenge, DataPlace, HintIndex, HintPosting, HintRoots, L1Error, L1Writer, RunReference, Sent,
-    contracts::HintRegistry, evidence::challenge_evidence, hint_blobs::content,
+    challenge::Challenge,
+    contracts::HintRegistry,
+    error::L1Error,
+    evidence::challenge_evidence,
+    hint_blobs::{HintIndex, content},
+    hint_posting::HintPosting,
+    hint_roots::HintRoots,
+    run::RunReference,
+    sender::Sent,
+    writer::{DataPlace, L1Writer},
 };
 
 impl L1Writer {

@@ -49,6 +49,15 @@ pub struct BatchHeader {
     pub rules: u16,
 }
 
+/// A header by number and hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeaderId {
+    /// Batch number; 0 is the genesis.
+    pub number: u64,
+    /// Header hash.
+    pub hash: B256,
+}
+
 impl BatchHeader {
     /// EIP-712 struct hash: the hash that certificates and the next header name.
     pub fn hash(&self) -> B256 {

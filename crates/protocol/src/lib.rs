@@ -41,7 +41,7 @@ pub use epoch::{Epoch, EpochFault, Epochs, FIRST_RULES, RulesChange, SequencerCh
 pub use expiry::Expiry;
 pub use fault::EnvelopeFault;
 pub use forced::{ForcedEntry, ForcedTransaction};
-pub use header::{BatchHeader, SealedBatch, SignedHeader};
+pub use header::{BatchHeader, HeaderId, SealedBatch, SignedHeader};
 pub use hello::{Hello, HelloFault, Party, PartyKey};
 pub use ledger::{
     Account, AccountChange, FeeLedger, Held, HeldChange, LedgerDelta, LedgerEntry, LedgerFault, LedgerProof,

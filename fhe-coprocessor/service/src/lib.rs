@@ -28,8 +28,8 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use blindfold_bte::Backend;
 use blindfold_chain::{
-    HintIntake, L1Rounds, L1View, OpenError, OpenedBatches, Opener, ParameterSet, Settled, Settlement,
-    SettlementView, TakesMarks, Tracker,
+    HintIntake, L1Reader, L1Rounds, OpenError, OpenedBatches, Opener, ParameterSet, Settled, Settlement,
+    TakesMarks, Tracker,
 };
 use blindfold_protocol::ChainConfig;
 use blindfold_rlwe::schemes::invoice::InvoiceError;
@@ -70,9 +70,9 @@ pub struct CoprocessorDeps {
     /// The coprocessor's own disk: its state.
     pub state: Arc<dyn ConfidentialStore>,
     /// Its own view of L1.
-    pub l1: Arc<dyn L1View>,
+    pub l1: Arc<dyn L1Reader>,
     /// What becomes of batches on L1; without it nothing is told to be safe or final.
-    pub settlement: Option<Arc<dyn SettlementView>>,
+    pub settlement: Option<Arc<dyn L1Reader>>,
     /// The committees' public parameters, checked.
     pub parameters: Arc<ParameterSet>,
     /// Opens hints.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindfold_chain::{
-    ItemOutcome, L1Fault, L1View, OpenFault, Opener, Tracker, VoidRun, accepted, unopened_outcomes,
+    ItemOutcome, L1Error, L1Reader, OpenFault, Opener, Tracker, VoidRun, accepted, unopened_outcomes,
 };
 use blindfold_store::{
     BatchRecord, ConfidentialBatchRecord, ConfidentialHead, ConfidentialStore, ConfidentialTransactionRecord,
@@ -33,7 +33,7 @@ pub enum ExecutionFault {
     Missing(u64),
     /// L1 answers with something unusable.
     #[error(transparent)]
-    L1(#[from] L1Fault),
+    L1(#[from] L1Error),
     /// The state was computed with another chain of batches: it belongs to another deployment, or the disk is damaged.
     #[error("batch {0} was executed with another header: give this coprocessor its own folder")]
     OtherHeader(u64),
@@ -97,7 +97,7 @@ pub struct ExecutionStatus {
 pub(crate) struct Runner {
     pub(crate) tracker: Tracker,
     pub(crate) opener: Opener,
-    pub(crate) l1: Arc<dyn L1View>,
+    pub(crate) l1: Arc<dyn L1Reader>,
     pub(crate) store: Arc<dyn ConfidentialStore>,
     /// Away while it executes.
     pub(crate) machine: Option<Box<dyn Machine>>,
@@ -174,7 +174,7 @@ impl Runner {
             // What became void late is noticed without the next batch, too. L1 may be away meanwhile.
             if idle {
                 match self.read_void_runs().await {
-                    Err(End::Fault(ExecutionFault::L1(fault))) if fault.is_transient() => {}
+                    Err(End::Fault(ExecutionFault::L1(fault))) if fault.may_pass() => {}
                     read => read?,
                 }
             }
@@ -227,7 +227,7 @@ impl Runner {
         loop {
             match self.read_void_runs().await {
                 Ok(()) => return Ok(self.void_runs.iter().any(|run| run.contains(number))),
-                Err(End::Fault(ExecutionFault::L1(fault))) if fault.is_transient() => {
+                Err(End::Fault(ExecutionFault::L1(fault))) if fault.may_pass() => {
                     self.wait(&mut pause, &fault.to_string()).await?;
                 }
                 Err(end) => return Err(end),

@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use alloy_primitives::keccak256;
 use async_trait::async_trait;
-use blindfold_chain::{L1Fault, Sealed, SettlementView};
-use blindfold_l1::{HintPosting, HintTree, PostedData, PostedRun, RunReference, SettlementLog};
-use blindfold_protocol::Address;
+use blindfold_chain::{L1Error, L1Origin, L1Reader, Sealed};
+use blindfold_l1::{HintEvent, HintPosting, HintTree, PostedData, PostedLog, PostedRun, RunReference};
+use blindfold_protocol::{Address, B256};
 use blindfold_rpc::confidential::{ConfidentialApiClient, Standing};
 use blindfold_store::SqliteStore;
+use common::support::doubles::l1_block;
 use common::support::*;
 use common::*;
 
@@ -33,36 +34,33 @@ impl Posted {
 }
 
 #[async_trait]
-impl SettlementView for Posted {
-    async fn finalized(&self) -> Result<u64, L1Fault> {
-        Ok(10)
+impl L1Reader for Posted {
+    async fn finalized(&self) -> Result<L1Origin, L1Error> {
+        Ok(l1_block(10))
     }
 
-    async fn logs(&self, after: u64, through: u64) -> Result<Vec<SettlementLog>, L1Fault> {
-        let posted = |index: usize| {
-            let head_hash = self.sealed[index].batch.header.hash();
-            (posted_at(index), SettlementLog::Posted { run: self.run(index).run, head_hash })
-        };
+    async fn posted_runs(&self, after: u64, through: u64) -> Result<Vec<(RunReference, B256)>, L1Error> {
+        let within = |index: &usize| (after + 1..=through).contains(&posted_at(*index));
+        let posted = |index: usize| (self.run(index).run, self.sealed[index].batch.header.hash());
+        Ok((0..3).filter(within).map(posted).collect())
+    }
+
+    async fn hint_events(&self, after: u64, through: u64) -> Result<Vec<HintEvent>, L1Error> {
         let second = &self.sealed[1];
         let hints = vec![open_batch(&second.batch, &second.verdicts).1];
         let root = HintTree::new(&HintPosting::of(&hints), 2).root();
-        let publisher = Address::repeat_byte(1);
-        let logs = [
-            posted(0),
-            posted(1),
-            posted(2),
-            (5, SettlementLog::Hints { id: 1, last: 2, publisher, root }),
-            (6, SettlementLog::Final { last: 1 }),
-        ];
+        let (publisher, transaction) = (Address::repeat_byte(1), B256::ZERO);
+        let posted = PostedLog { id: 1, first: 2, last: 2, publisher, l1_block: 5, transaction, root };
+        let events = [(5, HintEvent::Posted(posted)), (6, HintEvent::Finalized { id: 2, first: 1, last: 1 })];
         let within = |block: &u64| (after + 1..=through).contains(block);
-        Ok(logs.into_iter().filter(|(block, _)| within(block)).map(|(_, log)| log).collect())
+        Ok(events.into_iter().filter(|(block, _)| within(block)).map(|(_, event)| event).collect())
     }
 
-    async fn claim_delay(&self) -> Result<u64, L1Fault> {
+    async fn claim_delay(&self) -> Result<u64, L1Error> {
         Ok(0)
     }
 
-    async fn data(&self, run: &RunReference, _: u64) -> Result<PostedData, L1Fault> {
+    async fn posted_data(&self, run: &RunReference, _: u64) -> Result<PostedData, L1Error> {
         Ok(PostedData::of(vec![(*self.sealed[run.last as usize - 1].batch).clone()]))
     }
 }

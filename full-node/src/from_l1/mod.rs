@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use blindfold_chain::{
-    Applied, HintsRefusal, L1Fault, NextLook, NextStep, PostedChain, Refusal, accepted, announce, made_by_l1,
+    Applied, HintsRefusal, L1Error, L1Reader, NextLook, NextStep, Refusal, accepted, announce, made_by_l1,
 };
 use blindfold_l1::{DataFault, PostedHints, Posting, UNREAD_PATIENCE_BLOCKS};
 use blindfold_protocol::{BatchHeader, Certificate, SealedBatch};
@@ -30,7 +30,7 @@ use cursor::Cursor;
 #[derive(Debug, thiserror::Error)]
 enum Obstacle {
     #[error(transparent)]
-    L1(#[from] L1Fault),
+    L1(#[from] L1Error),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(
@@ -50,7 +50,7 @@ enum Obstacle {
 
 pub(crate) struct FromL1 {
     node: Arc<Node>,
-    l1: Arc<dyn PostedChain>,
+    l1: Arc<dyn L1Reader>,
     cursor: Cursor,
     interval: Duration,
     /// The last run of which L1 lacked data.
@@ -72,7 +72,7 @@ struct Incomplete {
     /// When L1 is read again.
     look: NextLook,
     /// Why the last look failed.
-    failed: Option<L1Fault>,
+    failed: Option<L1Error>,
     /// Why something that may be the data could not be read at the last look.
     unread: Option<DataFault>,
 }
@@ -101,7 +101,7 @@ impl FromL1 {
     /// A reader that goes on where the disk says, or begins after the chain's first L1 origin.
     pub(crate) async fn open(
         node: Arc<Node>,
-        l1: Arc<dyn PostedChain>,
+        l1: Arc<dyn L1Reader>,
         interval_ms: u64,
     ) -> Result<Self, StoreError> {
         let genesis = node.tracker.config().genesis_l1_origin;
@@ -166,7 +166,7 @@ impl FromL1 {
     }
 
     async fn step(&mut self) -> Result<bool, Obstacle> {
-        let finalized = self.l1.finalized().await?;
+        let finalized = self.l1.finalized().await?.number;
         // A run whose data is missing does not hold up the hints of those before it.
         let runs = self.take_runs(finalized).await;
         let hints = self.take_hints(finalized).await;
@@ -285,7 +285,7 @@ impl FromL1 {
         if !lacking.is_empty() && known.look.is_due(finalized) {
             let since = posting.l1_block.saturating_sub(1);
             (known.failed, known.unread) = (None, None);
-            match self.l1.posted_again(&lacking, since, finalized).await {
+            match self.l1.reposted_data(&lacking, since, finalized).await {
                 Ok(again) => {
                     known.again.extend(again.batches.into_iter().filter(signed));
                     known.unread = again.unread;
@@ -368,7 +368,7 @@ impl FromL1 {
         if through <= after {
             return Ok(false);
         }
-        for posted in self.l1.hints(after, through).await? {
+        for posted in self.l1.posted_hints(after, through).await? {
             let taken = if posted.last > self.node.tracker.certified().number {
                 // Its run has to come first.
                 Ok(false)
@@ -425,7 +425,7 @@ impl FromL1 {
                 if let DataFault::Beacon(error) = fault
                     && age < UNREAD_PATIENCE_BLOCKS
                 {
-                    return Err(L1Fault::from(error.clone()).into());
+                    return Err(error.clone().into());
                 }
                 let unread = Unread { l1_block: posted.l1_block, first, last };
                 let in_blobs =

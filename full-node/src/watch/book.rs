@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use alloy_primitives::B256;
+use alloy_primitives::{B256, U256, keccak256};
+use blindfold_l1::{Court, PostedLog, challenge_evidence};
 use blindfold_protocol::{Canonical, SignedHeader, header::BATCH_HEADER_BYTES};
 use blindfold_runtime::random;
 use blindfold_store::{Store, StoreError};
 use parking_lot::Mutex;
 
 use super::compare::{Fault, FaultKind};
-use super::seam::{Claim, PostingSeen};
 
 /// Key under which the book lies in the store.
 const META_KEY: &str = "full_node.watch";
@@ -22,6 +22,51 @@ const MAX_CASES: usize = 256;
 const SIGNED_HEADER_BYTES: usize = 1 + BATCH_HEADER_BYTES + 65;
 const HINTS: u8 = 0;
 const HEADERS: u8 = 1;
+
+/// What is committed to before the evidence is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// A posting is wrong.
+    Hint {
+        /// The posting.
+        id: u64,
+        /// The batch.
+        number: u64,
+        /// The entry.
+        index: u32,
+    },
+    /// The sequencer signed two headers for one number.
+    Headers {
+        /// The number.
+        number: u64,
+        /// Hash of one header.
+        first: B256,
+        /// Hash of the other one.
+        second: B256,
+    },
+}
+
+impl Claim {
+    /// Before which contract it comes.
+    pub fn court(&self) -> Court {
+        match self {
+            Self::Hint { .. } => Court::Hints,
+            Self::Headers { .. } => Court::Inbox,
+        }
+    }
+
+    /// What is committed to.
+    pub fn evidence(&self) -> B256 {
+        match *self {
+            Self::Hint { id, number, index } => challenge_evidence(id, number, index),
+            // abi.encode(number, smaller hash, larger hash)
+            Self::Headers { number, first, second } => {
+                let number = B256::from(U256::from(number));
+                keccak256([number, first.min(second), first.max(second)].concat())
+            }
+        }
+    }
+}
 
 /// What a case is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,8 +162,8 @@ impl CaseBook {
     }
 
     /// Keeps a wrong posting. True when that is news; durable then.
-    pub(super) async fn keep_posting(&self, posting: &PostingSeen, fault: Fault) -> Result<bool, StoreError> {
-        let PostingSeen { id, block, root, .. } = *posting;
+    pub(super) async fn keep_posting(&self, posting: &PostedLog, fault: Fault) -> Result<bool, StoreError> {
+        let PostedLog { id, l1_block: block, root, .. } = *posting;
         let same = |case: &Case| match &case.matter {
             Matter::Hints { id: known, root: known_root, .. } => (*known, *known_root) == (id, root),
             Matter::Headers(_) => false,

@@ -1,13 +1,12 @@
 //! A posting against the node's own hints, entry by entry.
 
+use blindfold_l1::{PostedBatch, PostedEntry};
 use blindfold_protocol::{BatchHints, HintEntry};
 
-use super::seam::PostedBatch;
-
 /// Kinds of entries in a posting.
-pub(super) const SKIPPED: u8 = 0;
-pub(super) const KEY: u8 = 1;
-pub(super) const MALFORMED: u8 = 2;
+pub(super) const SKIPPED: u8 = PostedEntry::SKIPPED;
+pub(super) const KEY: u8 = PostedEntry::KEY;
+pub(super) const MALFORMED: u8 = PostedEntry::MALFORMED;
 /// What stands in place of a key where there is none.
 pub(super) const NO_KEY: [u8; 16] = [0; 16];
 
@@ -103,9 +102,10 @@ pub(super) fn first_fault(own: &[HintEntry], posted: &PostedBatch) -> Option<Ent
     if own.len() != posted.entries.len() {
         return Some((0, FaultKind::WrongCount, None));
     }
-    (0u32..).zip(own.iter().zip(&posted.entries)).find_map(|(index, (own, (kind, key)))| {
+    (0u32..).zip(own.iter().zip(&posted.entries)).find_map(|(index, (own, entry))| {
+        let key = &entry.key;
         let fault = |kind| Some((index, kind, None));
-        match (own, *kind) {
+        match (own, entry.kind) {
             (_, kind) if kind > MALFORMED => fault(FaultKind::UnknownKind),
             (_, SKIPPED) if *key != NO_KEY => fault(FaultKind::StrayKey),
             (HintEntry::Skipped, SKIPPED) => None,
@@ -113,8 +113,8 @@ pub(super) fn first_fault(own: &[HintEntry], posted: &PostedBatch) -> Option<Ent
             (HintEntry::Key(right), KEY) if right == key => None,
             (_, KEY) => fault(FaultKind::WrongKey),
             (HintEntry::Key(right), _) => Some((index, FaultKind::NotMalformed, Some(*right))),
-            (HintEntry::Malformed(right), _) => match posted.release(key) {
-                Some(release) if release == right => None,
+            (HintEntry::Malformed(right), _) => match posted.release(entry) {
+                Some(release) if release == *right => None,
                 Some(_) => fault(FaultKind::WrongRelease),
                 None => fault(FaultKind::NoRelease),
             },
@@ -128,6 +128,10 @@ mod tests {
 
     use super::*;
 
+    fn entry(kind: u8, key: [u8; 16]) -> PostedEntry {
+        PostedEntry { kind, key }
+    }
+
     fn own() -> Vec<BatchHints> {
         let batch =
             |number, entries| BatchHints { number, header_hash: B256::ZERO, entries, blindings: vec![] };
@@ -140,9 +144,9 @@ mod tests {
 
     fn right() -> Vec<PostedBatch> {
         vec![
-            PostedBatch { entries: vec![(1, [1; 16]), (0, NO_KEY)], singletons: vec![] },
+            PostedBatch { entries: vec![entry(1, [1; 16]), entry(0, NO_KEY)], singletons: vec![] },
             PostedBatch::default(),
-            PostedBatch { entries: vec![(2, NO_KEY), (1, [4; 16])], singletons: vec![[3; 48]] },
+            PostedBatch { entries: vec![entry(2, NO_KEY), entry(1, [4; 16])], singletons: vec![[3; 48]] },
         ]
     }
 
@@ -155,18 +159,18 @@ mod tests {
     fn every_difference_is_found_with_its_place_and_kind() {
         type Change = fn(&mut Vec<PostedBatch>);
         let cases: [(Change, u64, u32, FaultKind); 13] = [
-            (|posted| posted[0].entries[0].1 = [2; 16], 7, 0, FaultKind::WrongKey),
-            (|posted| posted[0].entries[0].0 = 3, 7, 0, FaultKind::UnknownKind),
-            (|posted| posted[0].entries[1].1[15] = 1, 7, 1, FaultKind::StrayKey),
-            (|posted| posted[0].entries[1] = (1, [1; 16]), 7, 1, FaultKind::WrongVerdict),
-            (|posted| posted[0].entries[1] = (2, NO_KEY), 7, 1, FaultKind::WrongVerdict),
-            (|posted| posted[2].entries[1] = (0, NO_KEY), 9, 1, FaultKind::WrongVerdict),
-            (|posted| posted[2].entries[0] = (1, [9; 16]), 9, 0, FaultKind::WrongKey),
-            (|posted| posted[1].entries.push((0, NO_KEY)), 8, 0, FaultKind::WrongCount),
+            (|posted| posted[0].entries[0].key = [2; 16], 7, 0, FaultKind::WrongKey),
+            (|posted| posted[0].entries[0].kind = 3, 7, 0, FaultKind::UnknownKind),
+            (|posted| posted[0].entries[1].key[15] = 1, 7, 1, FaultKind::StrayKey),
+            (|posted| posted[0].entries[1] = entry(1, [1; 16]), 7, 1, FaultKind::WrongVerdict),
+            (|posted| posted[0].entries[1] = entry(2, NO_KEY), 7, 1, FaultKind::WrongVerdict),
+            (|posted| posted[2].entries[1] = entry(0, NO_KEY), 9, 1, FaultKind::WrongVerdict),
+            (|posted| posted[2].entries[0] = entry(1, [9; 16]), 9, 0, FaultKind::WrongKey),
+            (|posted| posted[1].entries.push(entry(0, NO_KEY)), 8, 0, FaultKind::WrongCount),
             (|posted| posted[2].entries.truncate(1), 9, 0, FaultKind::WrongCount),
             (|posted| posted.truncate(2), 9, 0, FaultKind::WrongCount),
             (|posted| posted[2].singletons.clear(), 9, 0, FaultKind::NoRelease),
-            (|posted| posted[2].entries[0].1[15] = 1, 9, 0, FaultKind::NoRelease),
+            (|posted| posted[2].entries[0].key[15] = 1, 9, 0, FaultKind::NoRelease),
             (|posted| posted[2].singletons[0] = [9; 48], 9, 0, FaultKind::WrongRelease),
         ];
         for (change, number, index, kind) in cases {
@@ -176,7 +180,7 @@ mod tests {
             assert_eq!(compare(&own(), &posted), Finding::Wrong(fault));
         }
         let mut posted = right();
-        posted[2].entries[1] = (2, NO_KEY);
+        posted[2].entries[1] = entry(2, NO_KEY);
         let fault = Fault { number: 9, index: 1, kind: FaultKind::NotMalformed, key: Some([4; 16]) };
         assert_eq!(compare(&own(), &posted), Finding::Wrong(fault), "with the key that refutes it");
     }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use blindfold_bte::{Backend, Opening};
 use blindfold_chain::{EpochParameters, HintsFault, ParameterSet, verdicts, verify_hints};
+use blindfold_l1::{PostedBatch, PostedEntry};
 use blindfold_protocol::validity::Verdict;
 use blindfold_protocol::{BatchHints, Canonical, Envelope, HintEntry};
 use blindfold_store::{BatchRecord, StoreError};
 
 use super::compare::{EntryFault, FaultKind, KEY, MALFORMED, NO_KEY, SKIPPED};
-use super::seam::PostedBatch;
 
 /// What hints are checked with.
 #[derive(Clone)]
@@ -58,21 +58,22 @@ fn entries(posted: &PostedBatch, verdicts: &[Verdict]) -> Result<Vec<HintEntry>,
     if posted.entries.len() != verdicts.len() {
         return Err((0, FaultKind::WrongCount, None));
     }
-    let entry = |(index, ((kind, key), verdict)): (u32, (&(u8, [u8; 16]), &Verdict))| {
+    let judged = |(index, (entry, verdict)): (u32, (&PostedEntry, &Verdict))| {
+        let PostedEntry { kind, key } = entry;
         let fault = |kind| Err((index, kind, None));
         match (verdict, *kind) {
             (_, kind) if kind > MALFORMED => fault(FaultKind::UnknownKind),
             (_, SKIPPED) if *key != NO_KEY => fault(FaultKind::StrayKey),
             (Verdict::Accepted { .. }, KEY) => Ok(HintEntry::Key(*key)),
-            (Verdict::Accepted { .. }, MALFORMED) => match posted.release(key) {
-                Some(release) => Ok(HintEntry::Malformed(*release)),
+            (Verdict::Accepted { .. }, MALFORMED) => match posted.release(entry) {
+                Some(release) => Ok(HintEntry::Malformed(release)),
                 None => fault(FaultKind::NoRelease),
             },
             (Verdict::Skipped(_) | Verdict::ForcedTransaction, SKIPPED) => Ok(HintEntry::Skipped),
             _ => fault(FaultKind::WrongVerdict),
         }
     };
-    (0u32..).zip(posted.entries.iter().zip(verdicts)).map(entry).collect()
+    (0u32..).zip(posted.entries.iter().zip(verdicts)).map(judged).collect()
 }
 
 fn verified(

@@ -12,20 +12,13 @@
 //! killed goes on where it was ([`Watcher`]).
 
 mod book;
-mod client;
 mod compare;
 mod config;
 mod judge;
-mod seam;
 mod watcher;
 
-pub use book::{BookError, CaseBook, DamagedBook};
-pub use client::L1Watch;
+pub use book::{BookError, CaseBook, Claim, DamagedBook};
 pub use compare::{Fault, FaultKind, Finding, compare};
 pub use config::{WatchConfig, WatchConfigError};
 pub use judge::Judge;
-pub use seam::{
-    Claim, Court, HintEvidence, PostedBatch, PostedHints, PostedOutput, PostingSeen, WatchBlocks, WatchEvent,
-    WatchL1, WatchTrouble,
-};
-pub use watcher::{WatchError, WatchRound, Watcher, WatcherDeps};
+pub use watcher::{WatchRound, Watcher, WatcherDeps};

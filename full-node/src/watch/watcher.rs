@@ -5,7 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use blindfold_chain::{OverdueFault, PostFault, SubstitutePoster, Tracker, Turn, own_hints, verdicts};
+use blindfold_chain::{Hindrance, SubstitutePoster, Tracker, Turn, own_hints, verdicts};
+use blindfold_l1::{
+    Court, HintData, HintEvidence, L1Blocks, L1Error, L1Reader, L1Submitter, PostedLog, RegistryState,
+    commitment,
+};
 use blindfold_runtime::Backoff;
 use blindfold_store::{Store, StoreError};
 use tokio::sync::watch;
@@ -14,7 +18,6 @@ use super::WatchConfig;
 use super::book::{Case, CaseBook, Matter};
 use super::compare::{Fault, Finding, first_fault};
 use super::judge::{Judge, Judgement};
-use super::seam::{Court, HintEvidence, PostingSeen, WatchBlocks, WatchEvent, WatchL1, WatchTrouble};
 use crate::counters::Counters;
 use crate::node::stopped;
 
@@ -26,17 +29,6 @@ const MAX_OUTPUTS: usize = 256;
 const CATCH_UP_BLOCKS: u64 = 10_000;
 /// How many windows back a node looks at its start. Postings that nobody made final can be challenged after theirs.
 const WINDOWS_BACK: u64 = 2;
-
-/// Why a round ended before its end. The next one begins where L1 and the disk stand then.
-#[derive(Debug, thiserror::Error)]
-pub enum WatchError {
-    /// L1.
-    #[error(transparent)]
-    L1(#[from] WatchTrouble),
-    /// The disk.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
 
 /// What a round found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,7 +42,7 @@ pub struct WatchRound {
     /// Whether there is more to do at once.
     pub more: bool,
     /// The first thing that L1 gave no answer about; all else was looked at.
-    pub trouble: Option<WatchTrouble>,
+    pub trouble: Option<L1Error>,
 }
 
 /// How long to wait after a round. What is left to do is done at once, whatever else is in trouble: each round does a part
@@ -68,18 +60,18 @@ fn pause(more: bool, trouble: bool, interval_ms: u64, pauses: &mut Backoff) -> D
 
 /// The first thing in a round that L1 gave no answer about.
 #[derive(Default)]
-struct Unanswered(Option<WatchTrouble>);
+struct Unanswered(Option<L1Error>);
 
 impl Unanswered {
     /// What came of one thing; `None` for no answer, which is kept for the end.
-    fn of<T>(&mut self, outcome: Result<T, WatchError>) -> Result<Option<T>, StoreError> {
+    fn of<T>(&mut self, outcome: Result<T, Hindrance>) -> Result<Option<T>, StoreError> {
         match outcome {
             Ok(done) => Ok(Some(done)),
-            Err(WatchError::L1(trouble)) => {
+            Err(Hindrance::L1(trouble)) => {
                 self.0.get_or_insert(trouble);
                 Ok(None)
             }
-            Err(WatchError::Store(error)) => Err(error),
+            Err(Hindrance::Store(error)) => Err(error),
         }
     }
 }
@@ -87,8 +79,10 @@ impl Unanswered {
 /// What a watcher works with.
 #[derive(Clone)]
 pub struct WatcherDeps {
-    /// The contracts.
-    pub l1: Arc<dyn WatchL1>,
+    /// What L1 says.
+    pub l1: Arc<dyn L1Reader>,
+    /// The account that shows evidence; `None` when the node only looks.
+    pub reporter: Option<Arc<dyn L1Submitter>>,
     /// The chain as the node verified it.
     pub tracker: Tracker,
     /// Cases found here and elsewhere in the node.
@@ -105,9 +99,9 @@ pub struct Watcher {
     store: Arc<dyn Store>,
     config: WatchConfig,
     /// Posts what the sequencer keeps from L1.
-    poster: SubstitutePoster,
+    poster: Option<SubstitutePoster>,
     /// Open postings by the events up to `through`, which is final; `None` before the first look.
-    open: BTreeMap<u64, PostingSeen>,
+    open: RegistryState,
     through: Option<u64>,
     /// What came out for the postings that were compared.
     findings: BTreeMap<(u64, B256), Finding>,
@@ -119,9 +113,10 @@ impl Watcher {
     /// A watcher that has not looked at L1 yet.
     pub fn new(config: WatchConfig, deps: WatcherDeps) -> Self {
         let store = Arc::clone(deps.tracker.store());
-        let (open, findings) = (BTreeMap::new(), BTreeMap::new());
+        let (open, findings) = (RegistryState::default(), BTreeMap::new());
         // A node that was killed may have shown something without having claimed its reward.
-        let poster = SubstitutePoster::new(deps.l1.clone(), deps.tracker.clone());
+        let reporter = deps.reporter.clone();
+        let poster = reporter.map(|reporter| SubstitutePoster::new(reporter, deps.tracker.clone()));
         Self { deps, store, config, poster, open, through: None, findings, reward_due: true }
     }
 
@@ -134,7 +129,7 @@ impl Watcher {
                 outcome = self.round() => outcome,
             };
             let (more, trouble) = match outcome {
-                Ok(round) => (round.more, round.trouble.map(WatchError::from)),
+                Ok(round) => (round.more, round.trouble.map(Hindrance::from)),
                 Err(error) => (false, Some(error)),
             };
             let wait = pause(more, trouble.is_some(), self.config.interval_ms, &mut pauses);
@@ -153,31 +148,32 @@ impl Watcher {
     /// else: not the other postings, nor other cases, nor what is overdue; the round tells of the first such thing.
     ///
     /// # Errors
-    /// [`WatchError`]: L1 does not say where it stands, or the disk fails.
-    pub async fn round(&mut self) -> Result<WatchRound, WatchError> {
+    /// [`Hindrance`]: L1 does not say where it stands, or the disk fails.
+    pub async fn round(&mut self) -> Result<WatchRound, Hindrance> {
         let blocks = self.deps.l1.blocks().await?;
         self.catch_up(&blocks).await?;
         let open = self.open_now(&blocks).await?;
         let mut round = WatchRound::default();
-        self.findings.retain(|(id, root), _| open.get(id).is_some_and(|posting| posting.root == *root));
+        self.findings
+            .retain(|(id, root), _| open.open_posting(*id).is_some_and(|posted| posted.root == *root));
         let mut unanswered = Unanswered::default();
-        for posting in open.values() {
+        for posting in open.open() {
             match unanswered.of(self.find(posting).await)?.flatten() {
                 None => round.unchecked += 1,
                 Some(Finding::Wrong(fault)) => {
                     round.wrong += 1;
-                    if self.deps.l1.reporter().is_some() {
+                    if self.deps.reporter.is_some() {
                         self.deps.book.keep_posting(posting, fault).await?;
                     }
                 }
                 Some(Finding::Right) => {}
             }
         }
-        if self.deps.l1.reporter().is_some() {
+        if let Some(reporter) = self.deps.reporter.clone() {
             for case in self.deps.book.list() {
-                unanswered.of(self.advance(&case, &open, &blocks).await)?;
+                unanswered.of(self.advance(&reporter, &case, &open, &blocks).await)?;
             }
-            unanswered.of(self.take_rewards().await)?;
+            unanswered.of(self.take_rewards(&reporter).await)?;
             round.more = unanswered.of(self.post_overdue(&blocks).await)?.unwrap_or(false);
         }
         round.more |= unanswered.of(self.compare_outputs().await)?.unwrap_or(false);
@@ -190,9 +186,10 @@ impl Watcher {
     }
 
     /// Posts what the sequencer keeps from L1. True when there may be more of it.
-    async fn post_overdue(&mut self, blocks: &WatchBlocks) -> Result<bool, WatchError> {
+    async fn post_overdue(&mut self, blocks: &L1Blocks) -> Result<bool, Hindrance> {
         let counters = &self.deps.counters;
-        match self.poster.look(blocks.newest, Turn::FullNode).await {
+        let Some(poster) = &mut self.poster else { return Ok(false) };
+        match poster.look(blocks.newest, Turn::FullNode).await {
             Ok(look) => {
                 if let Some((first, last)) = look.posted {
                     counters.watch_runs_posted.increment();
@@ -207,26 +204,25 @@ impl Watcher {
                 Ok(look.more)
             }
             // Somebody else may have been faster.
-            Err(OverdueFault::L1(PostFault::Refused(reason))) => {
+            Err(Hindrance::L1(error)) if !error.is_transient() => {
                 counters.watch_failures.increment();
                 tracing::warn!(
-                    reason,
+                    %error,
                     "L1 refuses headers that the sequencer keeps from it; they are tried again. Has the account of \
                      watch.key enough ether?"
                 );
                 Ok(false)
             }
-            Err(OverdueFault::L1(fault)) => Err(WatchTrouble::from(fault).into()),
-            Err(OverdueFault::Store(error)) => Err(error.into()),
+            Err(hindrance) => Err(hindrance),
         }
     }
 
     /// Takes the final events into the list of open postings.
-    async fn catch_up(&mut self, blocks: &WatchBlocks) -> Result<(), WatchError> {
+    async fn catch_up(&mut self, blocks: &L1Blocks) -> Result<(), Hindrance> {
         let mut after = match self.through {
             Some(through) => through,
             None => {
-                let window = self.deps.l1.challenge_window().await?;
+                let window = u64::from(self.deps.l1.timing().await?.challenge_window);
                 let start = blocks.newest.saturating_sub(window.saturating_mul(WINDOWS_BACK));
                 // Not later than the postings of our own cases.
                 let cases = self.deps.book.list();
@@ -240,7 +236,8 @@ impl Watcher {
         while after < blocks.finalized {
             let through = blocks.finalized.min(after.saturating_add(CATCH_UP_BLOCKS));
             let events = self.deps.l1.hint_events(after, through).await?;
-            events.iter().for_each(|event| apply(&mut self.open, event));
+            events.iter().for_each(|event| self.open.apply(event));
+            self.open.keep_open();
             after = through;
             self.through = Some(after);
         }
@@ -249,57 +246,57 @@ impl Watcher {
     }
 
     /// The open postings after the newest block, which L1 may still take back.
-    async fn open_now(&self, blocks: &WatchBlocks) -> Result<BTreeMap<u64, PostingSeen>, WatchError> {
+    async fn open_now(&self, blocks: &L1Blocks) -> Result<RegistryState, Hindrance> {
         let mut open = self.open.clone();
         let after = self.through.unwrap_or(blocks.finalized);
         let events = self.deps.l1.hint_events(after, blocks.newest.max(after)).await?;
-        events.iter().for_each(|event| apply(&mut open, event));
+        events.iter().for_each(|event| open.apply(event));
         Ok(open)
     }
 
     /// What a posting is worth; `None` while the node does not know all of its batches, or cannot judge one.
-    async fn find(&mut self, posting: &PostingSeen) -> Result<Option<Finding>, WatchError> {
+    async fn find(&mut self, posting: &PostedLog) -> Result<Option<Finding>, Hindrance> {
         if let Some(finding) = self.findings.get(&(posting.id, posting.root)) {
             return Ok(Some(*finding));
         }
         let Some(finding) = self.judge(posting).await? else { return Ok(None) };
         self.findings.insert((posting.id, posting.root), finding);
         self.deps.counters.watch_postings_checked.increment();
-        let PostingSeen { id, first, run_last, .. } = *posting;
+        let PostedLog { id, first, last, .. } = *posting;
         match finding {
-            Finding::Right => tracing::debug!(id, first, run_last, "hints on L1 are right"),
+            Finding::Right => tracing::debug!(id, first, last, "hints on L1 are right"),
             Finding::Wrong(fault) => self.wrong(posting, &fault),
         }
         Ok(Some(finding))
     }
 
-    fn wrong(&self, posting: &PostingSeen, fault: &Fault) {
+    fn wrong(&self, posting: &PostedLog, fault: &Fault) {
         self.deps.counters.watch_wrong_postings.increment();
-        let PostingSeen { id, first, run_last, publisher, .. } = *posting;
+        let PostedLog { id, first, last, publisher, .. } = *posting;
         let Fault { number, index, kind, .. } = *fault;
-        let todo = match self.deps.l1.reporter() {
+        let todo = match self.deps.reporter {
             Some(_) => "challenging it",
             None => {
                 "set watch.key to an account with ether on L1 and restart this node: it challenges it then"
             }
         };
-        tracing::error!(id, first, run_last, number, index, kind = kind.as_str(), %publisher,
+        tracing::error!(id, first, last, number, index, kind = kind.as_str(), %publisher,
             "hints on L1 are wrong: {todo}");
     }
 
     /// Compares a posting with our own hints, and judges by themselves the batches that we have not opened: of a run that
     /// members release to nobody there is no other way to tell. The first fault counts.
-    async fn judge(&self, posting: &PostingSeen) -> Result<Option<Finding>, WatchError> {
-        if posting.run_last > self.deps.tracker.certified().number {
+    async fn judge(&self, posting: &PostedLog) -> Result<Option<Finding>, Hindrance> {
+        if posting.last > self.deps.tracker.certified().number {
             return Ok(None);
         }
         let mut records = Vec::new();
-        for number in posting.first..=posting.run_last {
+        for number in posting.first..=posting.last {
             let Some(record) = self.store.batch(number).await? else { return Ok(None) };
             records.push(record);
         }
-        let Some(posted) = self.deps.l1.posting(posting).await? else { return Ok(None) };
-        let mut batches = posted.batches.into_iter();
+        let Some(data) = self.data_of(posting).await? else { return Ok(None) };
+        let mut batches = data.hints.batches.into_iter();
         for record in records {
             let (number, batch) = (record.number, batches.next().unwrap_or_default());
             let fault = match own_hints(record.clone()) {
@@ -317,17 +314,31 @@ impl Watcher {
         Ok(Some(Finding::Right))
     }
 
+    /// The data of a posting; `None` when L1 has no such posting (any more), or its blobs cannot be had.
+    async fn data_of(&self, posting: &PostedLog) -> Result<Option<HintData>, L1Error> {
+        match self.deps.l1.hint_data(posting).await? {
+            Some(Ok(data)) => Ok(Some(data)),
+            Some(Err(fault)) => {
+                let PostedLog { id, first, last, .. } = *posting;
+                tracing::error!(id, first, last, %fault, "hints on L1 cannot be compared");
+                Ok(None)
+            }
+            None => Ok(None),
+        }
+    }
+
     /// The next step of a case: L1 says how far it is.
     async fn advance(
         &mut self,
+        reporter: &Arc<dyn L1Submitter>,
         case: &Case,
-        open: &BTreeMap<u64, PostingSeen>,
-        blocks: &WatchBlocks,
-    ) -> Result<(), WatchError> {
+        open: &RegistryState,
+        blocks: &L1Blocks,
+    ) -> Result<(), Hindrance> {
         let settled_at = match &case.matter {
             Matter::Hints { id, block, root, .. } => {
-                let listed = |open: &BTreeMap<u64, PostingSeen>| {
-                    open.get(id).is_some_and(|posting| posting.root == *root)
+                let listed = |open: &RegistryState| {
+                    open.open_posting(*id).is_some_and(|posting| posting.root == *root)
                 };
                 match (listed(open), listed(&self.open)) {
                     (true, _) => None,
@@ -338,9 +349,9 @@ impl Watcher {
             }
             Matter::Headers(pair) => {
                 let l1 = &self.deps.l1;
-                match l1.shown(pair, None).await? {
+                match l1.are_shown(pair, None).await? {
                     false => None,
-                    true if l1.shown(pair, Some(blocks.finalized)).await? => Some(blocks.finalized),
+                    true if l1.are_shown(pair, Some(blocks.finalized)).await? => Some(blocks.finalized),
                     // In a block that may be taken back.
                     true => Some(u64::MAX),
                 }
@@ -353,10 +364,10 @@ impl Watcher {
             }
             return Ok(());
         }
-        match self.prosecute(case, open, blocks).await {
-            Err(WatchError::L1(WatchTrouble::Refused(reason))) => {
+        match self.prosecute(reporter, case, open, blocks).await {
+            Err(Hindrance::L1(error)) if !error.is_transient() => {
                 self.deps.counters.watch_failures.increment();
-                tracing::error!(claim = ?case.claim(), reason,
+                tracing::error!(claim = ?case.claim(), %error,
                     "L1 refuses our evidence; it is tried again. Has the account of watch.key enough ether?");
                 Ok(())
             }
@@ -367,13 +378,16 @@ impl Watcher {
     /// Commits, or shows the evidence when the commitment is old enough.
     async fn prosecute(
         &mut self,
+        reporter: &Arc<dyn L1Submitter>,
         case: &Case,
-        open: &BTreeMap<u64, PostingSeen>,
-        blocks: &WatchBlocks,
-    ) -> Result<(), WatchError> {
-        let (l1, claim) = (Arc::clone(&self.deps.l1), case.claim());
-        let Some(committed) = l1.committed_at(&claim, case.salt).await? else {
-            l1.commit(&claim, case.salt).await?;
+        open: &RegistryState,
+        blocks: &L1Blocks,
+    ) -> Result<(), Hindrance> {
+        let claim = case.claim();
+        let (court, evidence) = (claim.court(), claim.evidence());
+        let commitment = commitment(reporter.account(), evidence, case.salt);
+        let Some(committed) = self.deps.l1.committed_at(court, commitment).await? else {
+            reporter.commit(court, evidence, case.salt).await?;
             tracing::info!(?claim, "committed to evidence on L1");
             return Ok(());
         };
@@ -382,15 +396,14 @@ impl Watcher {
         }
         match &case.matter {
             Matter::Hints { id, fault, .. } => {
-                let Some(posting) = open.get(id) else { return Ok(()) };
+                let Some(posting) = open.open_posting(*id) else { return Ok(()) };
                 let Some(evidence) = self.evidence(posting, fault).await? else { return Ok(()) };
-                l1.challenge(&evidence, case.salt).await?;
+                reporter.challenge(&evidence, case.salt).await?;
                 self.deps.counters.watch_challenges.increment();
                 tracing::warn!(?claim, "a wrong posting of hints was struck out");
             }
             Matter::Headers(pair) => {
-                let [first, second] = pair.as_ref();
-                l1.slash_equivocation(first, second, case.salt).await?;
+                reporter.slash_equivocation(pair, case.salt).await?;
                 self.deps.counters.watch_slashings.increment();
                 tracing::warn!(?claim, "the sequencer's two headers were shown on L1");
             }
@@ -400,14 +413,10 @@ impl Watcher {
     }
 
     /// Everything that a challenge is made from, out of the store.
-    async fn evidence(
-        &self,
-        posting: &PostingSeen,
-        fault: &Fault,
-    ) -> Result<Option<HintEvidence>, WatchError> {
-        let Some(posted) = self.deps.l1.posting(posting).await? else { return Ok(None) };
+    async fn evidence(&self, posting: &PostedLog, fault: &Fault) -> Result<Option<HintEvidence>, Hindrance> {
+        let Some(data) = self.data_of(posting).await? else { return Ok(None) };
         let (mut headers, mut wrong) = (Vec::new(), None);
-        for number in posting.first..=posting.run_last {
+        for number in posting.first..=posting.last {
             let Some(record) = self.store.batch(number).await? else { return Ok(None) };
             headers.push(record.sealed.header);
             if number == fault.number {
@@ -417,17 +426,17 @@ impl Watcher {
         let Some(record) = wrong else { return Ok(None) };
         let verdicts = verdicts(&record)?;
         let (batch, index, key) = (record.sealed, fault.index, fault.key);
-        Ok(Some(HintEvidence { posting: *posting, posted, headers, batch, verdicts, index, key }))
+        Ok(Some(HintEvidence { posting: *posting, data, headers, batch, verdicts, index, key }))
     }
 
-    async fn take_rewards(&mut self) -> Result<(), WatchError> {
+    async fn take_rewards(&mut self, reporter: &Arc<dyn L1Submitter>) -> Result<(), Hindrance> {
         if !self.reward_due {
             return Ok(());
         }
         for court in [Court::Hints, Court::Inbox] {
-            let amount = self.deps.l1.reward(court).await?;
+            let amount = self.deps.l1.reward_of(court, reporter.account()).await?;
             if amount > 0 {
-                self.deps.l1.claim_reward(court).await?;
+                reporter.claim_reward(court).await?;
                 self.deps.counters.watch_rewards.increment();
                 tracing::info!(amount, ?court, "took a reward on L1");
             }
@@ -437,16 +446,16 @@ impl Watcher {
     }
 
     /// Compares claims about blocks with ours, as far as we have executed. Whether there is more at once.
-    async fn compare_outputs(&self) -> Result<bool, WatchError> {
+    async fn compare_outputs(&self) -> Result<bool, Hindrance> {
         let stored = self.store.meta(OUTPUTS_KEY).await?;
         let first = stored.and_then(|bytes| bytes.try_into().ok()).map_or(1, u64::from_be_bytes);
-        let outputs = self.deps.l1.outputs(first, MAX_OUTPUTS).await?;
+        let outputs = self.deps.l1.final_outputs(first, MAX_OUTPUTS).await?;
         let full = outputs.len() == MAX_OUTPUTS;
         let mut next = first;
         for output in outputs {
             if output.l2_block != next {
                 let reason = format!("output {} in place of {next}", output.l2_block);
-                return Err(WatchTrouble::Unavailable(reason).into());
+                return Err(L1Error::Malformed { method: "eth_getLogs".to_owned(), reason }.into());
             }
             let Some(own) = self.store.block(next).await? else { break };
             let same = (own.hash, own.state_root, own.second)
@@ -466,18 +475,6 @@ impl Watcher {
             self.store.put_meta(OUTPUTS_KEY, &next.to_be_bytes()).await?;
         }
         Ok(full && next - first == MAX_OUTPUTS as u64)
-    }
-}
-
-fn apply(open: &mut BTreeMap<u64, PostingSeen>, event: &WatchEvent) {
-    match event {
-        WatchEvent::Posted(posting) => {
-            open.insert(posting.id, *posting);
-        }
-        WatchEvent::Closed { id } => {
-            open.remove(id);
-        }
-        WatchEvent::Struck { publisher } => open.retain(|_, posting| posting.publisher != *publisher),
     }
 }
 

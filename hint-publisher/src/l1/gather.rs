@@ -4,13 +4,44 @@ use std::sync::Arc;
 
 use blindfold_bte::Backend;
 use blindfold_chain::{EpochParameters, ParameterSet, verify_hints};
+use blindfold_l1::RunReference;
 use blindfold_protocol::{
-    BatchHints, EnvelopeFault, HintEntry,
+    B256, BatchHints, EnvelopeFault, HintEntry,
     validity::{FORCED_TRANSACTION_REASON, Verdict},
 };
 
-use super::seam::{BatchSource, PostedRun, SourcedBatch};
+use super::source::{BatchSource, SourcedBatch};
 use crate::BatchView;
+
+/// A run of headers in `BlindedInbox`, as its event `Posted` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PostedRun {
+    /// Number of its first header.
+    pub first: u64,
+    /// Number of its last header; names the run.
+    pub last: u64,
+    /// The L1 block that it was posted in.
+    pub posted_at: u64,
+    /// Hash of the last header.
+    pub head_hash: B256,
+    /// Merkle root over the hashes of its headers.
+    pub header_root: B256,
+}
+
+impl PostedRun {
+    /// As L1 commits to it.
+    pub fn reference(&self) -> RunReference {
+        let Self { first, last, posted_at, header_root, .. } = *self;
+        RunReference { first, last, posted_at, header_root }
+    }
+}
+
+impl From<(RunReference, B256)> for PostedRun {
+    fn from((run, head_hash): (RunReference, B256)) -> Self {
+        let RunReference { first, last, posted_at, header_root } = run;
+        Self { first, last, posted_at, head_hash, header_root }
+    }
+}
 
 /// Why the hints of a run are not here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

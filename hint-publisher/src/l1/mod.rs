@@ -8,20 +8,13 @@
 //! what is left to do ([`HintPoster`]). Several helpers can serve beside each other: what one has posted the others
 //! leave alone, and a second one waits `takeover_ms` before it posts what nobody posted.
 
-mod book;
-mod client;
 mod config;
 mod gather;
 mod poster;
-mod seam;
 mod source;
 
-pub use client::HintsAccount;
 pub use config::{L1PostingConfig, L1PostingConfigError};
-pub use gather::{GatherFault, gather};
+pub use gather::{GatherFault, PostedRun, gather};
 pub(crate) use poster::L1_POSTING;
 pub use poster::{Hindrance, HintPoster, HintPosterDeps, Round};
-pub use seam::{
-    BatchSource, HintEvent, HintPosting, HintRoots, HintTerms, HintsL1, L1Blocks, L1Trouble, PostedRun,
-    SourcedBatch,
-};
+pub use source::{BatchSource, SourcedBatch};

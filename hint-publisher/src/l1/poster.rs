@@ -1,9 +1,16 @@
 //! What is left to do on L1, and doing it, oldest run first.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use blindfold_bte::Backend;
 use blindfold_chain::ParameterSet;
+use blindfold_l1::{
+    HintEvent, HintPosting, L1Blocks, L1Error, L1Reader, L1Submitter, PostedLog, RegistryState,
+};
 use blindfold_protocol::{B256, BatchHints};
 use blindfold_rpc::Readiness;
 use blindfold_runtime::{Backoff, now};
@@ -11,11 +18,8 @@ use tokio::{sync::watch, time::sleep};
 
 use super::{
     L1PostingConfig,
-    book::{Book, RunEntry},
-    gather::{GatherFault, gather},
-    seam::{
-        BatchSource, HintEvent, HintPosting, HintRoots, HintTerms, HintsL1, L1Blocks, L1Trouble, PostedRun,
-    },
+    gather::{GatherFault, PostedRun, gather},
+    source::BatchSource,
 };
 use crate::HintPublisherMetrics;
 
@@ -36,7 +40,7 @@ const MAX_UNANSWERED_RUNS: usize = 2;
 pub enum Hindrance {
     /// L1.
     #[error(transparent)]
-    L1(#[from] L1Trouble),
+    L1(#[from] L1Error),
     /// The sequencer.
     #[error(transparent)]
     Source(GatherFault),
@@ -60,8 +64,10 @@ pub struct Round {
 /// What a poster works with.
 #[derive(Clone)]
 pub struct HintPosterDeps {
-    /// The contracts.
-    pub l1: Arc<dyn HintsL1>,
+    /// The account whose bond answers for its postings.
+    pub l1: Arc<dyn L1Submitter>,
+    /// Before this L1 block nothing was posted: the one after `genesis_l1_origin` of the chain.
+    pub first_block: u64,
     /// The sequencer.
     pub source: Arc<dyn BatchSource>,
     /// The parameters of every epoch.
@@ -74,14 +80,26 @@ pub struct HintPosterDeps {
     pub readiness: Readiness,
 }
 
+/// What `HintRegistry` asks and allows, fixed at its deployment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct HintTerms {
+    /// The least bond of a publisher with open postings, in wei. It answers for all of them.
+    publisher_bond: u128,
+    /// How long a posting can be challenged, in L1 blocks.
+    challenge_window: u64,
+    /// How long after its posting a run without hints can be declared void, in L1 blocks.
+    hint_deadline: u64,
+}
+
 /// The right hints of a run, as far as they are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Truth {
     Unknown,
     /// No batch has an item.
     Empty,
-    /// The roots of the right hints.
-    Roots(HintRoots),
+    /// The roots that `HintRegistry` computes from the right hints: where this helper posts to, and in the other place. Both
+    /// are right; `None` where they do not fit.
+    Roots([Option<B256>; 2]),
 }
 
 /// What this process knows of a run beside L1's record.
@@ -101,6 +119,49 @@ struct Known {
     ripe_ms: Option<u64>,
 }
 
+/// Where a run stands that is not settled, or has postings that are not closed.
+struct RunEntry {
+    run: PostedRun,
+    /// Its open postings, oldest first.
+    open: Vec<PostedLog>,
+    /// Whether it has its final hints, or is void.
+    settled: bool,
+}
+
+/// Runs and what became of their hints. A run leaves it when its being settled is final, so it holds at most what was
+/// posted within the deadlines, and whatever nobody posted hints for.
+#[derive(Clone, Default)]
+struct Book {
+    /// By last number.
+    runs: BTreeMap<u64, PostedRun>,
+    hints: RegistryState,
+}
+
+impl Book {
+    fn add_run(&mut self, run: PostedRun) {
+        self.runs.entry(run.last).or_insert(run);
+    }
+
+    fn entries(&self) -> Vec<RunEntry> {
+        let mut open: BTreeMap<u64, Vec<PostedLog>> = BTreeMap::new();
+        self.hints.open().for_each(|posted| open.entry(posted.last).or_default().push(*posted));
+        let entry = |run: &PostedRun| RunEntry {
+            run: *run,
+            open: open.remove(&run.last).unwrap_or_default(),
+            settled: self.hints.is_settled(run.last),
+        };
+        self.runs.values().map(entry).collect()
+    }
+
+    /// Forgets runs that are settled and have no posting left that is not closed, and hints of runs that are not here:
+    /// they concern nobody. Only for a book of final events.
+    fn forget_settled(&mut self) {
+        let open: BTreeSet<u64> = self.hints.open().map(|posted| posted.last).collect();
+        self.runs.retain(|last, _| !self.hints.is_settled(*last) || open.contains(last));
+        self.hints.keep_runs(|last| self.runs.contains_key(&last));
+    }
+}
+
 /// Posts the hints of final runs, and of those that wait for finality too long, and makes them final.
 pub struct HintPoster {
     deps: HintPosterDeps,
@@ -118,7 +179,7 @@ pub struct HintPoster {
 impl HintPoster {
     /// A poster that has not looked at L1 yet.
     pub fn new(config: L1PostingConfig, deps: HintPosterDeps) -> Self {
-        let through = deps.l1.first_block().saturating_sub(1);
+        let through = deps.first_block.saturating_sub(1);
         let known = BTreeMap::new();
         let book = Book::default();
         Self { deps, config, terms: None, bond_filled: false, book, through, known, alarm: None }
@@ -168,9 +229,9 @@ impl HintPoster {
         let l1 = Arc::clone(&self.deps.l1);
         let terms = match self.terms {
             Some(terms) => terms,
-            None => *self.terms.insert(l1.terms().await?),
+            None => *self.terms.insert(terms(l1.reader()).await?),
         };
-        let blocks = l1.blocks().await?;
+        let blocks = l1.reader().blocks().await?;
         self.catch_up(blocks.finalized, now_ms).await?;
         self.fill_bond().await?;
         // What is not final yet may still be taken back, so it is not remembered.
@@ -178,24 +239,23 @@ impl HintPoster {
         let patience = terms.hint_deadline / FINALITY_WAIT_PART;
         let waited = blocks.newest.saturating_sub(patience);
         if waited > self.through {
-            for run in l1.runs(self.through, waited).await? {
+            for run in l1.reader().posted_runs(self.through, waited).await?.into_iter().map(PostedRun::from) {
                 self.know(&run, now_ms);
                 view.add_run(run);
             }
         }
-        for event in l1.hint_events(self.through, blocks.newest.max(self.through)).await? {
-            view.apply(&event);
+        for event in l1.reader().hint_events(self.through, blocks.newest.max(self.through)).await? {
+            view.hints.apply(&event);
         }
-        let bond = l1.bond().await?;
+        let bond = l1.reader().publisher_bond(l1.account()).await?.total;
         let (unanswered, late) = (Vec::new(), None);
         let mut task = Task { blocks, terms, bond, now_ms, clock_ms, gathered: 0, unanswered, late };
         let mut round = Round::default();
-        let mut entries: Vec<_> = view.runs.values().collect();
-        let failed_ms =
-            |entry: &&RunEntry| self.known.get(&entry.run.last).map_or(0, |known| known.failed_ms);
+        let mut entries = view.entries();
+        let failed_ms = |entry: &RunEntry| self.known.get(&entry.run.last).map_or(0, |known| known.failed_ms);
         // Runs of the same time keep their order.
         entries.sort_by_key(failed_ms);
-        for entry in entries {
+        for entry in &entries {
             if entry.settled {
                 self.unlock(entry, &task).await?;
             } else {
@@ -204,33 +264,34 @@ impl HintPoster {
         }
         self.known.retain(|last, _| view.runs.contains_key(last));
         self.book.runs.retain(|last, _| self.known.get(last).is_none_or(|known| known.truth != Truth::Empty));
-        self.report(&view, &task, &round);
+        self.report(&entries, &task, &round);
         task.unanswered.into_iter().next().map_or(Ok(round), |fault| Err(Hindrance::Source(fault)))
     }
 
     /// Takes the final events up to `finalized` into the book.
-    async fn catch_up(&mut self, finalized: u64, now_ms: u64) -> Result<(), L1Trouble> {
-        let me = self.deps.l1.publisher();
+    async fn catch_up(&mut self, finalized: u64, now_ms: u64) -> Result<(), L1Error> {
+        let me = self.deps.l1.account();
         while self.through < finalized {
             let through = finalized.min(self.through.saturating_add(CATCH_UP_BLOCKS));
-            let runs = self.deps.l1.runs(self.through, through).await?;
-            let events = self.deps.l1.hint_events(self.through, through).await?;
-            for run in runs {
+            let reader = self.deps.l1.reader();
+            let runs = reader.posted_runs(self.through, through).await?;
+            let events = reader.hint_events(self.through, through).await?;
+            for run in runs.into_iter().map(PostedRun::from) {
                 self.know(&run, now_ms);
                 self.book.add_run(run);
             }
             for event in events {
-                if let HintEvent::Struck { id, run_last, publisher } = event
+                if let HintEvent::Struck { id, last, publisher, .. } = event
                     && publisher == me
                 {
                     self.deps.metrics.l1_struck.increment();
                     tracing::error!(
                         id,
-                        run_last,
+                        last,
                         "hints of ours were struck out on L1: the whole bond is gone, and all our open postings"
                     );
                 }
-                self.book.apply(&event);
+                self.book.hints.apply(&event);
             }
             self.book.forget_settled();
             self.through = through;
@@ -258,30 +319,31 @@ impl HintPoster {
     }
 
     /// Fills the bond up to the configured level, once.
-    async fn fill_bond(&mut self) -> Result<(), L1Trouble> {
+    async fn fill_bond(&mut self) -> Result<(), L1Error> {
         if self.bond_filled {
             return Ok(());
         }
-        let total = self.deps.l1.bond().await?;
+        let l1 = Arc::clone(&self.deps.l1);
+        let total = l1.reader().publisher_bond(l1.account()).await?.total;
         let missing = self.config.bond_wei.saturating_sub(total);
         if missing > 0 {
             tracing::info!(total, missing, "filling the bond for hints on L1");
-            self.deps.l1.deposit_bond(missing).await?;
+            l1.deposit_publisher_bond(missing).await?;
         }
         self.bond_filled = true;
         Ok(())
     }
 
     /// Closes our postings for a run that has other hints for good, so that the bond can be taken out one day.
-    async fn unlock(&self, entry: &RunEntry, task: &Task<'_>) -> Result<(), L1Trouble> {
-        let me = self.deps.l1.publisher();
+    async fn unlock(&self, entry: &RunEntry, task: &Task<'_>) -> Result<(), L1Error> {
+        let me = self.deps.l1.account();
         for posting in entry.open.iter().filter(|posting| posting.publisher == me && task.ripe(posting)) {
-            match self.deps.l1.release(posting.id).await {
-                Ok(()) => tracing::info!(id = posting.id, "a posting that was not needed is released"),
-                Err(L1Trouble::Refused(reason)) => {
-                    tracing::warn!(id = posting.id, reason, "L1 does not release a posting yet");
+            match self.deps.l1.release_hints(posting.id).await {
+                Ok(_) => tracing::info!(id = posting.id, "a posting that was not needed is released"),
+                Err(error) if !error.is_transient() => {
+                    tracing::warn!(id = posting.id, %error, "L1 does not release a posting yet");
                 }
-                Err(trouble) => return Err(trouble),
+                Err(error) => return Err(error),
             }
         }
         Ok(())
@@ -294,7 +356,7 @@ impl HintPoster {
         task: &mut Task<'_>,
         round: &mut Round,
     ) -> Result<(), Hindrance> {
-        let (run, me) = (entry.run, self.deps.l1.publisher());
+        let (run, me) = (entry.run, self.deps.l1.account());
         // Ours were verified before they were posted.
         if let Some(own) = entry.open.iter().find(|posting| posting.publisher == me) {
             if task.ripe(own) {
@@ -307,7 +369,7 @@ impl HintPoster {
             return Ok(());
         }
         if let Truth::Roots(roots) = known.truth
-            && let Some(posting) = entry.open.iter().find(|posting| roots.has(posting.root))
+            && let Some(posting) = entry.open.iter().find(|posting| roots.contains(&Some(posting.root)))
         {
             return self.see_through(posting, task, round).await;
         }
@@ -360,9 +422,10 @@ impl HintPoster {
         round: &mut Round,
     ) -> Result<(), Hindrance> {
         let run = entry.run;
-        let roots = self.deps.l1.roots(run.first, hints).await?;
-        let is_posted = entry.open.iter().any(|posting| roots.has(posting.root));
-        let Some(root) = roots.own.filter(|_| !is_posted) else {
+        let data = HintPosting::of(hints);
+        let roots = self.deps.l1.hint_roots(run.first, &data).await?;
+        let is_posted = entry.open.iter().any(|posting| roots.contains(&Some(posting.root)));
+        let Some(root) = roots[0].filter(|_| !is_posted) else {
             if is_posted {
                 self.learn(run.last, Truth::Roots(roots));
                 return Ok(());
@@ -382,20 +445,20 @@ impl HintPoster {
             task.wait_for(&run, round);
             return Ok(());
         }
-        match self.deps.l1.post(&run, hints).await {
+        match self.post(&run, &data).await {
             Ok(posting) => {
                 round.posted += 1;
                 self.deps.metrics.l1_postings.increment();
                 tracing::info!(first = run.first, last = run.last, id = posting.id, "hints posted to L1");
-                self.reread(&posting, root, hints).await?;
+                self.reread(&posting, root, &data).await?;
             }
-            Err(trouble @ L1Trouble::Unavailable(_)) => return Err(trouble.into()),
-            Err(L1Trouble::Refused(reason)) => {
+            Err(error) if error.is_transient() => return Err(error.into()),
+            Err(error) => {
                 // Somebody else may have been faster, or made another posting final; the next round sees it.
                 self.deps.metrics.l1_failures.increment();
                 self.put_off(run.last, task);
                 task.wait_for(&run, round);
-                tracing::warn!(first = run.first, last = run.last, reason, "L1 refuses the hints of a run");
+                tracing::warn!(first = run.first, last = run.last, %error, "L1 refuses the hints of a run");
             }
         }
         Ok(())
@@ -404,14 +467,14 @@ impl HintPoster {
     /// Makes another helper's right posting final when its publisher does not.
     async fn see_through(
         &mut self,
-        posting: &HintPosting,
+        posting: &PostedLog,
         task: &Task<'_>,
         round: &mut Round,
     ) -> Result<(), Hindrance> {
         if !task.ripe(posting) {
             return Ok(());
         }
-        let Some(known) = self.known.get_mut(&posting.run_last) else { return Ok(()) };
+        let Some(known) = self.known.get_mut(&posting.last) else { return Ok(()) };
         let since = *known.ripe_ms.get_or_insert(task.now_ms);
         if task.now_ms >= since.saturating_add(self.config.takeover_ms) {
             self.finalize(posting, round).await?;
@@ -419,33 +482,41 @@ impl HintPoster {
         Ok(())
     }
 
-    async fn finalize(&self, posting: &HintPosting, round: &mut Round) -> Result<(), Hindrance> {
-        let (id, last) = (posting.id, posting.run_last);
-        match self.deps.l1.finalize(id).await {
-            Ok(()) => {
+    async fn finalize(&self, posting: &PostedLog, round: &mut Round) -> Result<(), Hindrance> {
+        let (id, last) = (posting.id, posting.last);
+        match self.deps.l1.finalize_hints(id).await {
+            Ok(_) => {
                 round.finalized += 1;
                 self.deps.metrics.l1_finalized.increment();
                 tracing::info!(id, last, "the hints of a run are final on L1");
                 Ok(())
             }
-            Err(L1Trouble::Refused(reason)) => {
+            Err(error) if !error.is_transient() => {
                 self.deps.metrics.l1_failures.increment();
-                tracing::warn!(id, last, reason, "L1 does not make hints final yet");
+                tracing::warn!(id, last, %error, "L1 does not make hints final yet");
                 Ok(())
             }
-            Err(trouble) => Err(trouble.into()),
+            Err(error) => Err(error.into()),
         }
     }
 
+    /// Posts the hints of all batches of a run, in order, and finds its event.
+    async fn post(&self, run: &PostedRun, hints: &HintPosting) -> Result<PostedLog, L1Error> {
+        let sent = self.deps.l1.post_hints(&run.reference(), hints).await?;
+        let events = self.deps.l1.reader().hint_events(sent.block.saturating_sub(1), sent.block).await?;
+        let ours = events.into_iter().find_map(|event| match event {
+            HintEvent::Posted(posted) if posted.transaction == sent.transaction => Some(posted),
+            _ => None,
+        });
+        ours.ok_or_else(|| L1Error::Gone { what: format!("the event of {}", sent.transaction) })
+    }
+
     /// Reads back what was just posted: a bond hangs on it.
-    async fn reread(&self, posting: &HintPosting, root: B256, hints: &[BatchHints]) -> Result<(), L1Trouble> {
-        let stands = match self.deps.l1.posted(posting).await? {
-            Some(posted) => {
-                let entries = |hints: &BatchHints| hints.entries.clone();
-                posted.iter().map(entries).eq(hints.iter().map(entries))
-            }
-            // L1 took it back; the next round looks again.
-            None => return Ok(()),
+    async fn reread(&self, posting: &PostedLog, root: B256, hints: &HintPosting) -> Result<(), L1Error> {
+        let stands = match self.deps.l1.reader().hint_data(posting).await? {
+            Some(Ok(data)) => data.hints == *hints,
+            // L1 took it back, and the next round looks again; or its blobs cannot be read: the root says what they hold.
+            None | Some(Err(_)) => return Ok(()),
         };
         if !stands || posting.root != root {
             self.deps.metrics.l1_failures.increment();
@@ -483,9 +554,9 @@ impl HintPoster {
     }
 
     /// Metrics, readiness, and a line in the log when the alarm changes.
-    fn report(&mut self, view: &Book, task: &Task<'_>, round: &Round) {
-        let me = self.deps.l1.publisher();
-        let open = view.runs.values().flat_map(|entry| &entry.open).filter(|posting| posting.publisher == me);
+    fn report(&mut self, entries: &[RunEntry], task: &Task<'_>, round: &Round) {
+        let me = self.deps.l1.account();
+        let open = entries.iter().flat_map(|entry| &entry.open).filter(|posting| posting.publisher == me);
         self.deps.metrics.l1_open_postings.set(open.count() as u64);
         self.deps.metrics.l1_waiting_runs.set(round.waiting as u64);
         self.deps.metrics.l1_bond_covers.set(u64::from(task.is_covered()));
@@ -517,6 +588,13 @@ impl HintPoster {
     }
 }
 
+async fn terms(l1: &dyn L1Reader) -> Result<HintTerms, L1Error> {
+    let (publisher_bond, _) = l1.hint_stakes().await?;
+    let timing = l1.timing().await?;
+    let (challenge_window, hint_deadline) = (timing.challenge_window.into(), timing.hint_deadline.into());
+    Ok(HintTerms { publisher_bond, challenge_window, hint_deadline })
+}
+
 /// What one round works with.
 struct Task<'a> {
     blocks: L1Blocks,
@@ -540,8 +618,8 @@ impl Task<'_> {
     }
 
     /// Whether a posting has outlived its window: a transaction that is sent now gets into a later block.
-    fn ripe(&self, posting: &HintPosting) -> bool {
-        self.blocks.newest >= posting.block.saturating_add(self.terms.challenge_window)
+    fn ripe(&self, posting: &PostedLog) -> bool {
+        self.blocks.newest >= posting.l1_block.saturating_add(self.terms.challenge_window)
     }
 
     fn wait_for(&mut self, run: &PostedRun, round: &mut Round) {

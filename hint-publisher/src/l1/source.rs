@@ -1,9 +1,26 @@
-//! The sequencer as a source of batches.
+//! Where batches come from: the sequencer, or the script of a test.
 
 use async_trait::async_trait;
+use blindfold_protocol::{BatchHints, SealedBatch};
 use blindfold_rpc::{BlindApiClient, HttpClient, ReceivedError};
 
-use super::seam::{BatchSource, SourcedBatch};
+/// A batch as the sequencer gives it. Nothing of it is believed.
+#[derive(Clone, Debug)]
+pub struct SourcedBatch {
+    /// Header and items.
+    pub sealed: SealedBatch,
+    /// One entry for each item: why it was skipped, `None` for accepted.
+    pub verdicts: Vec<Option<String>>,
+    /// Its hints, once there.
+    pub hints: Option<BatchHints>,
+}
+
+/// Where batches come from.
+#[async_trait]
+pub trait BatchSource: Send + Sync {
+    /// The batch of this number, `None` while it has none. An error says what did not work, and asking again may help.
+    async fn batch(&self, number: u64) -> Result<Option<SourcedBatch>, String>;
+}
 
 #[async_trait]
 impl BatchSource for HttpClient {

@@ -11,25 +11,22 @@ use std::{
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    AnnouncedEnd, CertifiedRun, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View,
-    MAX_FORCED_ENTRIES, PostedChain, VoidRun,
+    AnnouncedEnd, L1Deposit, L1Error, L1MadeHeader, L1News, L1Origin, L1Reader, L1Submitter,
+    MAX_FORCED_ENTRIES, VoidRun,
 };
 use blindfold_engine::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, StoredPayload,
     TransportError,
 };
 use blindfold_l1::{
-    CodedBatch, FoundData, GivenPromise, OmissionAnswer, OpenAccusation, Output, PostedData, PostedHints,
-    PostedRun, Posting,
+    CodedBatch, DataStanding, FoundData, GivenPromise, OmissionAnswer, OpenAccusation, Output,
+    OutputStanding, PostedData, PostedHead, PostedHints, PostedRun, Posting, Sent,
 };
 use blindfold_protocol::{
     Address, B256, BatchHeader, Bytes, Canonical, Certificate, Deposit, Epochs, ForcedEntry, LedgerEvent,
     SealedBatch, SequencerChange, merkle,
 };
-use blindfold_sequencer::{
-    Clock, Committee, DataStanding, HeldBatch, L1Accusations, L1Outputs, L1Poster, MemberFault,
-    OutputStanding, PostFault, PostedHead, Receipt,
-};
+use blindfold_sequencer::{Clock, Committee, HeldBatch, MemberFault};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -195,9 +192,9 @@ impl ScriptedL1 {
         self.down.store(down, Ordering::SeqCst);
     }
 
-    fn up(&self) -> Result<(), L1Fault> {
+    fn up(&self) -> Result<(), L1Error> {
         if self.down.load(Ordering::SeqCst) {
-            return Err(L1Fault::Unavailable { reason: "scripted outage".to_owned() });
+            return Err(L1Error::no_answer("scripted outage"));
         }
         Ok(())
     }
@@ -215,30 +212,30 @@ pub fn l1_block(number: u64) -> L1Origin {
 }
 
 #[async_trait]
-impl L1View for ScriptedL1 {
-    async fn finalized(&self) -> Result<L1Origin, L1Fault> {
+impl L1Reader for ScriptedL1 {
+    async fn finalized(&self) -> Result<L1Origin, L1Error> {
         self.up()?;
         Ok(l1_block(self.state.lock().finalized))
     }
 
-    async fn newest(&self) -> Result<u64, L1Fault> {
+    async fn newest(&self) -> Result<u64, L1Error> {
         self.up()?;
         let mut state = self.state.lock();
         state.asked += 1;
         Ok(state.finalized + state.not_final)
     }
 
-    async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault> {
+    async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Error> {
         self.up()?;
         Ok((number <= self.state.lock().finalized).then(|| l1_block(number)))
     }
 
-    async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Fault> {
+    async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Error> {
         self.up()?;
         Ok(*self.ending.lock())
     }
 
-    async fn facts(&self, after: u64, through: u64, cursor: u64) -> Result<L1News, L1Fault> {
+    async fn facts(&self, after: u64, through: u64, cursor: u64) -> Result<L1News, L1Error> {
         self.up()?;
         let state = self.state.lock();
         let within = |block: u64| block > after && block <= through;
@@ -250,7 +247,7 @@ impl L1View for ScriptedL1 {
         })
     }
 
-    async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<L1Deposit>, L1Fault> {
+    async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<L1Deposit>, L1Error> {
         self.up()?;
         let state = self.state.lock();
         let within = state.bridge.iter().filter(|(block, _)| *block > after && *block <= through);
@@ -261,38 +258,38 @@ impl L1View for ScriptedL1 {
         Ok(within.map(deposit).collect())
     }
 
-    async fn l1_header(&self, number: u64) -> Result<Option<L1MadeHeader>, L1Fault> {
+    async fn l1_header(&self, number: u64) -> Result<Option<L1MadeHeader>, L1Error> {
         self.up()?;
         Ok(self.state.lock().l1_headers.iter().find(|made| made.header.number == number).cloned())
     }
 
-    async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault> {
+    async fn last_l1_header(&self) -> Result<Option<u64>, L1Error> {
         self.up()?;
         if self.unusable.load(Ordering::SeqCst) {
-            return Err(L1Fault::Unusable { reason: "scripted nonsense".to_owned() });
+            return Err(L1Error::nonsense("scripted nonsense"));
         }
         Ok(self.state.lock().l1_headers.last().map(|made| made.header.number))
     }
 
-    async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Fault> {
+    async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Error> {
         self.up().map(|()| Vec::new())
     }
 
-    async fn posted_at(&self, _number: u64) -> Result<Option<u64>, L1Fault> {
+    async fn posted_at(&self, _number: u64) -> Result<Option<u64>, L1Error> {
         self.up().map(|()| None)
     }
 
-    async fn hints_on_l1(&self, _number: u64) -> Result<bool, L1Fault> {
+    async fn hints_on_l1(&self, _number: u64) -> Result<bool, L1Error> {
         self.up().map(|()| false)
     }
 
-    async fn newest_time(&self) -> Result<Option<u64>, L1Fault> {
+    async fn newest_time(&self) -> Result<Option<u64>, L1Error> {
         self.up()?;
         let newest_ms = self.newest_ms.load(Ordering::SeqCst);
         Ok((newest_ms > 0).then_some(newest_ms / 1_000))
     }
 
-    async fn epochs(&self) -> Result<Epochs, L1Fault> {
+    async fn epochs(&self) -> Result<Epochs, L1Error> {
         self.up()?;
         let epochs = self.epochs.lock().clone();
         let sequencers = self.sequencers.lock().clone();
@@ -336,13 +333,13 @@ fn posting(l1_block: u64, batches: Vec<SealedBatch>, certificate: Option<Certifi
 }
 
 #[async_trait]
-impl PostedChain for PostedRuns {
-    async fn finalized(&self) -> Result<u64, L1Fault> {
+impl L1Reader for PostedRuns {
+    async fn finalized(&self) -> Result<L1Origin, L1Error> {
         self.l1.up()?;
-        Ok(self.l1.finalized())
+        Ok(l1_block(self.l1.finalized()))
     }
 
-    async fn postings(&self, after: u64, through: u64) -> Result<Vec<Posting>, L1Fault> {
+    async fn postings(&self, after: u64, through: u64) -> Result<Vec<Posting>, L1Error> {
         self.l1.up()?;
         let mut all = self.runs.lock().clone();
         let made = self.l1.state.lock().l1_headers.clone();
@@ -352,11 +349,11 @@ impl PostedChain for PostedRuns {
         Ok(all)
     }
 
-    async fn posted_again(&self, _: &[BatchHeader], _: u64, _: u64) -> Result<FoundData, L1Fault> {
+    async fn reposted_data(&self, _: &[BatchHeader], _: u64, _: u64) -> Result<FoundData, L1Error> {
         Ok(FoundData { batches: Vec::new(), unread: None })
     }
 
-    async fn hints(&self, _after: u64, _through: u64) -> Result<Vec<PostedHints>, L1Fault> {
+    async fn posted_hints(&self, _after: u64, _through: u64) -> Result<Vec<PostedHints>, L1Error> {
         Ok(Vec::new())
     }
 }
@@ -400,7 +397,7 @@ impl Committee for ScriptedCommittee {
 pub struct ScriptedInbox {
     head: Mutex<PostedHead>,
     pub runs: Mutex<Vec<(u64, u64)>>,
-    pub faults: Mutex<Vec<PostFault>>,
+    pub faults: Mutex<Vec<L1Error>>,
     /// Whether it takes no run.
     pub away: AtomicBool,
     /// The next run's headers go out, its data does not follow.
@@ -428,13 +425,13 @@ pub struct ScriptedInbox {
     pub accusations: Mutex<BTreeMap<(B256, B256), u64>>,
     /// Every answer that was sent: envelope and batch.
     pub answers: Mutex<Vec<(B256, u64)>>,
-    pub answer_faults: Mutex<Vec<PostFault>>,
+    pub answer_faults: Mutex<Vec<L1Error>>,
     /// Counts the looks for accusations.
     pub looks: tokio::sync::watch::Sender<u64>,
     /// Claims of L2 blocks, and the lengths of the calls.
     pub outputs: Mutex<Vec<Output>>,
     pub proposals: Mutex<Vec<usize>>,
-    pub output_faults: Mutex<Vec<PostFault>>,
+    pub output_faults: Mutex<Vec<L1Error>>,
     /// Counts the looks for what can be claimed.
     pub output_looks: tokio::sync::watch::Sender<u64>,
     /// Whether the announced end of the epoch was taken back a moment ago.
@@ -448,7 +445,7 @@ pub struct ScriptedInbox {
 impl ScriptedInbox {
     pub fn new(genesis: B256) -> Arc<Self> {
         Arc::new(Self {
-            head: Mutex::new(PostedHead { number: 0, hash: genesis, block: 0 }),
+            head: Mutex::new(PostedHead { number: 0, hash: genesis, ..PostedHead::default() }),
             runs: Mutex::default(),
             faults: Mutex::default(),
             away: AtomicBool::new(false),
@@ -479,7 +476,7 @@ impl ScriptedInbox {
     }
 
     pub fn set_head(&self, number: u64, hash: B256) {
-        *self.head.lock() = PostedHead { number, hash, block: 0 };
+        *self.head.lock() = PostedHead { number, hash, ..PostedHead::default() };
         self.posted.send_replace(number);
     }
 
@@ -505,8 +502,8 @@ impl ScriptedInbox {
 }
 
 #[async_trait]
-impl L1Poster for ScriptedInbox {
-    async fn posted_head(&self) -> Result<PostedHead, PostFault> {
+impl L1Reader for ScriptedInbox {
+    async fn posted_head(&self) -> Result<PostedHead, L1Error> {
         self.attempts.send_modify(|count| *count += 1);
         let mut lagging = self.lagging.lock();
         if let Some((answers, before)) = lagging.take().filter(|(answers, _)| *answers > 0) {
@@ -518,9 +515,58 @@ impl L1Poster for ScriptedInbox {
         Ok(self.head())
     }
 
-    async fn post(&self, run: &CertifiedRun) -> Result<Receipt, PostFault> {
+    async fn finalized(&self) -> Result<L1Origin, L1Error> {
+        // L1 goes on with every question.
+        Ok(l1_block(self.next_block().min(*self.finality.lock())))
+    }
+
+    async fn open_accusations(&self, _since: u64) -> Result<Vec<OpenAccusation>, L1Error> {
+        self.looks.send_modify(|count| *count += 1);
+        let open = self.accusations.lock().clone();
+        let accusation = |((envelope_id, item_hash), seal_by)| OpenAccusation {
+            promise: GivenPromise {
+                sequencer: super::sequencer_key().address(),
+                envelope_id,
+                item_hash,
+                seal_by,
+            },
+            answer_until: 99,
+        };
+        Ok(open.into_iter().map(accusation).collect())
+    }
+
+    async fn run_of(&self, number: u64, _since: u64) -> Result<Option<PostedRun>, L1Error> {
+        Ok(self.headers.lock().iter().find(|run| run.header(number).is_some()).cloned())
+    }
+
+    async fn output_standing(&self) -> Result<OutputStanding, L1Error> {
+        self.output_looks.send_modify(|count| *count += 1);
+        let head = self.headers.lock().last().and_then(|run| run.headers.last().copied());
+        Ok(OutputStanding {
+            last_block: self.outputs.lock().last().map_or(0, |output| output.l2_block),
+            head: head.map_or(0, |header| header.number),
+            head_timestamp_ms: head.map_or(0, |header| header.timestamp_ms),
+        })
+    }
+}
+
+fn sent(transaction: B256, block: u64) -> Sent {
+    Sent { transaction, block, gas_used: 0 }
+}
+
+#[async_trait]
+impl L1Submitter for ScriptedInbox {
+    fn account(&self) -> Address {
+        super::sequencer_key().address()
+    }
+
+    fn reader(&self) -> &dyn L1Reader {
+        self
+    }
+
+    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<Sent, L1Error> {
         if self.away.load(Ordering::SeqCst) {
-            return Err(PostFault::Unavailable("scripted outage".to_owned()));
+            return Err(L1Error::no_answer("scripted outage"));
         }
         if let Some(fault) = self.faults.lock().pop() {
             return Err(fault);
@@ -528,9 +574,9 @@ impl L1Poster for ScriptedInbox {
         let mut head = self.head.lock();
         if let Some(other) = self.passes_over.lock().take() {
             *head = other;
-            return Ok(Receipt { transaction: merkle::leaf(b"passed over"), block: self.next_block() });
+            return Ok(sent(merkle::leaf(b"passed over"), self.next_block()));
         }
-        for batch in &run.batches {
+        for batch in batches {
             // What the contract checks: what is posted already is passed over.
             if self.runs.lock().iter().any(|(first, last)| {
                 (*first..=*last).contains(&batch.sealed.header.number)
@@ -539,47 +585,45 @@ impl L1Poster for ScriptedInbox {
                 continue;
             }
             if batch.sealed.header.number != head.number + 1 || batch.sealed.header.parent_hash != head.hash {
-                return Err(PostFault::Refused("not the next header".to_owned()));
+                return Err(L1Error::refused("not the next header"));
             }
-            *head =
-                PostedHead { number: batch.sealed.header.number, hash: batch.sealed.header.hash(), block: 0 };
+            *head = PostedHead {
+                number: batch.sealed.header.number,
+                hash: batch.sealed.header.hash(),
+                ..PostedHead::default()
+            };
         }
-        if (run.certificate.number, run.certificate.header_hash) != (head.number, head.hash) {
-            return Err(PostFault::Refused("certificate of another header".to_owned()));
+        if (certificate.number, certificate.header_hash) != (head.number, head.hash) {
+            return Err(L1Error::refused("certificate of another header"));
         }
-        let first = run.batches[0].sealed.header.number;
-        let headers = run.batches.iter().map(|batch| batch.sealed.header).collect();
+        let first = batches[0].sealed.header.number;
+        let headers = batches.iter().map(|batch| batch.sealed.header).collect();
         self.headers.lock().extend(PostedRun::new(headers, 7));
         self.runs.lock().push((first, head.number));
         self.posted.send_replace(head.number);
         if self.lose_data.swap(false, Ordering::SeqCst) {
-            return Err(PostFault::Unavailable("the data did not follow".to_owned()));
+            return Err(L1Error::no_answer("the data did not follow"));
         }
         let block = self.put_data((first, head.number));
         if self.lose_answer.swap(false, Ordering::SeqCst) {
-            return Err(PostFault::Unavailable("nobody answers".to_owned()));
+            return Err(L1Error::no_answer("nobody answers"));
         }
-        Ok(Receipt { transaction: merkle::leaf(&run.certificate.encode()), block })
+        Ok(sent(merkle::leaf(&certificate.encode()), block))
     }
 
-    async fn post_data(&self, batches: &[CodedBatch]) -> Result<Receipt, PostFault> {
+    async fn post_data(&self, batches: &[CodedBatch]) -> Result<Sent, L1Error> {
         let (first, last) =
             (batches[0].sealed.header.number, batches[batches.len() - 1].sealed.header.number);
         let block = self.put_data((first, last));
-        Ok(Receipt { transaction: merkle::leaf(b"data"), block })
+        Ok(sent(merkle::leaf(b"data"), block))
     }
 
-    async fn final_block(&self) -> Result<u64, PostFault> {
-        // L1 goes on with every question.
-        Ok(self.next_block().min(*self.finality.lock()))
-    }
-
-    async fn lacks_new_data(&self, headers: &[BatchHeader]) -> Result<bool, PostFault> {
+    async fn lacks_new_data(&self, headers: &[BatchHeader]) -> Result<bool, L1Error> {
         let span = (headers[0].number, headers[headers.len() - 1].number);
         Ok(!self.data.lock().contains(&span))
     }
 
-    async fn end_at_head(&self, head: &BatchHeader) -> Result<Option<Receipt>, PostFault> {
+    async fn end_at_head(&self, head: &BatchHeader) -> Result<Option<Sent>, L1Error> {
         let number = head.number + 1;
         let mut posted = self.head.lock();
         if self.taken_back.load(Ordering::SeqCst) {
@@ -588,16 +632,16 @@ impl L1Poster for ScriptedInbox {
         if posted.hash != head.hash() {
             // As the contract refuses it; and the attempt is paid for.
             self.ended.send_modify(|ended| ended.push(number));
-            return Err(PostFault::Refused("not after L1's head".to_owned()));
+            return Err(L1Error::refused("not after L1's head"));
         }
-        *posted = PostedHead { number, hash: merkle::leaf(b"made by L1"), block: 0 };
+        *posted = PostedHead { number, hash: merkle::leaf(b"made by L1"), ..PostedHead::default() };
         self.ended.send_modify(|ended| ended.push(number));
-        Ok(Some(Receipt { transaction: merkle::leaf(b"the end"), block: self.next_block() }))
+        Ok(Some(sent(merkle::leaf(b"the end"), self.next_block())))
     }
 
-    async fn data_standing(&self, above: u64, after: u64) -> Result<DataStanding, PostFault> {
+    async fn data_standing(&self, above: u64, after: u64) -> Result<DataStanding, L1Error> {
         if self.unreadable.load(Ordering::SeqCst) {
-            return Err(PostFault::Unavailable("scripted".to_owned()));
+            return Err(L1Error::no_answer("scripted"));
         }
         let through = self.head().number.min(*self.final_number.lock()).max(above);
         let (runs, data, blocks) = (self.runs.lock(), self.data.lock(), self.data_blocks.lock());
@@ -613,30 +657,8 @@ impl L1Poster for ScriptedInbox {
         }
         Ok(standing)
     }
-}
 
-#[async_trait]
-impl L1Accusations for ScriptedInbox {
-    async fn open(&self, _since: u64) -> Result<Vec<OpenAccusation>, PostFault> {
-        self.looks.send_modify(|count| *count += 1);
-        let open = self.accusations.lock().clone();
-        let accusation = |((envelope_id, item_hash), seal_by)| OpenAccusation {
-            promise: GivenPromise {
-                sequencer: super::sequencer_key().address(),
-                envelope_id,
-                item_hash,
-                seal_by,
-            },
-            answer_until: 99,
-        };
-        Ok(open.into_iter().map(accusation).collect())
-    }
-
-    async fn run_of(&self, number: u64, _since: u64) -> Result<Option<PostedRun>, PostFault> {
-        Ok(self.headers.lock().iter().find(|run| run.header(number).is_some()).cloned())
-    }
-
-    async fn answer(&self, answer: &OmissionAnswer) -> Result<B256, PostFault> {
+    async fn answer_omission(&self, answer: &OmissionAnswer) -> Result<Sent, L1Error> {
         self.answers.lock().push((answer.envelope_id(), answer.number()));
         if let Some(fault) = self.answer_faults.lock().pop() {
             return Err(fault);
@@ -644,43 +666,30 @@ impl L1Accusations for ScriptedInbox {
         let mut open = self.accusations.lock();
         // What the contract checks beside the proofs, which `OmissionAnswer` has checked.
         let Some(seal_by) = open.get(&(answer.envelope_id(), answer.item_hash())) else {
-            return Err(PostFault::Refused("no open accusation".to_owned()));
+            return Err(L1Error::refused("no open accusation"));
         };
         if answer.number() > *seal_by {
-            return Err(PostFault::Refused("sealed too late".to_owned()));
+            return Err(L1Error::refused("sealed too late"));
         }
         open.remove(&(answer.envelope_id(), answer.item_hash()));
-        Ok(merkle::leaf(b"answer"))
-    }
-}
-
-#[async_trait]
-impl L1Outputs for ScriptedInbox {
-    async fn standing(&self) -> Result<OutputStanding, PostFault> {
-        self.output_looks.send_modify(|count| *count += 1);
-        let head = self.headers.lock().last().and_then(|run| run.headers.last().copied());
-        Ok(OutputStanding {
-            last_block: self.outputs.lock().last().map_or(0, |output| output.l2_block),
-            head: head.map_or(0, |header| header.number),
-            head_timestamp_ms: head.map_or(0, |header| header.timestamp_ms),
-        })
+        Ok(sent(merkle::leaf(b"answer"), self.newest.load(Ordering::SeqCst)))
     }
 
-    async fn propose(&self, proposed: &[Output]) -> Result<B256, PostFault> {
+    async fn propose_outputs(&self, proposed: &[Output]) -> Result<Sent, L1Error> {
         if let Some(fault) = self.output_faults.lock().pop() {
             return Err(fault);
         }
-        let standing = self.standing().await?;
+        let standing = self.output_standing().await?;
         for (output, expected) in proposed.iter().zip(standing.last_block + 1..) {
             // What the contract checks.
             let early = standing.head_timestamp_ms < (output.timestamp + 10) * 1_000;
             if output.l2_block != expected || output.batch == 0 || output.batch > standing.head || early {
-                return Err(PostFault::Refused(format!("{output:?}")));
+                return Err(L1Error::refused(format!("{output:?}")));
             }
         }
         self.outputs.lock().extend(proposed);
         self.proposals.lock().push(proposed.len());
-        Ok(merkle::leaf(b"outputs"))
+        Ok(sent(merkle::leaf(b"outputs"), self.newest.load(Ordering::SeqCst)))
     }
 }
 

@@ -19,7 +19,7 @@ use blindfold_bte::{
     bls::{PublicKey, SecretKey},
     dealer, verify_proof,
 };
-use blindfold_chain::{EpochParameters, L1View, ParameterSet};
+use blindfold_chain::{EpochParameters, L1Reader, L1Submitter, ParameterSet};
 use blindfold_protocol::{
     Acknowledgement, Address, B256, BatchHints, Bundle, BundleItem, Canonical, ChainConfig, Deployment,
     Envelope, Epoch, Epochs, HintEntry, L1Timing, Release, SealedBatch, SigningKey, certificate,
@@ -32,7 +32,7 @@ use blindfold_rpc::{
     types::{BatchInfo, EnvelopeState, Receipt, SendOptions, SentEnvelope},
 };
 use blindfold_sequencer::{
-    HeldBatch, L1Poster, Sequencer, SequencerConfig, SequencerDeps, SequencerHandle, StartError,
+    HeldBatch, Sequencer, SequencerConfig, SequencerDeps, SequencerHandle, StartError,
 };
 use blindfold_store::{SqliteStore, Store, StoreError};
 use doubles::{ManualClock, ScriptedCommittee, ScriptedExecution, ScriptedInbox, ScriptedL1};
@@ -205,8 +205,8 @@ impl World {
     }
 
     pub fn deps(&self, store: Arc<dyn Store>) -> SequencerDeps {
-        let l1: Arc<dyn L1View> = self.l1.clone();
-        let poster: Arc<dyn L1Poster> = self.inbox.clone();
+        let l1: Arc<dyn L1Reader> = self.l1.clone();
+        let poster: Arc<dyn L1Submitter> = self.inbox.clone();
         SequencerDeps {
             chain: Arc::clone(&self.chain),
             store,

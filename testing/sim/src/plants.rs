@@ -5,17 +5,16 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes};
 use async_trait::async_trait;
-use blindfold_chain::PostFault;
+use blindfold_chain::{L1Error, L1Reader, L1Submitter};
 use blindfold_engine::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, StoredPayload,
 };
-use blindfold_l1::Output;
+use blindfold_l1::{Output, Sent};
 use blindfold_protocol::{
     BatchHints, Certificate, Deployment, Release,
     ledger::{Account, Held, LedgerEntry, LiveNonce},
 };
 use blindfold_runtime::TimeSource;
-use blindfold_sequencer::{L1Outputs, OutputStanding};
 use blindfold_store::{
     BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
     Stopped, Store, StoreError,
@@ -169,18 +168,22 @@ impl<C: ExecutionClient> ExecutionClient for OtherClient<C> {
 pub struct WrongClaims<T>(pub T);
 
 #[async_trait]
-impl<T: L1Outputs> L1Outputs for WrongClaims<T> {
-    async fn standing(&self) -> Result<OutputStanding, PostFault> {
-        self.0.standing().await
+impl<T: L1Submitter> L1Submitter for WrongClaims<T> {
+    fn account(&self) -> Address {
+        self.0.account()
     }
 
-    async fn propose(&self, outputs: &[Output]) -> Result<B256, PostFault> {
+    fn reader(&self) -> &dyn L1Reader {
+        self.0.reader()
+    }
+
+    async fn propose_outputs(&self, outputs: &[Output]) -> Result<Sent, L1Error> {
         let wrong = |output: &Output| Output {
             block_hash: output.state_root,
             state_root: output.block_hash,
             ..*output
         };
-        self.0.propose(&outputs.iter().map(wrong).collect::<Vec<_>>()).await
+        self.0.propose_outputs(&outputs.iter().map(wrong).collect::<Vec<_>>()).await
     }
 }
 

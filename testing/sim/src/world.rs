@@ -8,7 +8,7 @@ use blindfold_bte::{
     bls::{PublicKey, SecretKey},
     dealer,
 };
-use blindfold_chain::{EpochParameters, ParameterSet};
+use blindfold_chain::{EpochParameters, L1Submitter, ParameterSet};
 use blindfold_committee::{
     Member, MemberConfig, MemberDeps, MemberHandle, PeerUrl,
     key_file::{KeyFilePublic, OpenedKey},
@@ -21,7 +21,7 @@ use blindfold_hint_publisher::{
 use blindfold_protocol::{ChainConfig, Deployment, Epoch, Epochs, L1Timing, SigningKey};
 use blindfold_runtime::{Clock, Failure, Instant, SteadyClock, TimeSource, now, spawn};
 use blindfold_sequencer::{
-    CommitteeClient, L1Outputs, Sequencer, SequencerConfig, SequencerDeps, SequencerHandle, introduction,
+    CommitteeClient, Sequencer, SequencerConfig, SequencerDeps, SequencerHandle, introduction,
 };
 use blindfold_store::{Condition, Disk, SqliteStore, Store, Trouble};
 use parking_lot::Mutex;
@@ -365,7 +365,7 @@ impl World {
                 let (key, clock) = (Arc::new(key(9, 1)), self.clock(role));
                 let introduce = |server| introduction(&key, chain.deployment, &clock, server);
                 let committee = CommitteeClient::new(&config.members, config.recovery.timeout_ms, introduce)?;
-                let outputs: Arc<dyn L1Outputs> = match self.has(Plant::ClaimsWrongBlock) {
+                let outputs: Arc<dyn L1Submitter> = match self.has(Plant::ClaimsWrongBlock) {
                     true => Arc::new(WrongClaims(self.l1.view(life))),
                     false => l1.clone(),
                 };

@@ -34,7 +34,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 
 use crate::limits::{HALTED_EXIT_MS, HALTED_MAX_PAUSE_MS, HALTED_PAUSE_MS, TOPIC_BUFFER_EVENTS};
-use crate::{L1View, ParameterSet, Settled, Tracker, VoidRun};
+use crate::{L1Reader, ParameterSet, Settled, Tracker, VoidRun};
 
 pub use details::{BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope, InnerTransaction};
 pub use opened::OpenedBatches;
@@ -53,7 +53,7 @@ pub struct ExecutorDeps {
     /// Executes. The executor is its only driver.
     pub client: Arc<dyn ExecutionClient>,
     /// The L1 origins.
-    pub l1: Arc<dyn L1View>,
+    pub l1: Arc<dyn L1Reader>,
 }
 
 /// A block that is executed and durable.

@@ -27,7 +27,7 @@ use crate::limits::{
 };
 use crate::opener::{OpenFault, Opener, unopened_outcomes};
 use crate::records::{accepted, verdicts};
-use crate::{ItemOutcome, L1Fault, Settled};
+use crate::{ItemOutcome, L1Error, Settled};
 
 /// Why execution stopped. Nothing else stops with it.
 #[derive(Debug, thiserror::Error)]
@@ -82,7 +82,7 @@ pub enum ExecutionFault {
     },
     /// L1 answers with something unusable.
     #[error(transparent)]
-    L1(#[from] L1Fault),
+    L1(#[from] L1Error),
 }
 
 /// Why the loop ends.
@@ -342,7 +342,7 @@ impl Runner {
                     read = self.read_void_runs() => read,
                 };
                 match read {
-                    Err(End::Fault(ExecutionFault::L1(fault))) if fault.is_transient() => {}
+                    Err(End::Fault(ExecutionFault::L1(fault))) if fault.may_pass() => {}
                     read => {
                         read?;
                         self.halted = false;
@@ -434,7 +434,7 @@ impl Runner {
         while !self.void.too_early_for(origin) {
             match self.read_void_runs().await {
                 Ok(()) => break,
-                Err(End::Fault(ExecutionFault::L1(fault))) if fault.is_transient() => {
+                Err(End::Fault(ExecutionFault::L1(fault))) if fault.may_pass() => {
                     self.wait(&mut pause, &fault.to_string()).await?;
                 }
                 Err(end) => return Err(end),

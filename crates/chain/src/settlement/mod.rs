@@ -5,7 +5,6 @@
 
 mod marks;
 mod runs;
-mod seam;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,23 +18,11 @@ use crate::limits::{
     KEPT_POSTED_HEADERS, SETTLEMENT_INTERVAL_MS, SETTLEMENT_MAX_PAUSE_MS, SETTLEMENT_SAVE_BLOCKS,
     SETTLEMENT_STEP_BLOCKS,
 };
-use crate::{Executor, L1Fault, Tracker, accepted, own_hints};
+use crate::{Executor, Hindrance, L1Reader, Tracker, accepted, own_hints};
 use marks::Stored;
 use runs::Runs;
 
 pub use marks::Settled;
-pub use seam::SettlementView;
-
-/// Why a round ended before its end. What it found until then counts.
-#[derive(Debug, thiserror::Error)]
-pub enum SettlementFault {
-    /// L1.
-    #[error(transparent)]
-    L1(#[from] L1Fault),
-    /// The disk.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
 
 /// Who is told how far the chain stands on L1.
 pub trait TakesMarks: Send + Sync + 'static {
@@ -53,7 +40,7 @@ impl TakesMarks for Executor {
 pub struct Settlement {
     tracker: Tracker,
     executor: Box<dyn TakesMarks>,
-    l1: Arc<dyn SettlementView>,
+    l1: Arc<dyn L1Reader>,
     stored: Stored,
     /// The L1 block up to which events were taken.
     through: u64,
@@ -72,7 +59,7 @@ impl Settlement {
     pub async fn open(
         tracker: Tracker,
         executor: impl TakesMarks,
-        l1: Arc<dyn SettlementView>,
+        l1: Arc<dyn L1Reader>,
     ) -> Result<Self, StoreError> {
         let store = tracker.store();
         let stored = Stored::load(store.as_ref(), tracker.config().genesis_l1_origin).await?;
@@ -122,8 +109,8 @@ impl Settlement {
     /// Reads L1 to its end, and moves the marks as far as it says and as far as we have come.
     ///
     /// # Errors
-    /// [`SettlementFault`]; marks that could be moved are moved.
-    pub async fn round(&mut self) -> Result<(), SettlementFault> {
+    /// [`Hindrance`]; marks that could be moved are moved.
+    pub async fn round(&mut self) -> Result<(), Hindrance> {
         let read = self.read().await;
         let mut marks = self.stored.marks;
         let moved = self.advance(&mut marks).await;
@@ -131,23 +118,25 @@ impl Settlement {
         read.and(moved)
     }
 
-    async fn read(&mut self) -> Result<(), SettlementFault> {
+    async fn read(&mut self) -> Result<(), Hindrance> {
         if self.claim_delay.is_none() {
             self.claim_delay = Some(self.l1.claim_delay().await?);
         }
-        let finalized = self.l1.finalized().await?;
+        let finalized = self.l1.finalized().await?.number;
         // Runs that are not here yet need not be known, so a node that catches up does not gather them all.
         while self.through < finalized && self.runs.newest() <= self.tracker.certified().number {
             let through = finalized.min(self.through.saturating_add(SETTLEMENT_STEP_BLOCKS));
-            let logs = self.l1.logs(self.through, through).await?;
-            logs.iter().for_each(|log| self.runs.apply(log));
+            let runs = self.l1.posted_runs(self.through, through).await?;
+            let events = self.l1.hint_events(self.through, through).await?;
+            runs.into_iter().for_each(|(run, head_hash)| self.runs.add(run, head_hash));
+            events.iter().for_each(|event| self.runs.hints.apply(event));
             self.through = through;
         }
         Ok(())
     }
 
     /// Moves each mark over the runs that follow it. Data is looked at last: its source may be away.
-    async fn advance(&mut self, marks: &mut Settled) -> Result<(), SettlementFault> {
+    async fn advance(&mut self, marks: &mut Settled) -> Result<(), Hindrance> {
         let certified = self.tracker.certified().number;
         for index in 0..self.runs.list.len() {
             let (last, head_hash) = (self.last(index), self.runs.list[index].head_hash);
@@ -189,7 +178,7 @@ impl Settlement {
         Ok(())
     }
 
-    async fn keep(&mut self, marks: Settled) -> Result<(), SettlementFault> {
+    async fn keep(&mut self, marks: Settled) -> Result<(), Hindrance> {
         self.runs.forget(marks.finalized);
         let next = Stored { after: self.runs.resume_after(self.through), marks };
         // Without news a later start reads some blocks again, that is all.
@@ -221,8 +210,8 @@ impl Settlement {
         self.runs.list[index].reference.last
     }
 
-    async fn is_final(&mut self, index: usize) -> Result<bool, SettlementFault> {
-        if self.runs.list[index].settled {
+    async fn is_final(&mut self, index: usize) -> Result<bool, Hindrance> {
+        if self.runs.hints.is_settled(self.last(index)) {
             return Ok(true);
         }
         let needs_hints = match self.runs.list[index].needs_hints {
@@ -241,13 +230,13 @@ impl Settlement {
         Ok(!needs_hints)
     }
 
-    async fn is_safe(&mut self, index: usize) -> Result<bool, SettlementFault> {
+    async fn is_safe(&mut self, index: usize) -> Result<bool, Hindrance> {
         if self.is_final(index).await? {
             return Ok(true);
         }
         let run = self.runs.list[index].reference;
         // Our hints are not looked at before somebody has posted any.
-        if !self.runs.has_hints(run.last) {
+        if self.runs.hints.open_for(run.last).next().is_none() {
             return Ok(false);
         }
         if self.runs.list[index].roots.is_none() {
@@ -258,7 +247,7 @@ impl Settlement {
     }
 
     /// Whether L1 holds the run's batches, with the sequencer's signatures.
-    async fn has_data(&mut self, index: usize) -> Result<bool, SettlementFault> {
+    async fn has_data(&mut self, index: usize) -> Result<bool, Hindrance> {
         let (run, through) = (self.runs.list[index].reference, self.through);
         if self.runs.list[index].data {
             return Ok(true);
@@ -266,7 +255,7 @@ impl Settlement {
         if !self.runs.list[index].look.is_due(through) {
             return Ok(false);
         }
-        let data = self.l1.data(&run, through).await?;
+        let data = self.l1.posted_data(&run, through).await?;
         let signed =
             |batch: &Option<SealedBatch>| batch.as_ref().is_some_and(|batch| self.tracker.is_signed(batch));
         let found = data.batches.iter().all(signed);
@@ -289,11 +278,11 @@ impl Settlement {
 }
 
 /// The roots that postings of our own hints for the run have; `None` while some are not here.
-async fn own_roots(store: &dyn Store, run: &RunReference) -> Result<Option<HintRoots>, SettlementFault> {
+async fn own_roots(store: &dyn Store, run: &RunReference) -> Result<Option<HintRoots>, Hindrance> {
     let mut own: Vec<BatchHints> = Vec::new();
     for number in run.first..=run.last {
         let Some(hints) = store.batch(number).await?.and_then(own_hints) else { return Ok(None) };
         own.push(hints);
     }
-    Ok(Some(HintRoots::of(run.first, HintPosting::of(&own)).await.map_err(L1Fault::from)?))
+    Ok(Some(HintRoots::of(run.first, HintPosting::of(&own)).await?))
 }

@@ -1,9 +1,9 @@
 //! Posted runs that L1 may still have something to say about.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use alloy_primitives::{Address, B256};
-use blindfold_l1::{HintRoots, RunReference, SettlementLog};
+use alloy_primitives::B256;
+use blindfold_l1::{HintRoots, RegistryState, RunReference};
 
 use crate::NextLook;
 
@@ -13,8 +13,6 @@ pub(super) struct Run {
     pub(super) reference: RunReference,
     /// Hash of its last header.
     pub(super) head_hash: B256,
-    /// Its hints are final, or it is void.
-    pub(super) settled: bool,
     /// Whether a batch of it needs hints, once our batches were looked at.
     pub(super) needs_hints: Option<bool>,
     /// Roots of our own hints, once all are here.
@@ -25,20 +23,13 @@ pub(super) struct Run {
     pub(super) look: NextLook,
 }
 
-/// Hints that stand open on L1.
-#[derive(Clone, Copy, Debug)]
-struct OpenHints {
-    last: u64,
-    publisher: Address,
-    root: B256,
-}
-
 /// What L1 said of runs, up to a final block.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Runs {
     /// In order, without a gap.
     pub(super) list: VecDeque<Run>,
-    open: BTreeMap<u64, OpenHints>,
+    /// Hints of these runs, and which of them are settled: they have final hints, or are void.
+    pub(super) hints: RegistryState,
     /// Of runs whose ledgers `FeeVault` does not pay out yet: the block of the posting, and the last batch.
     unpaid: VecDeque<(u64, u64)>,
     /// Last batch of the newest run whose ledger it does, 0 where none is known.
@@ -46,31 +37,17 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    pub(super) fn apply(&mut self, log: &SettlementLog) {
-        match *log {
-            SettlementLog::Posted { run, head_hash } => {
-                self.unpaid.push_back((run.posted_at, run.last));
-                self.list.push_back(Run {
-                    reference: run,
-                    head_hash,
-                    settled: false,
-                    needs_hints: None,
-                    roots: None,
-                    data: false,
-                    look: NextLook::default(),
-                });
-            }
-            SettlementLog::Hints { id, last, publisher, root } => {
-                self.open.insert(id, OpenHints { last, publisher, root });
-            }
-            SettlementLog::Struck { publisher } => self.open.retain(|_, hints| hints.publisher != publisher),
-            SettlementLog::Final { last } | SettlementLog::Void { last } => {
-                let place = self.list.partition_point(|run| run.reference.last < last);
-                if let Some(run) = self.list.get_mut(place).filter(|run| run.reference.last == last) {
-                    run.settled = true;
-                }
-            }
-        }
+    /// A run was posted, certified or made by L1.
+    pub(super) fn add(&mut self, run: RunReference, head_hash: B256) {
+        self.unpaid.push_back((run.posted_at, run.last));
+        self.list.push_back(Run {
+            reference: run,
+            head_hash,
+            needs_hints: None,
+            roots: None,
+            data: false,
+            look: NextLook::default(),
+        });
     }
 
     /// Last batch of the newest run; 0 before the first, and when nothing is left to be said about any.
@@ -78,14 +55,9 @@ impl Runs {
         self.list.back().map_or(0, |run| run.reference.last)
     }
 
-    /// Whether any hints stand open for the run that ends at `last`.
-    pub(super) fn has_hints(&self, last: u64) -> bool {
-        self.open.values().any(|hints| hints.last == last)
-    }
-
-    /// Whether these hints stand open for it, in calldata or in blobs.
+    /// Whether these hints stand open for the run that ends at `last`, in calldata or in blobs.
     pub(super) fn stand(&self, last: u64, roots: &HintRoots) -> bool {
-        self.open.values().any(|hints| hints.last == last && roots.contain(hints.root))
+        self.hints.open_for(last).any(|hints| roots.contain(hints.root))
     }
 
     /// `FeeVault` pays out ledgers of runs that were posted in this block or earlier. Last batch of the newest of them; 0
@@ -102,7 +74,7 @@ impl Runs {
         while self.list.front().is_some_and(|run| run.reference.last <= through) {
             self.list.pop_front();
         }
-        self.open.retain(|_, hints| hints.last > through);
+        self.hints.keep_runs(|last| last > through);
     }
 
     /// The L1 block before everything that is still to be heard of.
@@ -116,44 +88,51 @@ impl Runs {
 
 #[cfg(test)]
 mod tests {
+    use alloy_primitives::Address;
+    use blindfold_l1::{HintEvent, PostedLog};
+
     use super::*;
 
-    fn posted(first: u64, last: u64, posted_at: u64) -> SettlementLog {
+    fn post(runs: &mut Runs, first: u64, last: u64, posted_at: u64) {
         let run = RunReference { first, last, posted_at, header_root: B256::ZERO };
-        SettlementLog::Posted { run, head_hash: B256::repeat_byte(last as u8) }
+        runs.add(run, B256::repeat_byte(last as u8));
+    }
+
+    fn hints(id: u64, last: u64, publisher: u8) -> HintEvent {
+        HintEvent::Posted(PostedLog {
+            id,
+            first: last,
+            last,
+            publisher: Address::repeat_byte(publisher),
+            l1_block: 13,
+            transaction: B256::ZERO,
+            root: B256::repeat_byte(id as u8),
+        })
     }
 
     #[test]
-    fn a_strike_ends_all_open_hints_of_a_publisher_and_nothing_else() {
+    fn hints_stand_by_their_root_and_runs_are_forgotten_when_nothing_is_left_to_be_said() {
         let mut runs = Runs::default();
-        [posted(1, 4, 10), posted(5, 6, 12)].iter().for_each(|log| runs.apply(log));
-        let hints = |id, last, publisher| SettlementLog::Hints {
-            id,
-            last,
-            publisher: Address::repeat_byte(publisher),
-            root: B256::repeat_byte(id as u8),
-        };
-        [hints(1, 4, 1), hints(2, 6, 1), hints(3, 6, 2)].iter().for_each(|log| runs.apply(log));
+        post(&mut runs, 1, 4, 10);
+        post(&mut runs, 5, 6, 12);
+        [hints(1, 4, 1), hints(2, 6, 1), hints(3, 6, 2)].iter().for_each(|event| runs.hints.apply(event));
         let in_calldata = |byte| HintRoots { calldata: Some(B256::repeat_byte(byte)), blobs: None };
         let in_blobs = |byte| HintRoots { calldata: None, blobs: Some(B256::repeat_byte(byte)) };
         assert!(
             runs.stand(6, &in_calldata(2)) && runs.stand(6, &in_blobs(2)) && !runs.stand(4, &in_calldata(2))
         );
-        runs.apply(&SettlementLog::Struck { publisher: Address::repeat_byte(1) });
-        assert_eq!([4, 6].map(|last| runs.has_hints(last)), [false, true]);
-        assert!(!runs.stand(6, &in_calldata(2)) && runs.stand(6, &in_calldata(3)));
         // Of a run that is forgotten, and of one that is none.
         for last in [6, 3, 9] {
-            runs.apply(&SettlementLog::Final { last });
+            runs.hints.apply(&HintEvent::Finalized { id: last, first: last, last });
         }
-        assert_eq!(runs.list.iter().map(|run| run.settled).collect::<Vec<_>>(), [false, true]);
+        assert_eq!([4, 6].map(|last| runs.hints.is_settled(last)), [false, true]);
         assert_eq!(runs.resume_after(20), 9);
         runs.forget(4);
         assert_eq!((runs.list.len(), runs.resume_after(20)), (1, 9), "its ledger is not paid out yet");
         assert_eq!((runs.payable(9), runs.payable(11)), (0, 4));
         assert_eq!(runs.resume_after(20), 11);
         runs.forget(6);
-        assert_eq!((runs.resume_after(20), runs.has_hints(6)), (11, false));
+        assert_eq!((runs.resume_after(20), runs.hints.open_for(6).count()), (11, 0));
         assert_eq!((runs.payable(12), runs.payable(20)), (6, 6));
         assert_eq!(runs.resume_after(20), 20);
     }

@@ -12,7 +12,7 @@ use blindfold_store::StoreError;
 use tokio::time::{Duration, timeout};
 
 use super::{Applied, HeaderId, Refusal, Tracker, check_items};
-use crate::l1::{L1Fault, L1News, L1Origin, origin_facts};
+use crate::l1::{L1Error, L1News, L1Origin, origin_facts};
 use crate::limits::{EPOCHS_PATIENCE_MS, MAX_UNCERTIFIED_HEADERS};
 use crate::records::{Maker, sealed_record, verdicts};
 
@@ -70,7 +70,7 @@ pub enum SealRefusal {
     },
     /// L1 cannot be asked for what it said since the parent's origin.
     #[error(transparent)]
-    L1(#[from] L1Fault),
+    L1(#[from] L1Error),
     /// The rule does not allow such a header: time, origin, sums over the second.
     #[error(transparent)]
     Rule(#[from] SealFault),
@@ -308,7 +308,7 @@ impl Tracker {
     }
 
     /// What L1 says from the head's origin up to this one.
-    async fn news_up_to(&self, origin: u64) -> Result<L1News, L1Fault> {
+    async fn news_up_to(&self, origin: u64) -> Result<L1News, L1Error> {
         let head = self.head();
         if origin < head.l1_origin {
             // An origin before the parent's breaks the rule, which says so itself.

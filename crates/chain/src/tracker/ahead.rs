@@ -6,7 +6,7 @@ use tokio::time::{Duration, sleep};
 
 use super::Tracker;
 use crate::limits::{READ_AHEAD_BLOCKS, READ_AHEAD_INTERVAL_MS};
-use crate::{L1Fault, L1News, L1Origin};
+use crate::{L1Error, L1News, L1Origin};
 
 /// What L1 says in blocks `after + 1 ..=` its newest final one, all of it final, so that it stays true.
 #[derive(Default)]
@@ -58,7 +58,7 @@ impl Tracker {
     ///
     /// # Errors
     /// L1's; what was read before stays.
-    pub async fn read_ahead(&self) -> Result<(), L1Fault> {
+    pub async fn read_ahead(&self) -> Result<(), L1Error> {
         let newest = self.shared.l1.finalized().await?;
         let head = self.head();
         let after = head.l1_origin;

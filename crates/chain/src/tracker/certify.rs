@@ -11,7 +11,7 @@ use blindfold_store::StoreError;
 
 use super::{Applied, HeaderId, Refusal, Tracker, load_state};
 use crate::limits::{DEAD_BRANCH_HEADERS, MAX_UNCERTIFIED_RUN};
-use crate::{L1Fault, Office};
+use crate::{L1Error, Office};
 
 /// What a certificate changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,8 +217,8 @@ impl Tracker {
     /// The key that signs headers with this L1 origin.
     ///
     /// # Errors
-    /// [`L1Fault`] where L1 has to be asked and does not answer, or answers for blocks before the origin only.
-    pub async fn sequencer_at(&self, origin: u64) -> Result<Address, L1Fault> {
+    /// [`L1Error`] where L1 has to be asked and does not answer, or answers for blocks before the origin only.
+    pub async fn sequencer_at(&self, origin: u64) -> Result<Address, L1Error> {
         let known = |epochs: &Epochs| match epochs.sequencers() {
             // L1 names no keys: those of a test, or its contract is not final yet.
             [] => Some(self.shared.config.sequencer),
@@ -229,7 +229,10 @@ impl Tracker {
         }
         self.read_epochs(false).await?;
         let read = known(&self.shared.epochs.read());
-        read.ok_or_else(|| L1Fault::Unavailable { reason: format!("block {origin} is not final here") })
+        read.ok_or_else(|| L1Error::NotFinal {
+            number: origin,
+            finalized: self.shared.epochs.read().read_at(),
+        })
     }
 
     /// The key that has to sign this header.
@@ -237,7 +240,7 @@ impl Tracker {
         let (number, origin) = (header.number, header.l1_origin_number);
         match self.sequencer_at(origin).await {
             // L1 is there, and behind.
-            Err(L1Fault::Unavailable { .. }) if self.shared.epochs_paused.read().is_none() => {
+            Err(fault) if fault.may_pass() && self.shared.epochs_paused.read().is_none() => {
                 Err(Refusal::OriginNotFinal { number, origin })
             }
             answer => Ok(answer?),

@@ -8,7 +8,7 @@ use blindfold_protocol::{EnvelopeFault, SealedBatch};
 
 use super::{Applied, Refusal, Tracker};
 use crate::records::{Maker, verdicts};
-use crate::{L1Fault, L1MadeHeader};
+use crate::{L1Error, L1MadeHeader};
 
 impl Tracker {
     /// Takes a header that L1 made, with the items it took from the forced queue, and moves the certified head to it.
@@ -72,7 +72,7 @@ impl Tracker {
 
     /// Whether two headers that the sequencer signed for `number`, with these origins, are no misdeed: L1 made a header
     /// below it in between, of which the first knows nothing and which the second follows. The rule of `BlindedInbox`.
-    pub async fn excused_by_l1(&self, number: u64, origins: (u64, u64)) -> Result<bool, L1Fault> {
+    pub async fn excused_by_l1(&self, number: u64, origins: (u64, u64)) -> Result<bool, L1Error> {
         let (origin, later) = (origins.0.min(origins.1), origins.0.max(origins.1));
         // The oldest one after the first origin, as the contract looks for it.
         let made = self.shared.l1.first_l1_header_after(origin).await?;

@@ -25,7 +25,7 @@ use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::time::{Duration, timeout};
 
 use crate::limits::{CALLERS_READS, EPOCHS_PATIENCE_MS, EPOCHS_PAUSE_MS};
-use crate::{Closing, L1Fault, L1View};
+use crate::{Closing, L1Error, L1Reader};
 
 pub use accounts::{ProofRefusal, ProvedAccount};
 pub use advance::{SealRefusal, Sealed};
@@ -36,14 +36,7 @@ pub use refusal::{NextStep, Refusal, certificate_fault_name};
 /// How far a header's time may lie ahead of or behind a member's clock before the member waits, in milliseconds.
 pub use blindfold_protocol::limits::CLOCK_SKEW_MS;
 
-/// A header by number and hash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeaderId {
-    /// Batch number; 0 is the genesis.
-    pub number: u64,
-    /// Header hash.
-    pub hash: B256,
-}
+pub use blindfold_protocol::HeaderId;
 
 /// A header that the tracker holds.
 #[derive(Clone, Debug)]
@@ -74,7 +67,7 @@ pub enum OpenError {
     Store(#[from] StoreError),
     /// L1, asked for the epochs.
     #[error(transparent)]
-    L1(#[from] L1Fault),
+    L1(#[from] L1Error),
     /// The accounts on disk do not add up to the ledger root of the head on disk: the disk is damaged.
     #[error("the stored fee ledger does not have the root that header {number} commits to")]
     DamagedLedger {
@@ -95,7 +88,7 @@ pub struct Tracker {
 struct Shared {
     config: Arc<ChainConfig>,
     store: Arc<dyn Store>,
-    l1: Arc<dyn L1View>,
+    l1: Arc<dyn L1Reader>,
     epochs: RwLock<Epochs>,
     /// Until when L1 is not asked for epochs that are known: it did not answer in time.
     epochs_paused: RwLock<Option<Instant>>,
@@ -126,7 +119,7 @@ impl Tracker {
     pub async fn open(
         config: Arc<ChainConfig>,
         store: Arc<dyn Store>,
-        l1: Arc<dyn L1View>,
+        l1: Arc<dyn L1Reader>,
     ) -> Result<Self, OpenError> {
         let epochs = l1.epochs().await?;
         let state = load_state(&config, store.as_ref()).await?;
@@ -334,15 +327,12 @@ impl Tracker {
     }
 
     /// Asks L1 for the epochs. Where an answer is known already it is not waited for long, nor asked for soon again.
-    pub(super) async fn read_epochs(&self, known: bool) -> Result<(), L1Fault> {
+    pub(super) async fn read_epochs(&self, known: bool) -> Result<(), L1Error> {
         let asked = self.shared.l1.epochs();
         let answer = if known {
-            match timeout(Duration::from_millis(EPOCHS_PATIENCE_MS), asked).await {
-                Ok(answer) => answer,
-                Err(_) => {
-                    Err(L1Fault::Unavailable { reason: format!("no answer within {EPOCHS_PATIENCE_MS} ms") })
-                }
-            }
+            let (method, timeout_ms) = ("epochs".to_owned(), EPOCHS_PATIENCE_MS);
+            let asked = timeout(Duration::from_millis(EPOCHS_PATIENCE_MS), asked).await;
+            asked.unwrap_or(Err(L1Error::Timeout { method, timeout_ms }))
         } else {
             asked.await
         };

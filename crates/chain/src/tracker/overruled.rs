@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::{HeaderId, Refusal, Tracker};
 use crate::limits::{L1_HEADERS_AGE_MS, L1_HEADERS_PATIENCE_MS, MAX_PENDING_L1_HEADERS, POSTING_MARGIN};
-use crate::{Closing, L1Fault, PendingL1Header};
+use crate::{Closing, L1Error, PendingL1Header};
 
 /// What L1 told last about the headers that it made.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Tracker {
     }
 
     /// Asks L1 which headers it made, how far it is, and whether an epoch is to end at the head.
-    pub(super) async fn look_for_l1_headers(&self) -> Result<(), L1Fault> {
+    pub(super) async fn look_for_l1_headers(&self) -> Result<(), L1Error> {
         self.shared.overruled.write().asked_at = now();
         let l1 = &self.shared.l1;
         let newest = l1.newest().await?;
@@ -93,7 +93,7 @@ impl Tracker {
     ///
     /// # Errors
     /// L1's. A disk that gives no header leaves them unknown.
-    pub async fn look_for_final_l1_headers(&self) -> Result<(), L1Fault> {
+    pub async fn look_for_final_l1_headers(&self) -> Result<(), L1Error> {
         let (agreed, certified) = (self.shared.overruled.read().agreed, self.certified().number);
         let mut headers = self.shared.l1.l1_headers_from(agreed.saturating_add(1)).await?;
         let mut ours = headers.partition_point(|made| made.number <= certified);

@@ -6,7 +6,7 @@ use blindfold_protocol::validity::HeaderFault;
 use blindfold_store::{StoreError, What};
 
 use super::OpenError;
-use crate::L1Fault;
+use crate::L1Error;
 
 /// What the holder of a refused header or certificate should do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum Refusal {
     },
     /// L1 cannot be asked.
     #[error(transparent)]
-    L1(#[from] L1Fault),
+    L1(#[from] L1Error),
     /// As many headers wait for a certificate as may.
     #[error("header {number}: {limit} headers wait for a certificate already")]
     TooManyUncertified {
@@ -244,7 +244,7 @@ impl Refusal {
     /// What to do.
     pub fn next_step(&self) -> NextStep {
         match self {
-            Self::L1(fault) if !fault.is_transient() => NextStep::Stop,
+            Self::L1(fault) if !fault.may_pass() => NextStep::Stop,
             Self::OriginNotFinal { .. } | Self::L1(_) | Self::TooManyUncertified { .. } => NextStep::Retry,
             Self::Behind { .. } | Self::AncestorDiffers { .. } | Self::OtherHeaderCertified { .. } => {
                 NextStep::CatchUp

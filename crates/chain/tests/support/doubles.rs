@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    AnnouncedEnd, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, MAX_FORCED_ENTRIES,
+    AnnouncedEnd, L1Deposit, L1Error, L1MadeHeader, L1News, L1Origin, L1Reader, MAX_FORCED_ENTRIES,
     PendingL1Header, VoidRun,
 };
 use blindfold_engine::{
@@ -40,7 +40,7 @@ pub struct ScriptedL1 {
     pub ending: Mutex<Option<AnnouncedEnd>>,
     /// Up to which number headers are posted.
     pub posted: Mutex<u64>,
-    pub fault: Mutex<Option<L1Fault>>,
+    pub fault: Mutex<Option<L1Error>>,
     /// Shows another block for every number.
     pub reorganised: AtomicBool,
     /// Takes questions about epochs and answers none.
@@ -107,7 +107,7 @@ impl ScriptedL1 {
         raw
     }
 
-    fn up(&self) -> Result<(), L1Fault> {
+    fn up(&self) -> Result<(), L1Error> {
         self.fault.lock().clone().map_or(Ok(()), Err)
     }
 }
@@ -125,18 +125,18 @@ pub fn l1_block(number: u64) -> L1Origin {
 }
 
 #[async_trait]
-impl L1View for ScriptedL1 {
-    async fn finalized(&self) -> Result<L1Origin, L1Fault> {
+impl L1Reader for ScriptedL1 {
+    async fn finalized(&self) -> Result<L1Origin, L1Error> {
         self.up()?;
         Ok(l1_block(*self.finalized.lock()))
     }
 
-    async fn newest(&self) -> Result<u64, L1Fault> {
+    async fn newest(&self) -> Result<u64, L1Error> {
         self.up()?;
         Ok(*self.finalized.lock())
     }
 
-    async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault> {
+    async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Error> {
         self.up()?;
         let shown = if self.reorganised.load(Ordering::SeqCst) {
             L1Origin { hash: B256::repeat_byte(0xbb), ..l1_block(number) }
@@ -146,12 +146,12 @@ impl L1View for ScriptedL1 {
         Ok((number <= *self.finalized.lock()).then_some(shown))
     }
 
-    async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Fault> {
+    async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Error> {
         self.up()?;
         Ok(*self.ending.lock())
     }
 
-    async fn facts(&self, after: u64, through: u64, cursor: u64) -> Result<L1News, L1Fault> {
+    async fn facts(&self, after: u64, through: u64, cursor: u64) -> Result<L1News, L1Error> {
         self.up()?;
         let within = |block: u64| (after + 1..=through).contains(&block);
         let entries = self.forced.lock();
@@ -162,47 +162,47 @@ impl L1View for ScriptedL1 {
         })
     }
 
-    async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<L1Deposit>, L1Fault> {
+    async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<L1Deposit>, L1Error> {
         self.up()?;
         let within = |deposit: &&L1Deposit| (after + 1..=through).contains(&deposit.l1_block);
         Ok(self.bridge.lock().iter().filter(within).cloned().collect())
     }
 
-    async fn l1_header(&self, number: u64) -> Result<Option<L1MadeHeader>, L1Fault> {
+    async fn l1_header(&self, number: u64) -> Result<Option<L1MadeHeader>, L1Error> {
         self.up()?;
         Ok(self.l1_headers.lock().iter().find(|made| made.header.number == number).cloned())
     }
 
-    async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault> {
+    async fn last_l1_header(&self) -> Result<Option<u64>, L1Error> {
         self.up()?;
         Ok(self.l1_headers.lock().last().map(|made| made.header.number))
     }
 
-    async fn l1_headers_not_final(&self) -> Result<Vec<PendingL1Header>, L1Fault> {
+    async fn l1_headers_not_final(&self) -> Result<Vec<PendingL1Header>, L1Error> {
         self.up()?;
         Ok(self.not_final.lock().clone())
     }
 
-    async fn block_hash(&self, number: u64) -> Result<Option<B256>, L1Fault> {
+    async fn block_hash(&self, number: u64) -> Result<Option<B256>, L1Error> {
         self.up()?;
         Ok(self.shown.lock().get(&number).copied())
     }
 
-    async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Fault> {
+    async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Error> {
         self.up()?;
         Ok(self.void_runs.lock().clone())
     }
 
-    async fn posted_at(&self, number: u64) -> Result<Option<u64>, L1Fault> {
+    async fn posted_at(&self, number: u64) -> Result<Option<u64>, L1Error> {
         self.up()?;
         Ok((1..=*self.posted.lock()).contains(&number).then_some(1))
     }
 
-    async fn hints_on_l1(&self, _number: u64) -> Result<bool, L1Fault> {
+    async fn hints_on_l1(&self, _number: u64) -> Result<bool, L1Error> {
         self.up().map(|()| false)
     }
 
-    async fn epochs(&self) -> Result<Epochs, L1Fault> {
+    async fn epochs(&self) -> Result<Epochs, L1Error> {
         if self.hangs.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }

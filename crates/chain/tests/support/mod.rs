@@ -16,7 +16,7 @@ use alloy_primitives::{Signature, TxKind, U256};
 use blindfold_bte::bls::{PublicKey, SecretKey};
 use blindfold_bte::{Backend, CiphertextPoint, MemberKey, Opening, Parameters, Proof, dealer, verify_proof};
 use blindfold_chain::{
-    EpochParameters, Executor, ExecutorDeps, HaltLimits, HintIntake, L1MadeHeader, L1View, ParameterSet,
+    EpochParameters, Executor, ExecutorDeps, HaltLimits, HintIntake, L1MadeHeader, L1Reader, ParameterSet,
     Sealed, Tracker,
 };
 use blindfold_engine::ExecutionClient;
@@ -152,7 +152,7 @@ pub fn l1() -> Arc<ScriptedL1> {
 }
 
 pub async fn tracker_on(store: Arc<dyn Store>, l1: &Arc<ScriptedL1>) -> Tracker {
-    let l1: Arc<dyn L1View> = Arc::clone(l1) as _;
+    let l1: Arc<dyn L1Reader> = Arc::clone(l1) as _;
     Tracker::open(chain_config(), store, l1).await.expect("it opens")
 }
 

@@ -77,10 +77,9 @@ async fn postings_become_final_and_runs_without_them_void() {
 
     let seen = async || client.recent_hints(0, client.newest_block().await.unwrap()).await.unwrap();
     let found = seen().await;
-    let posting = found.postings[0];
+    let posting = *found.open_posting(1).unwrap();
     assert_eq!((posting.id, posting.first, posting.last), (1, 1, 1));
-    assert_eq!((posting.publisher, posting.posted_at), (writer.address(), sent.block));
-    assert_eq!(posting.state, PostingState::Open);
+    assert_eq!((posting.publisher, posting.l1_block), (writer.address(), sent.block));
     assert!(found.covers(1) && !found.covers(2));
     assert_eq!(client.standing().await.unwrap().hint_postings, 1);
 
@@ -88,8 +87,8 @@ async fn postings_become_final_and_runs_without_them_void() {
     writer.finalize_hints(1).await.unwrap();
     writer.void_unreleased(&late.run).await.unwrap();
     let found = seen().await;
-    assert_eq!(found.postings[0].state, PostingState::Final);
-    assert_eq!(found.void, [(2, 2)]);
+    assert_eq!(found.posting(1).unwrap().state, PostingState::Final);
+    assert_eq!(found.void_runs().collect::<Vec<_>>(), [(2, 2)]);
     assert!(found.covers(2));
     writer.withdraw_publisher_bond(bond).await.unwrap();
     assert_eq!(client.publisher_bond(writer.address()).await.unwrap().total, 0);

@@ -2,9 +2,9 @@
 
 use blindfold_bte::{EncryptionKey, bls, dealer};
 use blindfold_l1::{
-    Challenge, DataFault, DataPlace, HintBlobs, HintData, HintEvent, HintLog, HintPosting, HintTree,
-    L1Client, L1Writer, PostedLog, PostedRun, PostingState, PublisherBond, challenge_evidence, commitment,
-    first_wrong_entry, open_postings,
+    Challenge, Court, DataFault, DataPlace, HintBlobs, HintData, HintEvent, HintPosting, HintTree, L1Client,
+    L1Writer, PostedLog, PostedRun, PostingState, PublisherBond, RegistryState, challenge_evidence,
+    commitment, first_wrong_entry,
 };
 use blindfold_protocol::{
     B256, BatchHints, Bundle, Canonical, Envelope, HintEntry, LedgerEvent, SealedBatch, Settled, U256,
@@ -151,8 +151,7 @@ async fn wrong_hints_are_struck_out_and_right_ones_stand() {
     assert_eq!(of_publisher().await, PublisherBond { total: bond, locked: bond, open: 2 });
     reverted(publisher.withdraw_publisher_bond(1).await, "BondTooLow");
     let through = game.stage.finalize().await;
-    let events = client.hint_events(0, through).await.unwrap();
-    let open = open_postings(&events);
+    let open = client.posted_hints(0, through).await.unwrap();
     assert!(client.hints_on_l1(2).await.unwrap());
     assert_eq!(client.posted_at(2).await.unwrap(), Some(game.run.run.posted_at));
     assert_eq!(open.iter().map(|posting| posting.id).collect::<Vec<_>>(), [1, 2]);
@@ -170,9 +169,9 @@ async fn wrong_hints_are_struck_out_and_right_ones_stand() {
     assert_eq!(of_publisher().await, PublisherBond { total: 0, locked: 0, open: 0 });
     reverted(publisher.post_hints(&game.run.run, &right).await, "BondTooLow");
     let seen = client.recent_hints(0, client.newest_block().await.unwrap()).await.unwrap();
-    let states: Vec<PostingState> = seen.postings.iter().map(|posting| posting.state).collect();
+    let states: Vec<PostingState> = seen.postings().map(|hints| hints.state).collect();
     assert_eq!(states, [PostingState::Struck, PostingState::Dead]);
-    assert_eq!((seen.struck.get(&2), seen.covers(2)), (Some(&sent.block), false));
+    assert_eq!((seen.void_from(&game.run.run, 0), seen.covers(2)), (sent.block, false));
     watcher.drop_hints(2).await.unwrap();
     reverted(watcher.drop_hints(2).await, "NotOpen");
     let rewards = client.hint_reward(watcher.address()).await.unwrap();
@@ -205,12 +204,20 @@ async fn wrong_hints_are_struck_out_and_right_ones_stand() {
     let events = client.hint_events(start, through).await.unwrap();
     let challenger = watcher.address();
     let (number, index, publisher) = (1, 0, publisher.address());
-    let struck = |id, reason| HintEvent::Struck { id, last: 2, challenger, publisher, number, index, reason };
-    assert_eq!((&events[0], &events[2]), (&struck(1, 5), &struck(3, 6)));
-    assert!(open_postings(&events[..3]).is_empty());
-    assert!(matches!(&events[3], HintEvent::Posted(posting) if posting.hints.as_ref() == Ok(&right)));
-    assert_eq!(events[4..6], vec![HintEvent::ChallengeFailed { id: 4, challenger }; 2]);
-    assert_eq!(events[6..], [HintEvent::Finalized { id: 4, first: 1, last: 2 }]);
+    let is_struck = |event: &HintEvent, id, reason| {
+        let HintEvent::Struck { l1_block, .. } = *event else { return false };
+        let last = 2;
+        *event == HintEvent::Struck { id, last, challenger, publisher, number, index, reason, l1_block }
+    };
+    assert!(is_struck(&events[0], 1, 5) && is_struck(&events[3], 3, 6), "{events:?}");
+    assert_eq!(events[1], HintEvent::Dropped { id: 2, last: 2 });
+    assert_eq!(events[..4].iter().collect::<RegistryState>().open().count(), 0);
+    assert!(matches!(&events[4], HintEvent::Posted(posted) if posted.id == 4));
+    assert_eq!(events[5..7], vec![HintEvent::ChallengeFailed { id: 4, challenger }; 2]);
+    assert_eq!(events[7..], [HintEvent::Finalized { id: 4, first: 1, last: 2 }]);
+    let posted = client.posted_hints(start, through).await.unwrap();
+    assert_eq!(posted.iter().map(|posted| posted.id).collect::<Vec<_>>(), [3, 4]);
+    assert_eq!(posted[1].hints.as_ref(), Ok(&right));
     assert!(client.hints_on_l1(1).await.unwrap());
     assert_eq!(client.hint_posting(1).await.unwrap(), None);
     assert_eq!(client.hint_posting(4).await.unwrap().unwrap().hints, Ok(right.clone()));
@@ -219,9 +226,9 @@ async fn wrong_hints_are_struck_out_and_right_ones_stand() {
 /// The events of postings of the run, by id.
 async fn posted(client: &L1Client, id: u64) -> PostedLog {
     let newest = client.newest_block().await.unwrap();
-    let logs = client.hint_logs(0, newest).await.unwrap();
+    let logs = client.hint_events(0, newest).await.unwrap();
     let found = logs.into_iter().find_map(|log| match log {
-        HintLog::Posted(posted) if posted.id == id => Some(posted),
+        HintEvent::Posted(posted) if posted.id == id => Some(posted),
         _ => None,
     });
     found.unwrap()
@@ -363,8 +370,8 @@ async fn what_is_not_final_yet_is_read_with_its_data() {
     let before = client.finalized().await.unwrap().number;
     let wrong = game.post(&publisher, |posting| posting.batches[0].entries[0].key[5] ^= 1).await;
     let newest = client.newest_block().await.unwrap();
-    let logs = client.hint_logs(0, newest).await.unwrap();
-    let [HintLog::Posted(posted)] = logs[..] else { panic!("one posting: {logs:?}") };
+    let logs = client.hint_events(0, newest).await.unwrap();
+    let [HintEvent::Posted(posted)] = logs[..] else { panic!("one posting: {logs:?}") };
     assert!(posted.l1_block > before, "it is not final");
     assert_eq!((posted.first, posted.last, posted.publisher), (1, 2, publisher.address()));
     assert_eq!(posted.root, HintTree::new(&wrong, 1).root());
@@ -380,15 +387,18 @@ async fn what_is_not_final_yet_is_read_with_its_data() {
     let reporter = game.stage.writer(USER).await;
     let evidence = challenge_evidence(posted.id, 1, 0);
     let commitment = commitment(reporter.address(), evidence, SALT);
-    assert_eq!(client.committed_at(true, commitment).await.unwrap(), None);
+    assert_eq!(client.committed_at(Court::Hints, commitment).await.unwrap(), None);
     let sent = reporter.commit_challenge(evidence, SALT).await.unwrap();
-    assert_eq!(client.committed_at(true, commitment).await.unwrap(), Some(sent.block));
-    assert_eq!(client.committed_at(false, commitment).await.unwrap(), None, "the inbox has its own");
+    assert_eq!(client.committed_at(Court::Hints, commitment).await.unwrap(), Some(sent.block));
+    assert_eq!(client.committed_at(Court::Inbox, commitment).await.unwrap(), None, "the inbox has its own");
     game.dispute(&reporter, posted.id, &wrong, 0).await.unwrap();
-    assert_eq!(client.committed_at(true, commitment).await.unwrap(), None, "it is used up");
+    assert_eq!(client.committed_at(Court::Hints, commitment).await.unwrap(), None, "it is used up");
     let newest = client.newest_block().await.unwrap();
-    let later = client.hint_logs(posted.l1_block, newest).await.unwrap();
-    assert_eq!(later, [HintLog::Struck { id: posted.id, last: 2, publisher: publisher.address() }]);
+    let later = client.hint_events(posted.l1_block, newest).await.unwrap();
+    let [HintEvent::Struck { id, last, publisher: of, .. }] = later[..] else {
+        panic!("a strike: {later:?}")
+    };
+    assert_eq!((id, last, of), (posted.id, 2, publisher.address()));
     assert_eq!(client.final_outputs(1, 5).await.unwrap(), []);
 }
 

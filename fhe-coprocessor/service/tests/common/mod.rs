@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use blindfold_bte::Backend;
-use blindfold_chain::{ReadApi, ReadContext, RoleView, Sealed, SettlementView, announce};
+use blindfold_chain::{L1Reader, ReadApi, ReadContext, RoleView, Sealed, announce};
 use blindfold_coprocessor::{Coprocessor, CoprocessorConfig, CoprocessorDeps, StartError};
 use blindfold_protocol::{Address, B256, Bundle, BundleItem, Bytes, Envelope};
 use blindfold_rpc::confidential::ConfidentialParameters;
@@ -46,7 +46,7 @@ pub struct World {
     pub machine: Machine,
     pub hub: Hub,
     pub config: CoprocessorConfig,
-    pub settlement: Option<Arc<dyn SettlementView>>,
+    pub settlement: Option<Arc<dyn L1Reader>>,
     pub backend: Arc<dyn Backend>,
     _server: ServerHandle,
 }

@@ -404,7 +404,7 @@ pub(super) async fn is_by_l1(field: &Field, number: u64) -> Result<bool> {
     let known = l1.all_l1_headers().await?;
     Ok(new
         .iter()
-        .map(|made| made.number)
+        .map(|made| made.header.number)
         .chain(known.iter().map(|made| made.header.number))
         .any(|it| it == number))
 }

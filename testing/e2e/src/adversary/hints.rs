@@ -5,7 +5,7 @@ use alloy_sol_types::{SolCall, SolEvent};
 use anyhow::{Context, Result, ensure};
 use blindfold::devnet::accounts::{HINT_PUBLISHER, WATCHER, named_key};
 use blindfold_l1::{
-    HintLog, HintPosting, L1Writer, PostedEntry, RunReference, challenge_evidence,
+    HintEvent, HintPosting, L1Writer, PostedEntry, RunReference, challenge_evidence,
     contracts::HintRegistry::{self, challengeCall, postHintsCall},
 };
 use blindfold_protocol::Canonical;
@@ -229,9 +229,9 @@ pub async fn malformed_challenge(field: &mut Field) -> Outcome {
     gas.step("well-formed", sent.gas_used);
     let after = field.devnet.l1.publisher_bond(publisher).await?;
     ensure!(after.total == before.total, "expected a bond of {} wei, seen {}", before.total, after.total);
-    let seen = field.hint_logs(log.l1_block).await?;
+    let seen = field.hint_events(log.l1_block).await?;
     ensure!(
-        !seen.iter().any(|seen| matches!(seen, HintLog::Struck { id, .. } if *id == log.id)),
+        !seen.iter().any(|seen| matches!(seen, HintEvent::Struck { id, .. } if *id == log.id)),
         "expected posting {} to stand, it is struck out",
         log.id
     );

@@ -2,7 +2,7 @@
 
 use alloy_primitives::Address;
 use anyhow::{Context, Result};
-use blindfold_l1::{Challenge, HintLog, HintPosting, PostedLog, PostedRun};
+use blindfold_l1::{Challenge, HintEvent, HintPosting, PostedLog, PostedRun};
 use blindfold_protocol::{BatchHints, HintEntry, SealedBatch, Verdict, fault::CODE_ACCEPTED};
 
 use super::field::{Field, until};
@@ -131,9 +131,9 @@ impl Field {
     ///
     /// # Errors
     /// When L1 does not answer.
-    pub async fn hint_logs(&self, after: u64) -> Result<Vec<HintLog>> {
+    pub async fn hint_events(&self, after: u64) -> Result<Vec<HintEvent>> {
         let newest = self.raw.height().await?;
-        Ok(self.devnet.l1.hint_logs(after.min(newest), newest).await?)
+        Ok(self.devnet.l1.hint_events(after.min(newest), newest).await?)
     }
 
     /// The posting of a run by this account.
@@ -142,9 +142,9 @@ impl Field {
     /// When it does not come.
     pub async fn posting_by(&self, publisher: Address, run_last: u64) -> Result<PostedLog> {
         until(&format!("hints of the run up to {run_last} by {publisher}"), async || {
-            let logs = self.hint_logs(self.devnet.chain.genesis_l1_origin).await?;
+            let logs = self.hint_events(self.devnet.chain.genesis_l1_origin).await?;
             Ok(logs.into_iter().find_map(|log| match log {
-                HintLog::Posted(posted) if posted.publisher == publisher && posted.last == run_last => {
+                HintEvent::Posted(posted) if posted.publisher == publisher && posted.last == run_last => {
                     Some(posted)
                 }
                 _ => None,
@@ -159,8 +159,8 @@ impl Field {
     /// When that does not happen.
     pub async fn struck(&self, posting: u64, after: u64) -> Result<()> {
         until(&format!("posting {posting} to be struck out"), async || {
-            let logs = self.hint_logs(after).await?;
-            let struck = |log: &HintLog| matches!(log, HintLog::Struck { id, .. } if *id == posting);
+            let logs = self.hint_events(after).await?;
+            let struck = |log: &HintEvent| matches!(log, HintEvent::Struck { id, .. } if *id == posting);
             Ok(logs.iter().any(struck).then_some(()))
         })
         .await

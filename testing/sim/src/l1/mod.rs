@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use blindfold_chain::{L1Fault, L1Origin, PostFault};
+use blindfold_chain::{L1Error, L1Origin};
 use blindfold_l1::{CodedBatch, Output, PostedRun};
 use blindfold_protocol::{
     Address, B256, BatchHeader, Certificate, Deployment, Deposit, Epochs, LedgerEvent, SealedBatch,
@@ -84,7 +84,7 @@ enum Transaction {
 struct Waiting {
     from: Role,
     transaction: Transaction,
-    outcome: oneshot::Sender<Result<Mined, PostFault>>,
+    outcome: oneshot::Sender<Result<Mined, L1Error>>,
 }
 
 /// Where a transaction stands.
@@ -195,8 +195,8 @@ impl L1 {
         state: &mut State,
         block: u64,
         transaction: Transaction,
-    ) -> Result<(String, Mined), PostFault> {
-        let refused = |why: &str| Err(PostFault::Refused(why.to_owned()));
+    ) -> Result<(String, Mined), L1Error> {
+        let refused = |why: &str| Err(L1Error::refused(why.to_owned()));
         match transaction {
             Transaction::Post { batches, certificate } => {
                 let (head, hash) = state.head(&self.0.deployment);
@@ -301,23 +301,23 @@ impl View {
         if down { Err("no answer".to_owned()) } else { Ok(()) }
     }
 
-    async fn read<T>(&self, read: impl FnOnce(&State) -> T) -> Result<T, L1Fault> {
-        self.reach().await.map_err(|reason| L1Fault::Unavailable { reason })?;
+    async fn read<T>(&self, read: impl FnOnce(&State) -> T) -> Result<T, L1Error> {
+        self.reach().await.map_err(L1Error::no_answer)?;
         Ok(read(&self.l1.0.state.lock()))
     }
 
-    async fn look<T>(&self, read: impl FnOnce(&State) -> T) -> Result<T, PostFault> {
-        self.reach().await.map_err(PostFault::Unavailable)?;
+    async fn look<T>(&self, read: impl FnOnce(&State) -> T) -> Result<T, L1Error> {
+        self.reach().await.map_err(L1Error::no_answer)?;
         Ok(read(&self.l1.0.state.lock()))
     }
 
-    async fn send(&self, transaction: Transaction) -> Result<Mined, PostFault> {
-        self.reach().await.map_err(PostFault::Unavailable)?;
+    async fn send(&self, transaction: Transaction) -> Result<Mined, L1Error> {
+        self.reach().await.map_err(L1Error::no_answer)?;
         let (outcome, mined) = oneshot::channel();
         self.l1.0.state.lock().waiting.push_back(Waiting { from: self.life.role, transaction, outcome });
-        let mined = mined.await.map_err(|_| PostFault::Unavailable("L1 is gone".to_owned()))?;
+        let mined = mined.await.map_err(|_| L1Error::no_answer("L1 is gone"))?;
         // The answer may not come through either.
-        self.reach().await.map_err(PostFault::Unavailable)?;
+        self.reach().await.map_err(L1Error::no_answer)?;
         mined
     }
 }

@@ -1,39 +1,42 @@
 //! What roles read.
 
 use async_trait::async_trait;
-use blindfold_chain::{
-    AnnouncedEnd, L1Deposit, L1Fault, L1MadeHeader, L1News, L1Origin, L1View, PostedChain, SettlementView,
-    VoidRun,
-};
+use blindfold_chain::{AnnouncedEnd, L1Deposit, L1Error, L1MadeHeader, L1News, L1Origin, L1Reader, VoidRun};
 use blindfold_client::{CommitteeKeyError, CommitteeSource};
-use blindfold_l1::{DataFault, FoundData, PostedData, PostedHints, Posting, RunReference, SettlementLog};
+use blindfold_l1::{
+    DataFault, FoundData, HintEvent, OpenAccusation, OutputStanding, PostedData, PostedHead, PostedHints,
+    PostedRun, Posting, RunReference,
+};
 use blindfold_protocol::{B256, BatchHeader, Epochs};
 
 use super::View;
 
+/// Blocks between a header's posting and what is paid out by its ledger.
+const CLAIM_DELAY: u64 = 64;
+
 #[async_trait]
-impl L1View for View {
-    async fn finalized(&self) -> Result<L1Origin, L1Fault> {
+impl L1Reader for View {
+    async fn finalized(&self) -> Result<L1Origin, L1Error> {
         self.read(|state| self.l1.block(state.finalized)).await
     }
 
-    async fn newest(&self) -> Result<u64, L1Fault> {
+    async fn newest(&self) -> Result<u64, L1Error> {
         self.read(|state| state.newest).await
     }
 
-    async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Fault> {
+    async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Error> {
         self.read(|state| (number <= state.finalized).then(|| self.l1.block(number))).await
     }
 
-    async fn epochs(&self) -> Result<Epochs, L1Fault> {
+    async fn epochs(&self) -> Result<Epochs, L1Error> {
         self.read(|_| self.l1.0.epochs.clone()).await
     }
 
-    async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Fault> {
+    async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Error> {
         self.read(|_| None).await
     }
 
-    async fn facts(&self, after: u64, through: u64, _cursor: u64) -> Result<L1News, L1Fault> {
+    async fn facts(&self, after: u64, through: u64, _cursor: u64) -> Result<L1News, L1Error> {
         self.read(|state| {
             let within = |l1_block: u64| (after + 1..=through).contains(&l1_block);
             let ledger = state.ledger.iter().filter(|event| within(event.l1_block())).cloned().collect();
@@ -42,27 +45,27 @@ impl L1View for View {
         .await
     }
 
-    async fn bridge_deposits(&self, _after: u64, _through: u64) -> Result<Vec<L1Deposit>, L1Fault> {
+    async fn bridge_deposits(&self, _after: u64, _through: u64) -> Result<Vec<L1Deposit>, L1Error> {
         self.read(|_| Vec::new()).await
     }
 
-    async fn l1_header(&self, _number: u64) -> Result<Option<L1MadeHeader>, L1Fault> {
+    async fn l1_header(&self, _number: u64) -> Result<Option<L1MadeHeader>, L1Error> {
         self.read(|_| None).await
     }
 
-    async fn last_l1_header(&self) -> Result<Option<u64>, L1Fault> {
+    async fn last_l1_header(&self) -> Result<Option<u64>, L1Error> {
         self.read(|_| None).await
     }
 
-    async fn block_hash(&self, number: u64) -> Result<Option<B256>, L1Fault> {
+    async fn block_hash(&self, number: u64) -> Result<Option<B256>, L1Error> {
         self.read(|state| (number <= state.newest).then(|| self.l1.block(number).hash)).await
     }
 
-    async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Fault> {
+    async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Error> {
         self.read(|_| Vec::new()).await
     }
 
-    async fn posted_at(&self, number: u64) -> Result<Option<u64>, L1Fault> {
+    async fn posted_at(&self, number: u64) -> Result<Option<u64>, L1Error> {
         self.read(|state| {
             let posted = state.posting_of(number).map(|posted| posted.run.run.posted_at);
             posted.filter(|block| *block <= state.finalized)
@@ -70,57 +73,41 @@ impl L1View for View {
         .await
     }
 
-    async fn hints_on_l1(&self, _number: u64) -> Result<bool, L1Fault> {
+    async fn hints_on_l1(&self, _number: u64) -> Result<bool, L1Error> {
         self.read(|_| false).await
     }
 
-    async fn newest_time(&self) -> Result<Option<u64>, L1Fault> {
+    async fn newest_time(&self) -> Result<Option<u64>, L1Error> {
         self.read(|state| Some(self.l1.block(state.newest).timestamp)).await
     }
-}
 
-/// Blocks between a header's posting and what is paid out by its ledger.
-const CLAIM_DELAY: u64 = 64;
-
-#[async_trait]
-impl SettlementView for View {
-    async fn finalized(&self) -> Result<u64, L1Fault> {
-        self.read(|state| state.finalized).await
-    }
-
-    async fn logs(&self, after: u64, through: u64) -> Result<Vec<SettlementLog>, L1Fault> {
+    async fn posted_runs(&self, after: u64, through: u64) -> Result<Vec<(RunReference, B256)>, L1Error> {
         self.read(|state| {
             let runs = state.posted.iter().map(|posted| &posted.run);
             let within = runs.filter(|run| (after + 1..=through).contains(&run.run.posted_at));
-            let log = |run: &blindfold_l1::PostedRun| SettlementLog::Posted {
-                run: run.run,
-                head_hash: run.headers.last().map_or(B256::ZERO, BatchHeader::hash),
-            };
-            within.map(log).collect()
+            let head_hash = |run: &PostedRun| run.headers.last().map_or(B256::ZERO, BatchHeader::hash);
+            within.map(|run| (run.run, head_hash(run))).collect()
         })
         .await
     }
 
-    async fn claim_delay(&self) -> Result<u64, L1Fault> {
+    async fn hint_events(&self, _after: u64, _through: u64) -> Result<Vec<HintEvent>, L1Error> {
+        self.read(|_| Vec::new()).await
+    }
+
+    async fn claim_delay(&self) -> Result<u64, L1Error> {
         self.read(|_| CLAIM_DELAY).await
     }
 
-    async fn data(&self, run: &RunReference, _through: u64) -> Result<PostedData, L1Fault> {
+    async fn posted_data(&self, run: &RunReference, _through: u64) -> Result<PostedData, L1Error> {
         self.read(|state| match state.posted.iter().find(|posted| posted.run.run == *run) {
             Some(posted) => PostedData::of(posted.batches.clone()),
             None => PostedData::missing((run.last - run.first + 1) as usize, DataFault::Absent),
         })
         .await
     }
-}
 
-#[async_trait]
-impl PostedChain for View {
-    async fn finalized(&self) -> Result<u64, L1Fault> {
-        self.read(|state| state.finalized).await
-    }
-
-    async fn postings(&self, after: u64, through: u64) -> Result<Vec<Posting>, L1Fault> {
+    async fn postings(&self, after: u64, through: u64) -> Result<Vec<Posting>, L1Error> {
         self.read(|state| {
             let within = |posted: &&super::Posted| (after + 1..=through).contains(&posted.run.run.posted_at);
             let posting = |posted: &super::Posted| Posting {
@@ -136,19 +123,47 @@ impl PostedChain for View {
         .await
     }
 
-    async fn posted_again(&self, _: &[BatchHeader], _: u64, _: u64) -> Result<FoundData, L1Fault> {
+    async fn reposted_data(&self, _: &[BatchHeader], _: u64, _: u64) -> Result<FoundData, L1Error> {
         self.read(|_| FoundData { batches: Vec::new(), unread: None }).await
     }
 
-    async fn hints(&self, _after: u64, _through: u64) -> Result<Vec<PostedHints>, L1Fault> {
+    async fn posted_hints(&self, _after: u64, _through: u64) -> Result<Vec<PostedHints>, L1Error> {
         self.read(|_| Vec::new()).await
+    }
+
+    async fn posted_head(&self) -> Result<PostedHead, L1Error> {
+        self.look(|state| {
+            let (number, hash) = state.head(&self.l1.0.deployment);
+            PostedHead { number, hash, block: state.newest, ..PostedHead::default() }
+        })
+        .await
+    }
+
+    async fn open_accusations(&self, _since: u64) -> Result<Vec<OpenAccusation>, L1Error> {
+        self.look(|_| Vec::new()).await
+    }
+
+    async fn run_of(&self, number: u64, _since: u64) -> Result<Option<PostedRun>, L1Error> {
+        self.look(|state| state.posting_of(number).map(|posted| posted.run.clone())).await
+    }
+
+    async fn output_standing(&self) -> Result<OutputStanding, L1Error> {
+        self.look(|state| {
+            let head = state.posted.last().and_then(|posted| posted.run.headers.last());
+            OutputStanding {
+                last_block: state.outputs.last().map_or(0, |output| output.l2_block),
+                head: head.map_or(0, |header| header.number),
+                head_timestamp_ms: head.map_or(0, |header| header.timestamp_ms),
+            }
+        })
+        .await
     }
 }
 
 #[async_trait]
 impl CommitteeSource for View {
     async fn epochs(&self) -> Result<Epochs, CommitteeKeyError> {
-        L1View::epochs(self).await.map_err(|fault| CommitteeKeyError::L1(fault.to_string()))
+        L1Reader::epochs(self).await.map_err(|fault| CommitteeKeyError::L1(fault.to_string()))
     }
 
     async fn encryption_key(&self, epoch: u64) -> Result<Vec<u8>, CommitteeKeyError> {

@@ -1,49 +1,44 @@
 //! What roles send.
 
 use async_trait::async_trait;
-use blindfold_chain::{CertifiedRun, PostFault};
-use blindfold_l1::{CodedBatch, DataStanding, OmissionAnswer, OpenAccusation, Output, PostedRun};
-use blindfold_protocol::{B256, BatchHeader};
-use blindfold_sequencer::{L1Accusations, L1Outputs, L1Poster, OutputStanding, PostedHead, Receipt};
+use blindfold_chain::{L1Error, L1Reader, L1Submitter};
+use blindfold_l1::{CodedBatch, DataStanding, OmissionAnswer, Output, Sent};
+use blindfold_protocol::{Address, BatchHeader, Certificate};
 
 use super::{Mined, Transaction, View};
 
-impl From<Mined> for Receipt {
+impl From<Mined> for Sent {
     fn from(Mined { transaction, block }: Mined) -> Self {
-        Self { transaction, block }
+        Self { transaction, block, gas_used: 0 }
     }
 }
 
 #[async_trait]
-impl L1Poster for View {
-    async fn posted_head(&self) -> Result<PostedHead, PostFault> {
-        self.look(|state| {
-            let (number, hash) = state.head(&self.l1.0.deployment);
-            PostedHead { number, hash, block: state.newest }
-        })
-        .await
+impl L1Submitter for View {
+    fn account(&self) -> Address {
+        Address::ZERO
     }
 
-    async fn final_block(&self) -> Result<u64, PostFault> {
-        self.look(|state| state.finalized).await
+    fn reader(&self) -> &dyn L1Reader {
+        self
     }
 
-    async fn post(&self, run: &CertifiedRun) -> Result<Receipt, PostFault> {
-        let certificate = Box::new(run.certificate);
-        Ok(self.send(Transaction::Post { batches: run.batches.clone(), certificate }).await?.into())
+    async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<Sent, L1Error> {
+        let certificate = Box::new(*certificate);
+        Ok(self.send(Transaction::Post { batches: batches.to_vec(), certificate }).await?.into())
     }
 
-    async fn post_data(&self, _batches: &[CodedBatch]) -> Result<Receipt, PostFault> {
+    async fn post_data(&self, _batches: &[CodedBatch]) -> Result<Sent, L1Error> {
         // Headers and data go in one transaction here.
         self.look(|_| ()).await?;
-        Err(PostFault::Refused("the data is there".to_owned()))
+        Err(L1Error::refused("the data is there"))
     }
 
-    async fn lacks_new_data(&self, headers: &[BatchHeader]) -> Result<bool, PostFault> {
+    async fn lacks_new_data(&self, headers: &[BatchHeader]) -> Result<bool, L1Error> {
         self.look(|state| headers.iter().any(|header| state.posting_of(header.number).is_none())).await
     }
 
-    async fn data_standing(&self, above: u64, after: u64) -> Result<DataStanding, PostFault> {
+    async fn data_standing(&self, above: u64, after: u64) -> Result<DataStanding, L1Error> {
         self.look(|state| {
             let last = state.posted.iter().rev().find(|posted| posted.run.run.posted_at <= state.finalized);
             let (through, block) =
@@ -53,42 +48,16 @@ impl L1Poster for View {
         .await
     }
 
-    async fn end_at_head(&self, _head: &BatchHeader) -> Result<Option<Receipt>, PostFault> {
+    async fn end_at_head(&self, _head: &BatchHeader) -> Result<Option<Sent>, L1Error> {
         self.look(|_| None).await
     }
-}
 
-#[async_trait]
-impl L1Accusations for View {
-    async fn open(&self, _since: u64) -> Result<Vec<OpenAccusation>, PostFault> {
-        self.look(|_| Vec::new()).await
-    }
-
-    async fn run_of(&self, number: u64, _since: u64) -> Result<Option<PostedRun>, PostFault> {
-        self.look(|state| state.posting_of(number).map(|posted| posted.run.clone())).await
-    }
-
-    async fn answer(&self, _answer: &OmissionAnswer) -> Result<B256, PostFault> {
+    async fn answer_omission(&self, _answer: &OmissionAnswer) -> Result<Sent, L1Error> {
         self.look(|_| ()).await?;
-        Err(PostFault::Refused("no open accusation".to_owned()))
-    }
-}
-
-#[async_trait]
-impl L1Outputs for View {
-    async fn standing(&self) -> Result<OutputStanding, PostFault> {
-        self.look(|state| {
-            let head = state.posted.last().and_then(|posted| posted.run.headers.last());
-            OutputStanding {
-                last_block: state.outputs.last().map_or(0, |output| output.l2_block),
-                head: head.map_or(0, |header| header.number),
-                head_timestamp_ms: head.map_or(0, |header| header.timestamp_ms),
-            }
-        })
-        .await
+        Err(L1Error::refused("no open accusation"))
     }
 
-    async fn propose(&self, outputs: &[Output]) -> Result<B256, PostFault> {
-        Ok(self.send(Transaction::Propose(outputs.to_vec())).await?.transaction)
+    async fn propose_outputs(&self, outputs: &[Output]) -> Result<Sent, L1Error> {
+        Ok(self.send(Transaction::Propose(outputs.to_vec())).await?.into())
     }
 }

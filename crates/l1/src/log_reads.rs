@@ -1,0 +1,141 @@
+//! Reading logs: checked to be complete in form and in order; those of final blocks also to be of the final chain.
+
+use alloy_primitives::{Address, B256};
+use alloy_rpc_types_eth::Log;
+use serde_json::json;
+
+use crate::{
+    client::L1Client,
+    error::L1Error,
+    logs::{FinalLog, malformed_log},
+};
+
+/// Blocks in one query for logs. Halved when the endpoint finds it too much.
+const LOG_RANGE_BLOCKS: u64 = 1_000;
+/// JSON-RPC code of "limit exceeded" (EIP-1474).
+pub(crate) const RPC_LIMIT_EXCEEDED: i64 = -32005;
+/// JSON-RPC code of "invalid parameters", which some endpoints give for a range they find too long.
+const RPC_INVALID_PARAMS: i64 = -32602;
+
+impl L1Client {
+    /// Logs of `address` whose first topic is one of `topics`, in blocks `after + 1 ..= through`, in order, each
+    /// checked to be of the final block of its number.
+    pub(crate) async fn final_logs(
+        &self,
+        address: Address,
+        topics: &[B256],
+        after: u64,
+        through: u64,
+    ) -> Result<Vec<FinalLog>, L1Error> {
+        if after >= through {
+            return Ok(Vec::new());
+        }
+        let finalized = self.finalized().await?.number;
+        if through > finalized {
+            return Err(L1Error::NotFinal { number: through, finalized });
+        }
+        let found = self.newest_logs(address, topics, after, through).await?;
+        // Asked once for each block, whatever happened in it.
+        let mut last = None;
+        for log in &found {
+            let before = match last {
+                Some((block, hash)) if block == log.block => hash,
+                _ => self.origin(log.block).await?.map_or(B256::ZERO, |origin| origin.hash),
+            };
+            last = Some((log.block, before));
+            if before != log.block_hash {
+                return Err(L1Error::FinalityBroken { number: log.block, before, now: log.block_hash });
+            }
+        }
+        Ok(found)
+    }
+
+    /// [`final_logs`](Self::final_logs) of blocks that need not be final: nothing that stays can be built on them.
+    pub(crate) async fn newest_logs(
+        &self,
+        address: Address,
+        topics: &[B256],
+        after: u64,
+        through: u64,
+    ) -> Result<Vec<FinalLog>, L1Error> {
+        let mut found = Vec::new();
+        let mut from = after.saturating_add(1);
+        let mut range = LOG_RANGE_BLOCKS;
+        while from <= through {
+            let to = through.min(from.saturating_add(range - 1));
+            match self.logs(address, topics, from, to).await {
+                Ok(logs) => found.extend(logs),
+                Err(error) if to > from && is_too_much(&error) => {
+                    range = (range / 2).max(1);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
+            from = to.saturating_add(1);
+        }
+        let mut previous = None;
+        for log in &found {
+            let position = log.position();
+            if previous >= Some(position) {
+                return Err(malformed_log(&"logs out of order"));
+            }
+            previous = Some(position);
+        }
+        Ok(found)
+    }
+
+    /// [`final_logs`](Self::final_logs) where `through` is final, else [`newest_logs`](Self::newest_logs).
+    pub(crate) async fn logs_through(
+        &self,
+        address: Address,
+        topics: &[B256],
+        after: u64,
+        through: u64,
+    ) -> Result<Vec<FinalLog>, L1Error> {
+        match through <= self.finalized().await?.number {
+            true => self.final_logs(address, topics, after, through).await,
+            false => self.newest_logs(address, topics, after, through).await,
+        }
+    }
+
+    async fn logs(
+        &self,
+        address: Address,
+        topics: &[B256],
+        from: u64,
+        to: u64,
+    ) -> Result<Vec<FinalLog>, L1Error> {
+        let filter = json!([{
+            "address": address,
+            "topics": [topics],
+            "fromBlock": format!("{from:#x}"),
+            "toBlock": format!("{to:#x}"),
+        }]);
+        let logs: Vec<Log> = self.inner.rpc.call("eth_getLogs", filter).await?;
+        logs.into_iter()
+            .map(|log| {
+                let fits = log.inner.address == address
+                    && log.inner.topics().first().is_some_and(|topic| topics.contains(topic))
+                    && !log.removed;
+                match (log.block_number, log.block_hash, log.transaction_hash, log.log_index) {
+                    (Some(block), Some(block_hash), Some(transaction), Some(index))
+                        if fits && (from..=to).contains(&block) =>
+                    {
+                        Ok(FinalLog { block, block_hash, transaction, index, log })
+                    }
+                    _ => Err(malformed_log(&"a log that was not asked for")),
+                }
+            })
+            .collect()
+    }
+}
+
+/// Whether a shorter range of blocks may do.
+fn is_too_much(error: &L1Error) -> bool {
+    matches!(
+        error,
+        L1Error::ResponseTooLarge { .. }
+            | L1Error::Timeout { .. }
+            | L1Error::Rpc { code: RPC_LIMIT_EXCEEDED | RPC_INVALID_PARAMS, .. }
+    )
+}
