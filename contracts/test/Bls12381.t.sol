@@ -26,6 +26,25 @@ contract Bls12381Caller {
     function sum(bytes calldata packed, uint256 chosen) external view returns (bytes memory) {
         return Bls12381.sum(packed, chosen);
     }
+
+    /// @dev Memory that nobody has taken need not be zero.
+    function sumInUsedMemory(bytes memory packed, uint256 chosen) external view returns (bytes memory) {
+        assembly ("memory-safe") {
+            let free := mload(0x40)
+            for { let at := 0 } lt(at, 0x800) { at := add(at, 0x20) } {
+                mstore(add(free, at), not(0))
+            }
+        }
+        return Bls12381.sum(packed, chosen);
+    }
+
+    function unpack(bytes calldata packed, uint256 index) external pure returns (bytes memory) {
+        return Bls12381.unpack(packed, index);
+    }
+
+    function requireInG2(bytes calldata point) external view {
+        Bls12381.requireInG2(point);
+    }
 }
 
 contract Bls12381Test is Test {
@@ -70,6 +89,49 @@ contract Bls12381Test is Test {
         checkEqual(uint8(caller.compress(key)[0]), 0xa0, "larger y.c0");
         key[255] = 0x01; // y.c1 = 1 decides
         checkEqual(uint8(caller.compress(key)[0]), 0x80, "smaller y.c1");
+        (key[255], key[223]) = (0x00, 0x01); // one with a lower half of zeros
+        checkEqual(uint8(caller.compress(key)[0]), 0x80, "smaller y.c1, upper half");
+    }
+
+    /// @dev The larger y begins at (p + 1) / 2. Either half of it decides.
+    function testCompressAtHalfTheModulus() public view {
+        bytes memory half =
+            hex"0d0088f51cbff34d258dd3db21a5d66bb23ba5c279c2895fb39869507b587b120f55ffff58a9ffffdcff7fffffffd555";
+        for (uint256 offset = 144; offset <= 208; offset += 64) {
+            bytes memory key = new bytes(256);
+            for (uint256 i = 0; i < 48; i++) {
+                key[offset + i] = half[i];
+            }
+            checkEqual(uint8(caller.compress(key)[0]), 0x80, "(p - 1) / 2");
+            key[offset + 47] = 0x54;
+            checkEqual(uint8(caller.compress(key)[0]), 0x80, "(p - 3) / 2");
+            key[offset + 47] = 0x56;
+            checkEqual(uint8(caller.compress(key)[0]), 0xa0, "(p + 1) / 2");
+            key[offset + 15] = 0x6a;
+            checkEqual(uint8(caller.compress(key)[0]), 0x80, "a smaller upper half");
+        }
+    }
+
+    function testUnpackTakesWholePointsOfTheList() public {
+        bytes memory packed =
+            bytes.concat(caller.pack(BlsSigner.key(7)), caller.pack(BlsSigner.key(8)), new bytes(191));
+        checkEqual(caller.unpack(packed, 0), BlsSigner.key(7), "first");
+        checkEqual(caller.unpack(packed, 1), BlsSigner.key(8), "second");
+        for (uint256 index = 2; index < 4; index++) {
+            vm.expectRevert(abi.encodeWithSignature("Panic(uint256)", 0x01));
+            caller.unpack(packed, index);
+        }
+    }
+
+    function testPointsOfG2() public {
+        caller.requireInG2(BlsSigner.key(5));
+        caller.requireInG2(new bytes(256));
+        vm.expectRevert(abi.encodePacked(Bls12381.InvalidPoint.selector));
+        caller.requireInG2(BlsSigner.outsideG2());
+        bytes memory key = BlsSigner.key(5);
+        key[255] ^= 0x01;
+        vm.expectRevert(abi.encodePacked(Bls12381.InvalidPoint.selector));
+        caller.requireInG2(key);
     }
 
     function testFuzzCompress(uint256 secret) public view {
@@ -96,6 +158,16 @@ contract Bls12381Test is Test {
         check(!caller.verify(new bytes(256), "m", new bytes(128)), "both");
     }
 
+    function testTheIdentityIsZeroWhateverIsBehindIt() public pure {
+        bytes memory point = new bytes(128);
+        bytes memory behind = hex"01";
+        check(Bls12381.isZero(point) && behind.length == 1, "the identity");
+        point[127] = 0x01;
+        check(!Bls12381.isZero(point), "the last byte");
+        (point[127], point[0]) = (0x00, 0x01);
+        check(!Bls12381.isZero(point), "the first byte");
+    }
+
     function testWrongLengths() public {
         bytes memory key = BlsSigner.key(5);
         bytes memory signature = BlsSigner.sign(5, Bls12381.SIGNATURE_TAG, "m");
@@ -103,6 +175,16 @@ contract Bls12381Test is Test {
         caller.verify(bytes.concat(key, hex"00"), "m", signature);
         vm.expectRevert(abi.encodePacked(Bls12381.InvalidPoint.selector));
         caller.verify(key, "m", BlsSigner.slice(signature, 0, 127));
+    }
+
+    /// @dev The pairing takes any number of pairs: one with the identity, put between ours, changes nothing for it.
+    function testNoFurtherPairsAreSmuggledIn() public {
+        bytes memory key = BlsSigner.key(5);
+        bytes memory signature = BlsSigner.sign(5, Bls12381.SIGNATURE_TAG, "m");
+        vm.expectRevert(abi.encodePacked(Bls12381.InvalidPoint.selector));
+        caller.verify(bytes.concat(key, new bytes(384)), "m", signature);
+        vm.expectRevert(abi.encodePacked(Bls12381.InvalidPoint.selector));
+        caller.verify(key, "m", bytes.concat(signature, Bls12381.NEGATED_GENERATOR, new bytes(128)));
     }
 
     function testPointOffTheCurve() public {
@@ -150,6 +232,12 @@ contract Bls12381Test is Test {
         checkEqual(caller.sum(packed, 3), BlsSigner.key(14), "7 + 7");
         check(Bls12381.isZero(caller.sum(packed, 7)), "7 + 7 - 14");
         check(Bls12381.isZero(caller.sum(packed, 0)), "nobody");
+        check(Bls12381.isZero(caller.sum(packed, type(uint256).max)), "bits of nobody");
+    }
+
+    function testSumInUsedMemory() public view {
+        bytes memory packed = bytes.concat(caller.pack(BlsSigner.key(7)), caller.pack(BlsSigner.key(8)));
+        checkEqual(caller.sumInUsedMemory(packed, 3), BlsSigner.key(15), "7 + 8");
     }
 
     function testSumOfInvalidPoint() public {

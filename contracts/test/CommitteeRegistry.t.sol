@@ -222,7 +222,7 @@ contract CommitteeRegistryTest is Deployment {
             given.h1[254] = 0x01;
             expectRefusal(given, members, abi.encodeWithSelector(CommitteeRegistry.BadH1.selector));
         }
-        given.h1 = outsideTheSubgroup();
+        given.h1 = BlsSigner.outsideG2();
         expectRefusal(given, members, abi.encodePacked(Bls12381.InvalidPoint.selector));
         given = parameters(10, 3);
         given.parametersLocation = string(new bytes(513));
@@ -297,22 +297,10 @@ contract CommitteeRegistryTest is Deployment {
         expectRefusal(parameters(10, 2), members, reason);
     }
 
-    /// @dev x = 2: on the twist, and r times it is not the identity.
-    function outsideTheSubgroup() internal pure returns (bytes memory) {
-        return bytes.concat(
-            bytes32(0),
-            bytes32(uint256(2)),
-            bytes32(0),
-            bytes32(0),
-            hex"0000000000000000000000000000000018c6b864ae17dc9da64203ffefb966306425a7bc6aeb7c75247438372716284a4173830420cd476ba1a365b95bfcec38",
-            hex"00000000000000000000000000000000172e93db764a8400a7d5071b6b6f5de0da2f0f4a063119abca014006b7c40a2cfe291a1924e65db0d6d0fcfbf3bf3d5c"
-        );
-    }
-
     function testMemberKeyOutsideTheSubgroup() public {
         // Additions would take it; the pairing does not.
         CommitteeRegistry.Member[] memory members = committee(1);
-        members[0].key = outsideTheSubgroup();
+        members[0].key = BlsSigner.outsideG2();
         (bool onCurve,) = address(0x0d).staticcall(bytes.concat(members[0].key, members[0].key));
         check(onCurve, "addition takes the point");
         expectRefusal(parameters(10, 1), members, abi.encodePacked(Bls12381.InvalidPoint.selector));

@@ -36,6 +36,18 @@ library BlsSigner {
         out[0] = bytes1(uint8(out[0]) | (larger ? 0xa0 : 0x80));
     }
 
+    /// @notice A point of the twist outside G2: x = 2, and r times it is not the identity.
+    function outsideG2() internal pure returns (bytes memory) {
+        return bytes.concat(
+            bytes32(0),
+            bytes32(uint256(2)),
+            bytes32(0),
+            bytes32(0),
+            hex"0000000000000000000000000000000018c6b864ae17dc9da64203ffefb966306425a7bc6aeb7c75247438372716284a4173830420cd476ba1a365b95bfcec38",
+            hex"00000000000000000000000000000000172e93db764a8400a7d5071b6b6f5de0da2f0f4a063119abca014006b7c40a2cfe291a1924e65db0d6d0fcfbf3bf3d5c"
+        );
+    }
+
     /// @notice The signature over `message` with the tag.
     function sign(uint256 secret, bytes memory tag, bytes memory message)
         internal
