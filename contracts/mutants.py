@@ -17,6 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from slither import Slither
+from slither.core.expressions.binary_operation import BinaryOperation
+from slither.slithir.operations import Binary
 from slither.tools.mutator.mutators import all_mutators
 from slither.tools.mutator.mutators.abstract_mutator import AbstractMutator
 
@@ -63,10 +65,60 @@ def compiler(folder):
     return process, environment
 
 
+class Comparisons(AbstractMutator):
+    """One comparison for another. Slither's own splits the statement's text at the sign: it garbles what has two of the
+    same, and gives up over all of a contract where some statement has none, as assembly has."""
+
+    NAME = "ROR"
+    HELP = "Relational Operator Replacement"
+    # The nearest two: a test that tells these from the comparison tells the others, too, and whether it matters at all is
+    # asked by operators that put true or false for a condition.
+    NEAREST = {"<": ["<=", "!="], ">": [">=", "!="], "<=": ["<", "=="], ">=": [">", "=="], "==": ["<=", ">="], "!=": ["<", ">"]}
+
+    def _mutate(self):
+        found = []
+        for function in self.contract.functions_and_modifiers_declared:
+            expressions = {ir.expression for node in function.nodes for ir in node.irs if isinstance(ir, Binary)}
+            for expression in expressions:
+                if not isinstance(expression, BinaryOperation):
+                    continue
+                left, right = expression.expression_left.source_mapping, expression.expression_right.source_mapping
+                source = Path(left.filename.absolute).read_bytes()
+                start, end = left.start + left.length, right.start
+                sign = re.fullmatch(rb"([\s)]*)([<>]=?|[=!]=)([\s(]*)", source[start:end])
+                if sign is None:
+                    continue
+                before, old, after = (part.decode() for part in sign.groups())
+                start, end = left.start, right.start + right.length
+                head, tail = source[start:left.start + left.length].decode(), source[right.start:end].decode()
+                text = source[start:end].decode()
+                for new in self.NEAREST[old]:
+                    found.append({
+                        "start": start,
+                        "end": end,
+                        "old_string": text,
+                        "new_string": f"{head}{before}{new}{after}{tail}",
+                        "line_number": left.lines[0],
+                    })
+        return {"patches": {"": found}}
+
+
 def operators():
     found = [op for op in vars(all_mutators).values() if isinstance(op, type) and issubclass(op, AbstractMutator)]
     found = {op.NAME: op for op in found if op.NAME and op.NAME not in LEFT_OUT}
+    found[Comparisons.NAME] = Comparisons
     return [found.pop(name) for name in FIRST] + [found[name] for name in sorted(found)]
+
+
+def chosen(names):
+    """All operators, or those of the list, in their order."""
+    every = operators()
+    if names is None:
+        return every
+    unknown = set(names.split(",")) - {operator.NAME for operator in every}
+    if unknown:
+        sys.exit(f"no such operator: {', '.join(sorted(unknown))}")
+    return [operator for operator in every if operator.NAME in names.split(",")]
 
 
 def patches(unit, contract, operator):
@@ -121,9 +173,11 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=120, help="seconds for a mutant")
     parser.add_argument("--again", type=Path, help="a table: only what survived there is tried")
+    parser.add_argument("--operators", help="only these, with commas: ROR,UOR")
     parser.add_argument("--without", help="a pattern of tests that hold with the optimizer alone: gas, size of code")
     parser.add_argument("--out", type=Path, required=True, help="the table as JSON")
     arguments = parser.parse_args()
+    wanted_operators = chosen(arguments.operators)
 
     places = [arguments.folder / str(job) for job in range(arguments.jobs)]
     first = places[0]
@@ -171,7 +225,7 @@ def main():
             print(f"  {file}:{line} {operator} {' '.join(old.split())!r} to {' '.join(new.split())!r}", flush=True)
         return {"line": line, "operator": operator, "old": old, "new": new, "outcome": outcome}
 
-    for operator in operators():
+    for operator in wanted_operators:
         todo = [patch for patch in patches(unit, contract, operator) if wanted(operator.NAME, patch)]
         with ThreadPoolExecutor(arguments.jobs) as pool:
             found = list(pool.map(lambda patch: one(operator.NAME, patch), todo))
