@@ -20,6 +20,13 @@ contract Middleman {
     }
 }
 
+/// @dev Posts while it is made, when it has no code yet.
+contract Unborn {
+    constructor(BlindedInbox inbox) {
+        inbox.postData(1, "");
+    }
+}
+
 contract BlindedInboxTest is Deployment {
     uint64 internal constant THREE_OF_FOUR = 0x7;
 
@@ -58,6 +65,12 @@ contract BlindedInboxTest is Deployment {
         checkEqual(inbox.lastCertifiedAt(), block.number, "deployed");
         vm.expectRevert(abi.encodeWithSelector(BlindedInbox.ForeignRegistry.selector, address(inbox)));
         new BlindedInbox(registry, queue, defaultTiming());
+        for (uint256 i = 0; i < 2; i++) {
+            address other = i == 0 ? address(1) : address(type(uint160).max);
+            CommitteeRegistry foreign = newRegistry(other, anyKey, defaultSettings());
+            vm.expectRevert(abi.encodeWithSelector(BlindedInbox.ForeignRegistry.selector, other));
+            new BlindedInbox(foreign, queue, defaultTiming());
+        }
     }
 
     function testFuzzTiming(uint256 seed) public {
@@ -83,7 +96,9 @@ contract BlindedInboxTest is Deployment {
     function testFuzzOriginHeldBack(uint256 age, bool second) public {
         BatchHeader[] memory headers = run(2);
         BatchHeader memory held = headers[second ? 1 : 0];
-        age = bound(age, MAX_ORIGIN_AGE_SECONDS - 100, MAX_ORIGIN_AGE_SECONDS + 100);
+        age = age % 4 == 0
+            ? MAX_ORIGIN_AGE_SECONDS + age / 4 % 2
+            : bound(age, MAX_ORIGIN_AGE_SECONDS - 100, MAX_ORIGIN_AGE_SECONDS + 100);
         held.l1OriginTime = held.timestampMs / 1_000 - uint64(age);
         relink(headers);
         if (age > MAX_ORIGIN_AGE_SECONDS) {
@@ -278,27 +293,33 @@ contract BlindedInboxTest is Deployment {
     }
 
     function testChainRules() public {
-        BatchHeader[] memory headers = run(3);
-        headers[1].version = 1;
-        expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.UnsupportedVersion.selector, 1));
-        headers = run(3);
-        headers[1].number = 3;
-        expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.WrongNumber.selector, 2, 3));
-        headers = run(3);
-        headers[2].parentHash = keccak256("other");
-        expectPostRefusal(
-            headers,
-            abi.encodeWithSelector(
-                BlindedInbox.WrongParent.selector, 3, inbox.hashHeader(headers[1]), keccak256("other")
-            )
-        );
+        BatchHeader[] memory headers;
+        for (uint64 i = 1; i <= 3; i += 2) {
+            headers = run(3);
+            headers[1].version = uint8(i);
+            expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.UnsupportedVersion.selector, i));
+            headers = run(3);
+            headers[1].number = i;
+            expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.WrongNumber.selector, 2, i));
+            headers = run(3);
+            bytes32 other = i == 1 ? bytes32(0) : bytes32(type(uint256).max);
+            headers[2].parentHash = other;
+            expectPostRefusal(
+                headers,
+                abi.encodeWithSelector(
+                    BlindedInbox.WrongParent.selector, 3, inbox.hashHeader(headers[1]), other
+                )
+            );
+        }
         headers = run(3);
         headers[0].timestampMs = 0;
         expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.TimeNotIncreasing.selector, 1));
         headers = run(3);
-        headers[2].timestampMs = headers[1].timestampMs;
-        relink(headers);
-        expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.TimeNotIncreasing.selector, 3));
+        for (uint64 earlier = 0; earlier < 2; earlier++) {
+            headers[2].timestampMs = headers[1].timestampMs - earlier;
+            relink(headers);
+            expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.TimeNotIncreasing.selector, 3));
+        }
         headers = run(2);
         headers[0].l1OriginNumber = headers[1].l1OriginNumber + 1;
         relink(headers);
@@ -377,13 +398,16 @@ contract BlindedInboxTest is Deployment {
         unchecked {
             offset = dataAt - certificateAt;
         }
-        assembly ("memory-safe") {
-            mstore(add(add(input, 0x44), certificateAt), offset)
+        for (uint256 i = 0; i < 2; i++) {
+            assembly ("memory-safe") {
+                mstore(add(add(input, 0x44), certificateAt), offset)
+            }
+            vm.prank(POSTER, POSTER);
+            (bool taken, bytes memory reason) = address(inbox).call(input);
+            check(!taken, "taken");
+            checkEqual(reason, abi.encodeWithSelector(BlindedInbox.NotCanonical.selector), "reason");
+            offset = 0x20; // over itself
         }
-        vm.prank(POSTER, POSTER);
-        (bool taken, bytes memory reason) = address(inbox).call(input);
-        check(!taken, "taken");
-        checkEqual(reason, abi.encodeWithSelector(BlindedInbox.NotCanonical.selector), "reason");
         post(headers, c);
     }
 
@@ -417,8 +441,13 @@ contract BlindedInboxTest is Deployment {
         post(part(headers, 0, 2), certificate(headers[1], THREE_OF_FOUR));
         BatchHeader[] memory other = part(headers, 0, 2);
         other[1] = abi.decode(abi.encode(other[1]), (BatchHeader));
-        other[1].gas += 1;
-        expectPostRefusal(other, abi.encodeWithSelector(BlindedInbox.WrongNumber.selector, 3, 2));
+        uint256 below = 0;
+        for (uint256 i = 0; i < 8; i++) {
+            other[1].gas += 1;
+            if (inbox.hashHeader(other[1]) < inbox.headHash()) below++;
+            expectPostRefusal(other, abi.encodeWithSelector(BlindedInbox.WrongNumber.selector, 3, 2));
+        }
+        check(below > 0 && below < 8, "hashes on both sides of the head's");
         // The next one follows another.
         BatchHeader[] memory three = part(headers, 0, 3);
         three[2].parentHash = inbox.hashHeader(other[1]);
@@ -508,8 +537,11 @@ contract BlindedInboxTest is Deployment {
     function testRunMayNotCrossEpochs() public {
         registerEpoch(EPOCH_LAST + 10, 4, 3);
         BatchHeader[] memory headers = run(3);
-        headers[1].epoch = 2;
-        expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.RunCrossesEpoch.selector, 2));
+        for (uint64 epoch = 0; epoch <= 2; epoch += 2) {
+            headers[1].epoch = epoch;
+            relink(headers);
+            expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.RunCrossesEpoch.selector, 2));
+        }
         // All claim epoch 2, the certificate is of epoch 2's committee, but the numbers are of epoch 1.
         headers = run(1);
         headers[0].epoch = 2;
@@ -573,10 +605,16 @@ contract BlindedInboxTest is Deployment {
         headers[1].rules = 2;
         relink(headers);
         expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.WrongRules.selector, 2, 1));
-        headers = run(2);
-        headers[0].rules = 0;
-        relink(headers);
-        expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.WrongRules.selector, 1, 1));
+        for (uint16 rules = 0; rules <= 2; rules += 2) {
+            headers = run(2);
+            headers[0].rules = rules;
+            relink(headers);
+            expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.WrongRules.selector, 1, 1));
+            // Where all have them, the last is named.
+            headers[1].rules = rules;
+            relink(headers);
+            expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.WrongRules.selector, 2, 1));
+        }
 
         vm.prank(GOVERNOR);
         registry.scheduleRules(SWITCH_LEAD, 2);
@@ -623,6 +661,17 @@ contract BlindedInboxTest is Deployment {
         inbox.postData(1, "");
     }
 
+    /// @dev Whatever its address, and its maker's.
+    function testNoContractPostsWhileItIsMade() public {
+        postRun(run(1));
+        for (uint256 i = 0; i < 2; i++) {
+            address maker = i == 0 ? address(0x1234) : address(type(uint160).max);
+            vm.prank(maker, maker);
+            vm.expectRevert(abi.encodeWithSelector(BlindedInbox.NotTopLevel.selector));
+            new Unborn(inbox);
+        }
+    }
+
     function testPostData() public {
         BatchHeader[] memory headers = run(2);
         post(headers, certificate(headers[1], THREE_OF_FOUR));
@@ -643,6 +692,15 @@ contract BlindedInboxTest is Deployment {
         for (uint256 i = 0; i < 3; i++) {
             hashes[i] = bytes32(uint256(1) << 248 | uint248(uint256(keccak256(abi.encode("blob", i)))));
         }
+    }
+
+    function testWithoutBlobsNoneAreAnnounced() public {
+        BatchHeader[] memory headers = run(2);
+        BlindedInbox.Certificate memory c = certificate(headers[1], THREE_OF_FOUR);
+        vm.expectEmit(true, true, true, true, address(inbox), 0);
+        emit BlobsPosted(1, 2, new bytes32[](0));
+        vm.prank(POSTER, POSTER);
+        inbox.post(headers, "", c);
     }
 
     function testBlobsAreAnnounced() public {

@@ -32,6 +32,26 @@ contract ForcedItemsTest is Deployment {
         checkEqual(cursor, 1, "cursor");
     }
 
+    /// @dev Each header of a run is judged by the entry that it leaves, not by one that an earlier header left.
+    function testEveryHeaderIsJudgedByTheEntryItLeaves() public {
+        uint64 enqueuedAt = uint64(block.number);
+        for (uint256 i = 0; i < 3; i++) {
+            forceTransaction(100, 100_000);
+            pass(10);
+        }
+        pass(FORCED_DELAY);
+        BatchHeader[] memory headers = run(2);
+        headers[0].l1OriginNumber = enqueuedAt + FORCED_DELAY + 5;
+        headers[0].forcedCursor = 1;
+        headers[1].l1OriginNumber = enqueuedAt + FORCED_DELAY + 20;
+        headers[1].forcedCursor = 2;
+        relink(headers);
+        expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.ForcedItemIgnored.selector, 2, 2));
+        headers[1].l1OriginNumber -= 1;
+        relink(headers);
+        postRun(headers);
+    }
+
     function testCursorRules() public {
         for (uint256 i = 0; i < 20; i++) {
             forceTransaction(100, 100_000);

@@ -200,10 +200,14 @@ contract L1HeadersTest is Deployment {
     function testParentMustBeTheHead() public {
         goSilent();
         bytes32 head = inbox.headHash();
-        parent.gas += 1;
-        expectRefusal(
-            abi.encodeWithSelector(BlindedInbox.WrongParent.selector, 3, head, inbox.hashHeader(parent))
-        );
+        uint256 below = 0;
+        for (uint256 i = 0; i < 8; i++) {
+            parent.gas += 1;
+            bytes32 given = inbox.hashHeader(parent);
+            if (given < head) below++;
+            expectRefusal(abi.encodeWithSelector(BlindedInbox.WrongParent.selector, 3, head, given));
+        }
+        check(below > 0 && below < 8, "hashes on both sides of the head's");
     }
 
     function testNoneBeforeTheFirstCertifiedHeader() public {
@@ -394,6 +398,16 @@ contract L1HeadersTest is Deployment {
         inbox.slashEquivocation(first, one, second, signHeader(SEQUENCER_KEY, second), SALT);
     }
 
+    /// @dev What was signed after an empty header may be too old by then: another empty one lets it be signed anew.
+    function testAnEmptyHeaderFollowsAnEmptyOneAfterTheDeadline() public {
+        goSilent();
+        make(expected(new bytes32[](0), 0, 0)); // closes the second of the head's items
+        pass(POSTING_DEADLINE);
+        expectRefusal(abi.encodeWithSelector(BlindedInbox.NothingToInclude.selector));
+        pass(1);
+        make(expected(new bytes32[](0), 0, 0));
+    }
+
     function testTwoHeadersShown() public {
         showTwo(4);
         uint256 shownAt = block.number;
@@ -565,6 +579,21 @@ contract L1HeadersTest is Deployment {
         checkRefusal(block.number + FORCED_DELAY + 1);
         pass(FORCED_DELAY + 1);
         require(block.number < from + 2 * uint256(ANSWER_WINDOW), "still in the committee's window");
+        makeOf(16);
+    }
+
+    /// @dev Who posts in the very block in which the first window opens is owed no other window than who posts later.
+    function testWhoPostsAsTheWindowOpensHasNoWindowBeyondThePause() public {
+        for (uint256 i = 0; i < 100; i++) {
+            forceTransaction(100, 21_000);
+        }
+        uint256 from = block.number + FORCED_DELAY + POSTING_DEADLINE + 1;
+        pass(FORCED_DELAY + FINALITY);
+        postOne();
+        pass(from - block.number);
+        postOne();
+        checkEqual(block.number, from, "as it opens");
+        pass(ANSWER_WINDOW);
         makeOf(16);
     }
 

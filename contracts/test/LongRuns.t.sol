@@ -103,6 +103,22 @@ contract LongRunsTest is Deployment {
         checkEqual(inbox.runCommitment(1), 0, "no run of the first alone");
     }
 
+    /// @dev 5 + 45 · 8 + 65 · 2,003 = 130,560: to the byte.
+    function testAListThatFitsExactlyIsOneRun() public {
+        uint32[] memory counts = new uint32[](45);
+        counts[20] = 2_003;
+        BatchHeader[] memory headers = counted(counts);
+        postRun(headers);
+        checkRun(headers, 0, 45);
+
+        counts = new uint32[](46);
+        counts[20] = 2_003;
+        headers = counted(counts);
+        postRun(headers);
+        checkRun(headers, 0, 45);
+        checkRun(headers, 45, 46);
+    }
+
     function testAListThatDoesNotFitIsCut() public {
         BatchHeader[] memory headers = three(1_000, 1_008, 1);
         expectPosted(headers, 0, 2);

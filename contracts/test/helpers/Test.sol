@@ -11,6 +11,8 @@ interface Vm {
     function deal(address account, uint256 balance) external;
     function etch(address target, bytes calldata code) external;
     function expectEmit(bool topic1, bool topic2, bool topic3, bool data, address emitter) external;
+    function expectEmit(bool topic1, bool topic2, bool topic3, bool data, address emitter, uint64 count)
+        external;
     function expectRevert(bytes calldata reason) external;
     function expectPartialRevert(bytes4 selector) external;
     function getNonce(address account) external view returns (uint64);
