@@ -43,10 +43,12 @@ contract ForcedItemsTest is Deployment {
         BatchHeader[] memory headers = run(2);
         headers[0].l1OriginNumber = enqueuedAt + FORCED_DELAY + 5;
         headers[0].forcedCursor = 1;
-        headers[1].l1OriginNumber = enqueuedAt + FORCED_DELAY + 20;
         headers[1].forcedCursor = 2;
-        relink(headers);
-        expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.ForcedItemIgnored.selector, 2, 2));
+        for (uint64 late = 2; late > 0; late--) {
+            headers[1].l1OriginNumber = enqueuedAt + FORCED_DELAY + 19 + late;
+            relink(headers);
+            expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.ForcedItemIgnored.selector, 2, 2));
+        }
         headers[1].l1OriginNumber -= 1;
         relink(headers);
         postRun(headers);
