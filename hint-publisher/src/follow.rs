@@ -89,8 +89,8 @@ pub(crate) struct Coordinator {
     complete: Option<u64>,
     /// The newest number that is known to be certified.
     certified: u64,
-    /// Up to where all have hints, as the sequencer said last.
-    hinted: u64,
+    /// What was complete when the sequencer said last up to where all have hints.
+    known: u64,
     /// Numbers above it that have hints.
     done: BTreeSet<u64>,
     spawner: Spawner,
@@ -118,7 +118,7 @@ impl Coordinator {
             fetching: BTreeSet::new(),
             complete: None,
             certified: 0,
-            hinted: 0,
+            known: 0,
             done: BTreeSet::new(),
             spawner,
             patience,
@@ -393,16 +393,17 @@ impl Coordinator {
         }
         self.readiness.set_ready(SEQUENCER);
         self.certified = self.certified.max(status.certified);
-        // Up to `hinted` no batch lacks hints that can have any. It falls where the sequencer's disk was restored from an
-        // older one: what was published for it is published again.
+        // Up to `hinted` no batch lacks hints that can have any. Where it lacks what was published before it was asked the last
+        // time, its disk was restored from an older one: all of that is published again.
         let hinted = status.hinted.min(status.certified);
-        if hinted < std::mem::replace(&mut self.hinted, hinted) {
+        if hinted < self.known {
             tracing::warn!(hinted, "the sequencer went back: it gets its hints again");
             self.complete = None;
             self.done.clear();
         }
         let complete = self.complete.map_or(hinted, |complete| complete.max(hinted));
         self.complete = Some(complete);
+        self.known = complete;
         self.done = self.done.split_off(&(complete + 1));
         self.backlog.remove_through(complete);
         // What waits for a certificate there had to give way.

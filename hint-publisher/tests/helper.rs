@@ -85,6 +85,22 @@ async fn a_sequencer_that_went_back_gets_its_hints_again() {
     helper.stop().await;
 }
 
+/// It went back to before hints that it was given after it had been asked for the last time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hints_that_a_sequencer_lost_before_it_was_asked_are_given_again() {
+    let mut stage = Stage::new().await;
+    stage.config.limits.sweep_ms = 1_000;
+    let helper = stage.start().await;
+    let asked = stage.sequencer.double.state.lock().status_calls;
+    stage.sequencer.wait("a sweep", |state| state.status_calls > asked).await;
+    let sealed = stage.publish(items(&[envelope(1, 1)])).await;
+    stage.hints_of(&sealed).await;
+    status(&helper, |status| status.published == 1 && status.in_work.is_empty()).await;
+    stage.sequencer.double.state.lock().hints.remove(&1);
+    stage.hints_of(&sealed).await;
+    helper.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn predecryption_begins_at_the_seal() {
     let stage = Stage::new().await;
