@@ -1,4 +1,5 @@
-//! What must hold, whatever goes wrong: looked at as messages pass, and on the disks now and then.
+//! What must hold, whatever goes wrong: looked at as messages pass, and on the disks now and then. Of who lies nothing is
+//! asked but that it harms nobody else.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -40,6 +41,14 @@ pub enum Rule {
     PromisesAreKept,
     /// A new envelope is executed everywhere within half a minute once nothing is wrong any more.
     Progress,
+    /// What is certified is posted on L1 within a minute once nothing is wrong any more.
+    IsPosted,
+    /// What L1 forces in is executed everywhere within a minute once nothing is wrong any more.
+    ForcedIsExecuted,
+    /// A fee ledger holds what was deposited, no more and no less.
+    FeesAreConserved,
+    /// Queues stay within their limits.
+    QueuesAreBounded,
     /// Nobody panics.
     NoPanic,
 }
@@ -91,6 +100,7 @@ pub struct Checks(Arc<Shared>);
 struct Shared {
     trace: Trace,
     threshold: u16,
+    dishonest: BTreeSet<Role>,
     state: Mutex<State>,
     broken: watch::Sender<usize>,
 }
@@ -121,9 +131,13 @@ struct Answered<T> {
 
 impl Checks {
     /// Nothing was seen yet; certificates are of `threshold` members.
-    pub fn new(threshold: u16, trace: Trace) -> Self {
+    pub fn new(threshold: u16, dishonest: BTreeSet<Role>, trace: Trace) -> Self {
         let broken = watch::Sender::new(0);
-        Self(Arc::new(Shared { trace, threshold, state: Mutex::default(), broken }))
+        Self(Arc::new(Shared { trace, threshold, dishonest, state: Mutex::default(), broken }))
+    }
+
+    fn is_honest(&self, role: Role) -> bool {
+        !self.0.dishonest.contains(&role)
     }
 
     /// A rule is broken.
@@ -168,11 +182,20 @@ impl Checks {
     }
 
     fn acknowledged(&self, member: u16, number: u64, hash: B256) {
-        let other = {
+        let enough = usize::from(self.0.threshold);
+        let (other, certified) = {
             let mut state = self.0.state.lock();
             state.acknowledged.entry((number, hash)).or_default().insert(member);
-            state.by_member.insert((member, number), hash).filter(|other| *other != hash)
+            let of_number =
+                state.acknowledged.range((number, B256::ZERO)..=(number, B256::repeat_byte(0xff)));
+            let certified = of_number.filter(|(_, members)| members.len() >= enough).count();
+            let other = state.by_member.insert((member, number), hash).filter(|other| *other != hash);
+            (other.filter(|_| self.is_honest(Role::Member(member))), certified)
         };
+        if certified > 1 {
+            let detail = format!("enough members acknowledged {certified} headers for number {number}");
+            self.broken(Rule::OneCertificate, detail);
+        }
         if let Some(other) = other {
             let detail = format!("member {member} acknowledged {other} and {hash} for number {number}");
             self.broken(Rule::OneSignature, detail);
@@ -193,12 +216,17 @@ impl Checks {
     }
 
     fn share(&self, member: u16, number: u64, certificate: &Certificate, share: &ReleaseShare) {
+        if !self.is_honest(Role::Member(member)) {
+            return;
+        }
         let enough = usize::from(self.0.threshold);
+        let announces = self.is_honest(Role::Sequencer);
         let wrong = {
             let mut state = self.0.state.lock();
             state.counts.shares += 1;
             let signers = state.acknowledged.get(&(certificate.number, certificate.header_hash));
-            let other = |number, hash| state.headers.get(&number).is_some_and(|known| *known != hash);
+            let other =
+                |number, hash| announces && state.headers.get(&number).is_some_and(|known| *known != hash);
             if signers.map_or(0, BTreeSet::len) < enough {
                 Some("against a certificate of a header that too few acknowledged")
             } else if certificate.number < number || share.number != number {
@@ -248,7 +276,7 @@ impl Checks {
             let mut state = self.0.state.lock();
             *state.headers.entry(number).or_insert(hash)
         };
-        if other != hash {
+        if other != hash && self.is_honest(Role::Sequencer) {
             let detail = format!("the sequencer announced {other} and {hash} for number {number}");
             self.broken(Rule::OneSignature, detail);
         }
@@ -284,12 +312,29 @@ impl Checks {
         }
     }
 
+    /// So much is in a role's fee ledger, with what it holds back. Deposits come in with the first header.
+    pub fn ledger(&self, role: Role, total: u128, deposited: u128) {
+        if total != 0 && total != deposited {
+            let detail = format!("{role} has {total} wei in its ledger, of {deposited} that were deposited");
+            self.broken(Rule::FeesAreConserved, detail);
+        }
+    }
+
+    /// A queue of a role is so long.
+    pub fn queue(&self, role: Role, what: &str, length: u64, most: u64) {
+        if length > most {
+            self.broken(Rule::QueuesAreBounded, format!("{role} has {length} {what}, {most} at most"));
+        }
+    }
+
     /// A header was posted to L1.
     pub fn posted(&self, number: u64, hash: B256) {
         let known = {
             let mut state = self.0.state.lock();
             state.counts.posted += 1;
-            state.certified.get(&number).or_else(|| state.headers.get(&number)).copied()
+            let state = &*state;
+            let announced = state.headers.get(&number).filter(|_| self.is_honest(Role::Sequencer));
+            state.certified.get(&number).or(announced).copied()
         };
         if known.is_some_and(|known| known != hash) {
             self.broken(
@@ -346,7 +391,9 @@ impl Checks {
                 self.broken(Rule::AnsweredEnvelopesEnd, detail);
             }
         }
-        if let Some(by) = promised_by.filter(|by| receipt.number.is_none_or(|number| number > *by)) {
+        let binds =
+            |by: &u64| self.is_honest(Role::Sequencer) && receipt.number.is_none_or(|number| number > *by);
+        if let Some(by) = promised_by.filter(binds) {
             let detail = format!("envelope {id} was promised by {by}, and is in {:?}", receipt.number);
             self.broken(Rule::PromisesAreKept, detail);
         }
@@ -355,6 +402,11 @@ impl Checks {
     /// The sequencer's disk was lost, and with it what it had answered for and not sealed.
     pub fn forgotten(&self) {
         self.0.state.lock().waiting.clear();
+    }
+
+    /// The newest number that is certified.
+    pub fn certified(&self) -> u64 {
+        self.0.state.lock().certified.last_key_value().map_or(0, |(number, _)| *number)
     }
 
     /// How many answered envelopes have not ended.

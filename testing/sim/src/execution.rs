@@ -112,6 +112,13 @@ impl Chain {
         chain.canonical.retain(|number, _| *number <= head.saturating_sub(blocks));
     }
 
+    /// How many transactions of this account stand in the newest block and those below.
+    pub fn nonce(&self, address: Address) -> u64 {
+        let chain = self.0.lock();
+        let state = chain.canonical.last_key_value().and_then(|(_, head)| chain.states.get(&head.hash));
+        state.and_then(|state| state.get(&address)).map_or(0, |account| account.nonce)
+    }
+
     /// The hash of a block.
     pub fn hash(&self, number: u64) -> Option<B256> {
         self.0.lock().canonical.get(&number).map(|block| block.hash)

@@ -7,7 +7,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha20Rng;
 use serde::Serialize;
 
-use crate::Role;
+use crate::{Role, liars::Lie};
 
 /// Something that goes wrong for a while.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -50,6 +50,25 @@ pub enum Fault {
     },
     /// L1 goes on and makes nothing final.
     FinalityStalls,
+    /// L1's newest blocks give way to others at the beginning.
+    Reorganization {
+        /// How many, as far as they are not final.
+        blocks: u64,
+        /// Whether what was posted in them is posted again by itself.
+        again: bool,
+    },
+    /// One of two servers of L1 lags behind: for everybody, or for one role.
+    L1Lags {
+        /// For whom.
+        role: Option<Role>,
+        /// By how many blocks.
+        blocks: usize,
+    },
+    /// L1's server answers one role with nonsense.
+    L1Nonsense {
+        /// Whom.
+        role: Role,
+    },
     /// A disk takes long.
     SlowDisk {
         /// Whose.
@@ -80,6 +99,13 @@ pub enum Fault {
         role: Role,
         /// How many.
         blocks: u64,
+    },
+    /// A role says other things than it should.
+    Lies {
+        /// Who.
+        role: Role,
+        /// How.
+        how: Lie,
     },
 }
 
@@ -188,6 +214,85 @@ pub fn draw(rng: &mut ChaCha20Rng, cast: &Cast, from_ms: u64, to_ms: u64) -> Vec
         true
     });
     schedule
+}
+
+/// Ids of what is wrong with L1 beside its being away.
+const L1_TROUBLES: usize = 200;
+
+/// Adds to a schedule what is wrong with L1 beside its being away.
+pub fn draw_l1(
+    rng: &mut ChaCha20Rng,
+    cast: &Cast,
+    (from_ms, to_ms): (u64, u64),
+    schedule: &mut Vec<Scheduled>,
+) {
+    let all = cast.all();
+    for index in 0..rng.random_range(1..=3) {
+        let from_ms = rng.random_range(from_ms..to_ms - 1_000);
+        let to_ms = rng.random_range(from_ms + 500..=to_ms);
+        let fault = match rng.random_range(0..5) {
+            0..=2 => Fault::Reorganization { blocks: rng.random_range(1..=8), again: rng.random() },
+            3 => {
+                let role = rng.random::<bool>().then(|| one_of(rng, &all));
+                Fault::L1Lags { role, blocks: rng.random_range(1..=8) }
+            }
+            _ => Fault::L1Nonsense { role: one_of(rng, &all) },
+        };
+        schedule.push(Scheduled { id: L1_TROUBLES + index, from_ms, to_ms, fault });
+    }
+}
+
+/// Ids of lies.
+const LIES: usize = 100;
+/// Longer than any run, in milliseconds.
+const TO_THE_END_MS: u64 = 86_400_000;
+
+/// Adds to a schedule who lies: members, as many as a committee stands, a hint publisher beside an honest one, the
+/// sequencer. Every other one does so to the end.
+pub fn draw_lies(
+    rng: &mut ChaCha20Rng,
+    cast: &Cast,
+    stands: usize,
+    (from_ms, to_ms): (u64, u64),
+    schedule: &mut Vec<Scheduled>,
+) {
+    let mut add = |rng: &mut ChaCha20Rng, role: Role, how: Lie, for_ever: bool| {
+        // A committee votes for its first header once enough of the others have said that they have none (C-1).
+        let from_start = rng.random::<bool>() && how != Lie::Garbage;
+        let from_ms = if from_start { 0 } else { rng.random_range(from_ms..to_ms - 1_000) };
+        let to_ms = if for_ever { TO_THE_END_MS } else { rng.random_range(from_ms + 1_000..=to_ms) };
+        let id = LIES + schedule.len();
+        schedule.push(Scheduled { id, from_ms, to_ms, fault: Fault::Lies { role, how } });
+    };
+    let mut members: Vec<u16> = (1..=cast.members).collect();
+    let liars = rng.random_range(0..=stands);
+    for _ in 0..liars {
+        let member = members.swap_remove(rng.random_range(0..members.len()));
+        let for_ever = rng.random();
+        for _ in 0..rng.random_range(1..=2) {
+            let how = match rng.random_range(0..4) {
+                0 => Lie::VotesTwice,
+                1 => Lie::WithholdsShares,
+                2 => Lie::WrongShares,
+                _ => Lie::Garbage,
+            };
+            add(rng, Role::Member(member), how, for_ever);
+        }
+    }
+    if cast.publishers > 1 && rng.random_range(0..3) == 0 {
+        let (publisher, for_ever) = (rng.random_range(1..=cast.publishers), rng.random());
+        add(rng, Role::Publisher(publisher), Lie::WrongHints, for_ever);
+    }
+    if rng.random_range(0..4) == 0 {
+        // More than the committee stands make it wait for L1: nothing goes on, and nothing must be wrong.
+        let most = if rng.random_range(0..3) == 0 { members.len() } else { stands.saturating_sub(liars) };
+        let count = rng.random_range(0..=most);
+        let mut shown: Vec<u16> =
+            (0..count).map(|_| members.swap_remove(rng.random_range(0..members.len()))).collect();
+        shown.sort_unstable();
+        let how = Lie::Equivocates { members: shown, headers: one_of(rng, &[1, 2, 16]) };
+        add(rng, Role::Sequencer, how, false);
+    }
 }
 
 fn fault(rng: &mut ChaCha20Rng, cast: &Cast) -> Fault {

@@ -12,20 +12,22 @@
 //! | [`world`] | processes and disks (the real SQL on SQLite): killed at a write, before or after it is durable; slow, full, older than they were |
 //! | [`users`] | wallets |
 //! | [`faults`] | what goes wrong |
+//! | [`liars`] | what dishonest roles say |
 //! | [`checks`] | what must hold: looked at as messages pass |
 //! | [`trace`] | what happened, in order |
 //! | [`plants`] | bugs put in on purpose, to see that they are found |
 //!
 //! Cryptography is real, on batches of at most eight.
 //!
-//! Not here yet: members and sequencers that lie, reorganizations, headers that L1 makes, the forced queue, members that
-//! post in the sequencer's place, hints on L1 and their disputes, L1 that answers nonsense, nodes that follow L1 alone, a
-//! proxy, the coprocessor; the limits of servers on connections, which belong to sockets.
+//! Not here yet: headers that L1 makes, envelopes in the forced queue, members that post in the sequencer's place, hints on L1 and their
+//! disputes, nodes that follow L1 alone, a proxy, the coprocessor; the limits of servers on connections, which belong to
+//! sockets.
 
 pub mod checks;
 pub mod execution;
 pub mod faults;
 pub mod l1;
+pub mod liars;
 pub mod net;
 pub mod plan;
 pub mod plants;

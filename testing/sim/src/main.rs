@@ -1,20 +1,20 @@
 //! `blindfold-sim`: runs seeds, each in a process of its own, so that nothing of one is left in the next.
 
 mod entropy;
+mod runner;
 
-use std::{
-    collections::BTreeMap,
-    process::{Command, ExitCode, Stdio},
-};
+use std::{num::NonZeroUsize, path::PathBuf, process::ExitCode, thread};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use blindfold_sim::{plan::Plan, plants::Plant, run};
 use clap::{Parser, ValueEnum};
 use serde_json::{Value, json};
 
+use crate::runner::{Report, apart, is_broken};
+
 /// Every role in one process on one seed, with faults.
 #[derive(Parser)]
-#[command(version)]
+#[command(version, after_help = EXAMPLES)]
 struct Arguments {
     /// The first seed.
     #[arg(long, default_value_t = 1)]
@@ -22,12 +22,24 @@ struct Arguments {
     /// How many seeds.
     #[arg(long, default_value_t = 1)]
     seeds: u64,
+    /// Starts no seed any more after so long.
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<u64>,
+    /// How many seeds run side by side.
+    #[arg(long, default_value_t = cores())]
+    jobs: usize,
+    /// Goes on behind the last seed of this report, adds to it, and writes it after each seed; begins it where there is none.
+    #[arg(long, value_name = "FILE", conflicts_with = "planted")]
+    resume: Option<PathBuf>,
     /// Nothing goes wrong.
     #[arg(long)]
     calm: bool,
     /// Leaves out the faults of these ids.
     #[arg(long, value_delimiter = ',')]
     without: Vec<usize>,
+    /// Leaves out the faults of all other ids.
+    #[arg(long, value_delimiter = ',')]
+    only: Option<Vec<usize>>,
     /// Puts in a bug.
     #[arg(long)]
     plant: Option<Plant>,
@@ -45,44 +57,52 @@ struct Arguments {
     here: bool,
 }
 
+const EXAMPLES: &str = "Examples:
+  blindfold-sim --seeds 200                          seeds 1 to 200; the exit status is 1 where a rule is broken
+  blindfold-sim --first-seed 1085 --trace            one seed, with everything that happened
+  blindfold-sim --first-seed 1085 --only 2           the same with its fault 2 alone
+  blindfold-sim --seeds 10000 --resume night.json    goes on where night.json ends
+  blindfold-sim --planted --seeds 100 --json         bugs put in on purpose: how many seeds find each";
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
 fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse();
     if arguments.here {
         return here(&arguments);
     }
+    ensure!(arguments.jobs > 0, "--jobs is 0");
     if arguments.planted {
         return planted(&arguments);
     }
-    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
-    let mut broken = Vec::new();
-    for seed in arguments.first_seed..arguments.first_seed.saturating_add(arguments.seeds) {
-        let outcome = apart(&arguments, seed, &arguments.without, arguments.plant)?;
-        add(&mut sums, &outcome);
-        if is_broken(&outcome) {
-            broken.push(shrunk(&arguments, seed, outcome)?);
-        }
+    let kept = match &arguments.resume {
+        Some(path) => Report::read(path)?,
+        None => None,
+    };
+    let mut report = kept.unwrap_or_else(|| Report { first_seed: arguments.first_seed, ..Report::default() });
+    runner::run(&arguments, &mut report, |seed, outcome| {
         if !arguments.json {
-            println!("{}", told(seed, broken.last().filter(|outcome| outcome["seed"] == json!(seed))));
+            println!("{}", told(seed, outcome));
         }
-    }
+    })?;
     if arguments.json {
-        let report = json!({
-            "firstSeed": arguments.first_seed,
-            "seeds": arguments.seeds,
-            "sums": sums,
-            "broken": broken,
-        });
-        println!("{report:#}");
+        println!("{:#}", serde_json::to_value(&report)?);
     } else {
-        println!("{} of {} seeds broke a rule; {sums:?}", broken.len(), arguments.seeds);
+        println!("{} of {} seeds broke a rule; {:?}", report.broken.len(), report.seeds, report.sums);
     }
-    Ok(if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn here(arguments: &Arguments) -> Result<ExitCode> {
     entropy::seed(arguments.first_seed);
-    let plan =
-        Plan::new(arguments.first_seed, arguments.calm).without(&arguments.without).with(arguments.plant);
+    let plan = Plan::new(arguments.first_seed, arguments.calm);
+    let plan = match &arguments.only {
+        Some(kept) => plan.only(kept),
+        None => plan,
+    };
+    let plan = plan.without(&arguments.without).with(arguments.plant);
     let outcome = run::run(plan, arguments.trace)?;
     println!("{}", serde_json::to_string(&outcome)?);
     Ok(ExitCode::SUCCESS)
@@ -95,7 +115,7 @@ fn planted(arguments: &Arguments) -> Result<ExitCode> {
     for plant in Plant::value_variants() {
         let mut found = None;
         for seed in arguments.first_seed..arguments.first_seed.saturating_add(arguments.seeds) {
-            let outcome = apart(arguments, seed, &[], Some(*plant))?;
+            let outcome = apart(arguments, seed, &arguments.without, Some(*plant))?;
             if is_broken(&outcome) {
                 found = Some((seed, outcome["violations"][0]["rule"].clone()));
                 break;
@@ -118,60 +138,10 @@ fn planted(arguments: &Arguments) -> Result<ExitCode> {
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs a seed in a process of its own.
-fn apart(arguments: &Arguments, seed: u64, without: &[usize], plant: Option<Plant>) -> Result<Value> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.args(["--here", "--first-seed", &seed.to_string()]);
-    if arguments.calm {
-        command.arg("--calm");
+fn told(seed: u64, outcome: &Value) -> String {
+    if !is_broken(outcome) {
+        return format!("seed {seed}: ok");
     }
-    if let Some(name) = plant.and_then(|plant| plant.to_possible_value()) {
-        command.args(["--plant", name.get_name()]);
-    }
-    if arguments.trace {
-        command.arg("--trace");
-    }
-    if !without.is_empty() {
-        let ids: Vec<String> = without.iter().map(ToString::to_string).collect();
-        command.args(["--without", &ids.join(",")]);
-    }
-    let output = command.stderr(Stdio::inherit()).output()?;
-    ensure!(output.status.success(), "seed {seed} ended with {}", output.status);
-    serde_json::from_slice(&output.stdout).with_context(|| format!("seed {seed}"))
-}
-
-fn is_broken(outcome: &Value) -> bool {
-    outcome["violations"].as_array().is_some_and(|violations| !violations.is_empty())
-}
-
-/// Leaves out one fault after the other as long as the same rule is broken.
-fn shrunk(arguments: &Arguments, seed: u64, mut outcome: Value) -> Result<Value> {
-    let rule = outcome["violations"][0]["rule"].clone();
-    let mut without = arguments.without.clone();
-    let faults = outcome["plan"]["faults"].as_array().cloned().unwrap_or_default();
-    for id in faults.iter().filter_map(|fault| fault["id"].as_u64()) {
-        let fewer: Vec<usize> = without.iter().copied().chain(usize::try_from(id)).collect();
-        let smaller = apart(arguments, seed, &fewer, arguments.plant)?;
-        if is_broken(&smaller) && smaller["violations"][0]["rule"] == rule {
-            (without, outcome) = (fewer, smaller);
-        }
-    }
-    outcome["without"] = json!(without);
-    Ok(outcome)
-}
-
-/// What there was, and how often each fault.
-fn add(sums: &mut BTreeMap<String, u64>, outcome: &Value) {
-    for (name, count) in outcome["counts"].as_object().into_iter().flatten() {
-        *sums.entry(name.clone()).or_default() += count.as_u64().unwrap_or_default();
-    }
-    for fault in outcome["plan"]["faults"].as_array().into_iter().flatten() {
-        *sums.entry(format!("fault_{}", fault["kind"].as_str().unwrap_or_default())).or_default() += 1;
-    }
-}
-
-fn told(seed: u64, broken: Option<&Value>) -> String {
-    let Some(outcome) = broken else { return format!("seed {seed}: ok") };
     let mut lines = vec![format!("seed {seed}: {}", outcome["violations"][0])];
     lines.push(format!("  faults: {}", outcome["plan"]["faults"]));
     for (role, last) in outcome["last"].as_object().into_iter().flatten() {

@@ -30,6 +30,7 @@ use crate::{
     Life, Lives, Role, Trace,
     checks::Checks,
     faults::{Fault, Faults},
+    liars::{Liars, Said},
 };
 
 /// Notifications under way to one subscriber.
@@ -50,6 +51,7 @@ struct Shared {
     faults: Faults,
     trace: Trace,
     checks: Checks,
+    liars: Liars,
     rng: Mutex<ChaCha20Rng>,
     servers: Mutex<BTreeMap<SocketAddr, Server>>,
 }
@@ -82,9 +84,9 @@ struct Request<'a> {
 
 impl Net {
     /// A network in which these roles live and these faults happen.
-    pub fn new(seed: u64, lives: Lives, faults: Faults, trace: Trace, checks: Checks) -> Self {
+    pub fn new(seed: u64, lives: Lives, faults: Faults, trace: Trace, checks: Checks, liars: Liars) -> Self {
         let (rng, servers) = (Mutex::new(ChaCha20Rng::seed_from_u64(seed)), Mutex::default());
-        Self(Arc::new(Shared { lives, faults, trace, checks, rng, servers }))
+        Self(Arc::new(Shared { lives, faults, trace, checks, liars, rng, servers }))
     }
 
     /// Whether somebody serves there.
@@ -119,6 +121,21 @@ impl Net {
         let twice = rng.random_range(0..1_000) < twice;
         let mut delay_ms = || rng.random_range(DELAY_MS.0..=most_ms);
         Fate { there_ms: delay_ms(), back_ms: delay_ms(), request, answer, twice }
+    }
+
+    fn lie(&self, from: Role, request: &str) -> Said {
+        let Ok(Request { method, params }) = serde_json::from_str::<Request<'_>>(request) else {
+            return Said::default();
+        };
+        self.0.liars.call(from, method, params.map_or("[]", RawValue::get))
+    }
+
+    fn sends(&self, from: Role, to: Role, request: &str) {
+        let Ok(Request { method, params }) = serde_json::from_str::<Request<'_>>(request) else { return };
+        let params = params.map_or("[]", RawValue::get);
+        self.0.checks.sent(from, method, params);
+        let shown = if params.len() > 24 { "[…]" } else { params };
+        self.0.trace.event(from, format_args!("asks {to} {method} {shown}"));
     }
 
     fn delay(&self, from: Role, to: Role) -> Duration {
@@ -194,6 +211,9 @@ impl Net {
         if request.method == SUBSCRIBE {
             self.0.trace.event(to, format_args!("feeds {from} {params}"));
         } else {
+            if let Some(lie) = self.0.liars.answer(to, from, request.method, params, &answer.response) {
+                answer.response = lie;
+            }
             self.0.checks.answered(to, request.method, params, answer.response.get());
             let digest = alloy_primitives::keccak256(answer.response.get());
             let digest = alloy_primitives::hex::encode(&digest[..4]);
@@ -247,6 +267,13 @@ impl Net {
                 }
                 notification = feed.recv() => {
                     let Some(notification) = notification else { return };
+                    let notification = match topic {
+                        Some(topic) => {
+                            let lie = self.0.liars.notification(from.role, to.role, topic, &notification);
+                            lie.unwrap_or(notification)
+                        }
+                        None => notification,
+                    };
                     if let Some(topic) = topic {
                         let seen = self.0.checks.notified(from.role, topic, notification.get());
                         self.0.trace.event(from.role, format_args!("tells {} {seen}", to.role));
@@ -282,7 +309,7 @@ impl Carrier for Net {
         self.0.servers.lock().remove(&addr);
     }
 
-    fn call(&self, call: Call) -> BoxFuture<'static, Result<Answer, NotCarried>> {
+    fn call(&self, mut call: Call) -> BoxFuture<'static, Result<Answer, NotCarried>> {
         let net = self.clone();
         async move {
             let Some((caller, addr)) = net.0.lives.of_url(&call.url) else {
@@ -290,11 +317,16 @@ impl Carrier for Net {
             };
             caller.check().await;
             let to = net.0.lives.at(addr).map_or(Role::World, |life| life.role);
-            if let Ok(Request { method, params }) = serde_json::from_str::<Request<'_>>(&call.request) {
-                let params = params.map_or("[]", RawValue::get);
-                net.0.checks.sent(caller.role, method, params);
-                let shown = if params.len() > 24 { "[…]" } else { params };
-                net.0.trace.event(caller.role, format_args!("asks {to} {method} {shown}"));
+            let said = net.lie(caller.role, &call.request);
+            if let Some(lie) = said.instead {
+                call.request = lie;
+            }
+            net.sends(caller.role, to, &call.request);
+            if let Some(also) = said.also {
+                net.sends(caller.role, to, &also);
+                let call = Call { request: also, ..call.clone() };
+                let fate = net.fate(caller.role, to);
+                spawn(net.clone().carry(caller.clone(), addr, call, fate).map(|_| ()));
             }
             let fate = net.fate(caller.role, to);
             net.carry(caller, addr, call, fate).await

@@ -1,17 +1,27 @@
 //! What a seed draws: who takes part, how L1 goes on, what users send, and what goes wrong.
 
+use std::collections::BTreeSet;
+
 use rand::RngExt;
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 use serde::Serialize;
 
 use crate::{
-    faults::{Cast, Scheduled, draw},
+    Role,
+    faults::{Cast, Fault, Scheduled, draw, draw_l1, draw_lies},
     l1::Pace,
+    liars::Lie,
     plants::Plant,
 };
 
 /// Roles have so long to start before anything goes wrong, in milliseconds.
 const CALM_MS: u64 = 6_000;
+/// What lies are drawn from, beside the seed.
+const LIES: u64 = 0x11e5;
+/// What troubles of L1 are drawn from, beside the seed.
+const L1_TROUBLES: u64 = 0x11;
+/// What is forced in through L1 is drawn from this, beside the seed.
+const FORCED: u64 = 0xf04ced;
 /// Of so many seeds one has no faults.
 const CALM_SEEDS: u64 = 8;
 
@@ -36,6 +46,8 @@ pub struct Plan {
     pub pause_ms: u64,
     /// The sequencer's slot, in milliseconds.
     pub slot_ms: u64,
+    /// Transactions that are forced in through L1.
+    pub forced: u16,
     /// L1.
     #[serde(flatten)]
     pub pace: Pace,
@@ -64,7 +76,21 @@ impl Plan {
         let pause_ms = [500, faults_end_ms / u64::from(envelopes), 2 * faults_end_ms / u64::from(envelopes)];
         let pause_ms = pause_ms[pace_of_users];
         let cast = Cast { members, publishers, nodes };
-        let faults = draw(&mut rng, &cast, CALM_MS, faults_end_ms);
+        let mut faults = draw(&mut rng, &cast, CALM_MS, faults_end_ms);
+        // Of their own stream each, so that a seed keeps what it drew before there were any.
+        let mut rng = ChaCha20Rng::seed_from_u64(seed ^ LIES);
+        if rng.random_range(0..2) == 0 {
+            let gone_back =
+                |fault: &Scheduled| matches!(fault.fault, Fault::OlderDisk { role: Role::Member(_) });
+            let stands = usize::from(members - threshold) - usize::from(faults.iter().any(gone_back));
+            draw_lies(&mut rng, &cast, stands, (CALM_MS, faults_end_ms), &mut faults);
+        }
+        let mut rng = ChaCha20Rng::seed_from_u64(seed ^ L1_TROUBLES);
+        if rng.random_range(0..3) == 0 {
+            draw_l1(&mut rng, &cast, (CALM_MS, faults_end_ms), &mut faults);
+        }
+        let mut rng = ChaCha20Rng::seed_from_u64(seed ^ FORCED);
+        let forced = if rng.random_range(0..3) == 0 { rng.random_range(1..=4) } else { 0 };
         let faults = if calm || seed.is_multiple_of(CALM_SEEDS) { Vec::new() } else { faults };
         Self {
             seed,
@@ -76,6 +102,7 @@ impl Plan {
             envelopes,
             pause_ms,
             slot_ms,
+            forced,
             pace,
             faults_end_ms,
             faults,
@@ -90,11 +117,54 @@ impl Plan {
         self
     }
 
+    /// The same with only these of the faults.
+    #[must_use]
+    pub fn only(mut self, kept: &[usize]) -> Self {
+        self.faults.retain(|scheduled| kept.contains(&scheduled.id));
+        self
+    }
+
+    /// Who lies, sooner or later.
+    pub fn dishonest(&self) -> BTreeSet<Role> {
+        let liar = |scheduled: &Scheduled| match scheduled.fault {
+            Fault::Lies { role, .. } => Some(role),
+            _ => None,
+        };
+        self.faults.iter().filter_map(liar).collect()
+    }
+
+    /// Whether members enough are left to go on when nothing is wrong any more: who lies, who was shown another header, and
+    /// who votes no more in its epoch, are not among them.
+    pub fn goes_on(&self) -> bool {
+        let mut lost: BTreeSet<u16> = BTreeSet::new();
+        let (mut equivocates, mut forgets) = (false, false);
+        for scheduled in &self.faults {
+            match &scheduled.fault {
+                Fault::Lies { how: Lie::Equivocates { members, .. }, .. } => {
+                    lost.extend(members);
+                    equivocates = true;
+                }
+                Fault::Lies { role: Role::Member(member), .. }
+                | Fault::OlderDisk { role: Role::Member(member) } => {
+                    lost.insert(*member);
+                }
+                Fault::OlderDisk { role: Role::Sequencer } => forgets = true,
+                _ => {}
+            }
+        }
+        lost.len() <= usize::from(self.members - self.threshold) && !(equivocates && forgets)
+    }
+
     /// The same with a bug.
     #[must_use]
     pub fn with(mut self, plant: Option<Plant>) -> Self {
         self.plant = plant;
         self
+    }
+
+    /// Envelopes of all users, with the one that is sent at the end.
+    pub fn envelopes_in_all(&self) -> u64 {
+        u64::from(self.users) * u64::from(self.envelopes) + 1
     }
 
     /// Who takes part, but for users.

@@ -1,13 +1,22 @@
 //! Bugs put in on purpose, to see that they are found: parts of a role in whose place the simulation gives it another one.
 //! The product has no switch for any of them.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use alloy_primitives::{Address, B256, Bytes};
 use async_trait::async_trait;
+use blindfold_bte::{
+    Backend, BatchError, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, HintError, HintItem,
+    MemberKey, Opening, Parameters, PreDecrypted, ProofError, ProofItem, Release as ReleasePoint,
+    SingletonError,
+};
 use blindfold_chain::{L1Error, L1Reader, L1Submitter};
 use blindfold_engine::{
-    BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, StoredPayload,
+    BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, SkipReason,
+    SkippedTransaction, StoredPayload,
 };
 use blindfold_l1::{Output, Sent};
 use blindfold_protocol::{
@@ -19,6 +28,8 @@ use blindfold_store::{
     BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
     Stopped, Store, StoreError,
 };
+use parking_lot::Mutex;
+use rand::CryptoRng;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -37,25 +48,103 @@ pub enum Plant {
     ClaimsWrongBlock,
     /// The sequencer's clock stands still after some seconds.
     ClockStands,
+    /// Certificates and releases are of one member less than they should be.
+    SmallQuorum,
+    /// A member signs a second header for each number.
+    VotesTwice,
+    /// Members do not know after a start what they voted for, nor before.
+    ForgetsVotes,
+    /// The sequencer shows two headers of one number.
+    ShowsTwoHeaders,
+    /// A member answers with its share of another batch.
+    OtherShare,
+    /// The sequencer does not find, after a start, which envelopes wait.
+    LosesPending,
+    /// The sequencer promises a number that is over already.
+    PromisesTooEarly,
+    /// The first node does not keep its blocks.
+    ForgetsBlocks,
+    /// A member's disk ends the member, when there are certificates enough on it.
+    Panics,
+    /// The execution client of the first node hides that it lost its newest blocks.
+    HidesLostHead,
+    /// The execution client of the first node leaves out the last transaction.
+    LeavesOutTransaction,
+    /// The first node reads other messages out of envelopes than stand in them.
+    Misreads,
+    /// Two members use each other's keys.
+    MixedUpKeys,
+    /// Everybody counts each deposit twice.
+    CountsDepositsTwice,
+    /// The first node does not hear of deposits.
+    MissesDeposits,
+    /// The sequencer names origins that are not final.
+    OriginNotFinal,
+    /// What the sequencer posts does not reach L1.
+    NeverPosts,
+    /// The sequencer takes what was posted once for posted for ever.
+    KeepsPostedHead,
+    /// The sequencer does not hear of what L1 forces in.
+    LeavesOutForced,
 }
 
-/// A disk that says of waiting envelopes that they are stored.
-pub struct ForgetsPending(pub Arc<dyn Store>);
+/// Certificates after which a member panics.
+const CERTIFICATES: usize = 3;
+
+/// A disk that does not keep what it should.
+pub struct OtherDisk {
+    /// What it is made of.
+    pub disk: Arc<dyn Store>,
+    /// How it errs.
+    pub plant: Plant,
+    /// Certificates that it was given.
+    pub certificates: AtomicUsize,
+}
 
 macro_rules! hand_on {
     ($(fn $name:ident($($argument:ident: $type:ty),*) -> $output:ty;)*) => {
         #[async_trait]
-        impl Store for ForgetsPending {
+        impl Store for OtherDisk {
             fn stopped(&self) -> Stopped {
-                self.0.stopped()
+                self.disk.stopped()
             }
 
-            async fn put_envelope(&self, _envelope: PendingEnvelope) -> Result<(), StoreError> {
-                Ok(())
+            async fn put_envelope(&self, envelope: PendingEnvelope) -> Result<(), StoreError> {
+                if self.plant == Plant::ForgetsPending {
+                    return Ok(());
+                }
+                self.disk.put_envelope(envelope).await
+            }
+
+            async fn pending_envelopes(&self) -> Result<Vec<PendingEnvelope>, StoreError> {
+                if self.plant == Plant::LosesPending {
+                    return Ok(Vec::new());
+                }
+                self.disk.pending_envelopes().await
+            }
+
+            async fn put_acknowledged(&self, number: u64, hash: B256, origin: u64) -> Result<(), StoreError> {
+                if self.plant == Plant::ForgetsVotes {
+                    return Ok(());
+                }
+                self.disk.put_acknowledged(number, hash, origin).await
+            }
+
+            async fn put_certificate(&self, certificate: &Certificate) -> Result<(), StoreError> {
+                let before = self.certificates.fetch_add(1, Ordering::Relaxed);
+                assert!(self.plant != Plant::Panics || before != CERTIFICATES, "a bug put in on purpose");
+                self.disk.put_certificate(certificate).await
+            }
+
+            async fn put_block(&self, block: BlockRecord) -> Result<(), StoreError> {
+                if self.plant == Plant::ForgetsBlocks {
+                    return Ok(());
+                }
+                self.disk.put_block(block).await
             }
 
             $(async fn $name(&self, $($argument: $type),*) -> Result<$output, StoreError> {
-                self.0.$name($($argument),*).await
+                self.disk.$name($($argument),*).await
             })*
         }
     };
@@ -64,19 +153,15 @@ macro_rules! hand_on {
 hand_on! {
     fn bind(deployment: &Deployment, role: &str) -> ();
     fn remove_envelopes(ids: &[B256], outcome: &str, number: u64) -> ();
-    fn pending_envelopes() -> Vec<PendingEnvelope>;
     fn envelope_outcome(id: B256) -> Option<String>;
     fn prune_outcomes(below_number: u64) -> ();
     fn put_sealed(record: SealedRecord) -> ();
     fn revert_sealed(number: u64) -> ();
     fn rewind(through_number: u64, outcome: Option<&str>) -> ();
-    fn put_acknowledged(number: u64, hash: B256, origin: u64) -> ();
     fn acknowledged(number: u64) -> Option<B256>;
     fn was_acknowledged(number: u64, hash: B256) -> bool;
-    fn put_certificate(certificate: &Certificate) -> ();
     fn put_release(release: &Release) -> ();
     fn put_hints(hints: &BatchHints) -> ();
-    fn put_block(block: BlockRecord) -> ();
     fn revert_blocks(from_number: u64) -> ();
     fn put_posted(posted: PostedRecord) -> ();
     fn posted() -> Option<PostedRecord>;
@@ -102,30 +187,34 @@ hand_on! {
     fn put_meta(key: &str, value: &[u8]) -> ();
 }
 
-/// How an execution client errs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Errs {
-    /// In something that blocks are made of.
-    Inputs,
-    /// In the order of transactions.
-    Order,
-}
-
 /// An execution client that errs.
-pub struct OtherClient<C>(pub C, pub Errs);
+pub struct OtherClient<C> {
+    /// What it is made of.
+    pub client: C,
+    /// How it errs.
+    pub plant: Plant,
+    /// The newest block that it ever had.
+    pub newest: Mutex<Option<BlockId>>,
+}
 
 #[async_trait]
 impl<C: ExecutionClient> ExecutionClient for OtherClient<C> {
     async fn ensure_compatible(&self, chain_id: u64) -> Result<(), EngineError> {
-        self.0.ensure_compatible(chain_id).await
+        self.client.ensure_compatible(chain_id).await
     }
 
     async fn head(&self) -> Result<BlockId, EngineError> {
-        self.0.head().await
+        let head = self.client.head().await?;
+        let mut newest = self.newest.lock();
+        let hidden =
+            newest.filter(|newest| self.plant == Plant::HidesLostHead && newest.number > head.number);
+        Ok(*newest.insert(hidden.unwrap_or(head)))
     }
 
     async fn block(&self, number: u64) -> Result<Option<BlockId>, EngineError> {
-        self.0.block(number).await
+        let hidden =
+            self.newest.lock().filter(|newest| self.plant == Plant::HidesLostHead && newest.number == number);
+        Ok(hidden.or(self.client.block(number).await?))
     }
 
     async fn execute(
@@ -134,33 +223,45 @@ impl<C: ExecutionClient> ExecutionClient for OtherClient<C> {
         inputs: &BlockInputs,
         transactions: &[Bytes],
     ) -> Result<ExecutedBlock, EngineError> {
-        match self.1 {
-            Errs::Inputs => {
+        match self.plant {
+            Plant::ClientsDiffer => {
                 let inputs = BlockInputs { prev_randao: B256::ZERO, ..inputs.clone() };
-                self.0.execute(parent, &inputs, transactions).await
+                self.client.execute(parent, &inputs, transactions).await
             }
-            Errs::Order => {
+            Plant::OtherOrder => {
                 let reversed: Vec<Bytes> = transactions.iter().rev().cloned().collect();
-                let mut block = self.0.execute(parent, inputs, &reversed).await?;
+                let mut block = self.client.execute(parent, inputs, &reversed).await?;
                 for skipped in &mut block.skipped {
                     skipped.index = transactions.len() - 1 - skipped.index;
                 }
                 block.skipped.reverse();
                 Ok(block)
             }
+            Plant::LeavesOutTransaction if !transactions.is_empty() => {
+                let index = transactions.len() - 1;
+                let mut block = self.client.execute(parent, inputs, &transactions[..index]).await?;
+                block.skipped.push(SkippedTransaction { index, reason: SkipReason::Duplicate });
+                Ok(block)
+            }
+            _ => {
+                let block = self.client.execute(parent, inputs, transactions).await?;
+                let ExecutedBlock { number, hash, timestamp, .. } = block;
+                *self.newest.lock() = Some(BlockId { number, hash, timestamp });
+                Ok(block)
+            }
         }
     }
 
     async fn import(&self, payload: &StoredPayload) -> Result<(), EngineError> {
-        self.0.import(payload).await
+        self.client.import(payload).await
     }
 
     async fn set_finality(&self, safe: B256, finalized: B256) -> Result<(), EngineError> {
-        self.0.set_finality(safe, finalized).await
+        self.client.set_finality(safe, finalized).await
     }
 
     async fn read(&self, method: &str, params: Value) -> Result<Value, ReadError> {
-        self.0.read(method, params).await
+        self.client.read(method, params).await
     }
 }
 
@@ -198,5 +299,84 @@ impl<T: TimeSource> TimeSource for StandsStill<T> {
 
     fn monotonic_ms(&self) -> u64 {
         self.0.monotonic_ms().min(self.1)
+    }
+}
+
+/// A backend that errs.
+pub struct OtherBackend(pub Arc<dyn Backend>, pub Plant);
+
+impl Backend for OtherBackend {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn threads(&self) -> usize {
+        self.0.threads()
+    }
+
+    fn prepare(&self, parameters: &Parameters, batch: usize) -> Result<(), BatchError> {
+        self.0.prepare(parameters, batch)
+    }
+
+    fn predecrypt(
+        &self,
+        parameters: &Parameters,
+        points: &[CiphertextPoint],
+    ) -> Result<PreDecrypted, BatchError> {
+        self.0.predecrypt(parameters, points)
+    }
+
+    fn finalize(
+        &self,
+        parameters: &Parameters,
+        predecrypted: &PreDecrypted,
+        release: &ReleasePoint,
+        ciphertexts: &[(&[u8; 32], &Ciphertext)],
+    ) -> Result<Vec<Opening>, BatchError> {
+        self.0.finalize(parameters, predecrypted, release, ciphertexts)
+    }
+
+    fn open_hints(&self, key: &EncryptionKey, items: &[HintItem<'_>]) -> Vec<Result<Vec<u8>, HintError>> {
+        let mut opened = self.0.open_hints(key, items);
+        if self.1 == Plant::Misreads {
+            // What is behind the transactions has to be zeros.
+            opened.iter_mut().flatten().filter_map(|message| message.last_mut()).for_each(|last| *last ^= 1);
+        }
+        opened
+    }
+
+    fn verify_proofs(
+        &self,
+        rng: &mut dyn CryptoRng,
+        items: &[ProofItem<'_>],
+    ) -> Vec<Result<CiphertextPoint, ProofError>> {
+        self.0.verify_proofs(rng, items)
+    }
+
+    fn release_share(
+        &self,
+        key: &MemberKey,
+        points: &[CiphertextPoint],
+    ) -> Result<[u8; G1_BYTES], BatchError> {
+        self.0.release_share(key, points)
+    }
+
+    fn find_liars(
+        &self,
+        rng: &mut dyn CryptoRng,
+        parameters: &Parameters,
+        points: &[CiphertextPoint],
+        shares: &[(u16, [u8; G1_BYTES])],
+    ) -> Result<Vec<u16>, BatchError> {
+        self.0.find_liars(rng, parameters, points, shares)
+    }
+
+    fn verify_singletons(
+        &self,
+        rng: &mut dyn CryptoRng,
+        parameters: &Parameters,
+        items: &[(CiphertextPoint, [u8; G1_BYTES])],
+    ) -> Vec<Result<(), SingletonError>> {
+        self.0.verify_singletons(rng, parameters, items)
     }
 }

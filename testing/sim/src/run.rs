@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use blindfold_protocol::limits::MAX_UNCERTIFIED_HEADERS;
 use blindfold_rpc::carrier::carry;
-use blindfold_runtime::{Simulation, spawn};
-use blindfold_store::Store;
+use blindfold_runtime::{Simulation, panicked, spawn, watch_panics};
+use blindfold_store::{SqliteStore, Store};
 use serde::Serialize;
 use tokio::{
     task::LocalSet,
@@ -15,7 +16,7 @@ use crate::{
     Role, Trace,
     checks::{Counts, Rule, Violation},
     plan::Plan,
-    users::User,
+    users::{User, force},
     world::World,
 };
 
@@ -23,6 +24,8 @@ use crate::{
 const PROGRESS_MS: u64 = 30_000;
 /// Within so long after that all others have to have ended, in milliseconds.
 const SETTLED_MS: u64 = 60_000;
+/// A process that panicked and goes on ends after so long, in milliseconds.
+const PANIC_MS: u64 = 600_000;
 /// How often disks are compared, in milliseconds.
 const COMPARISON_MS: u64 = 1_000;
 
@@ -55,6 +58,8 @@ pub struct Outcome {
 /// # Errors
 /// When the world cannot be set up.
 pub fn run(plan: Plan, print: bool) -> anyhow::Result<Outcome> {
+    // Of whatever task: what answers a call may have nobody who waits for it.
+    watch_panics(PANIC_MS, 1);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     let _simulation = Simulation::enter(plan.seed);
     let roles = LocalSet::new();
@@ -67,6 +72,7 @@ pub fn run(plan: Plan, print: bool) -> anyhow::Result<Outcome> {
         tokio::select! {
             biased;
             () = world.checks.first_broken() => {}
+            failure = panicked() => world.checks.broken(Rule::NoPanic, failure.to_string()),
             ended = script => ended?,
         }
         let violations = world.checks.violations();
@@ -90,11 +96,16 @@ async fn script(world: &Arc<World>) -> anyhow::Result<()> {
     for index in 1..=world.plan.users {
         spawn(User::new(world, index)?.run());
     }
+    spawn(force(Arc::clone(world)));
     for scheduled in world.plan.faults.clone() {
         spawn(Arc::clone(world).suffer(scheduled));
     }
     sleep(Duration::from_millis(world.plan.faults_end_ms + 1)).await;
     world.trace.event(Role::World, format_args!("nothing is wrong any more"));
+    if !world.plan.goes_on() {
+        world.trace.event(Role::World, format_args!("too few members are left to go on"));
+        return Ok(());
+    }
     let progress = timeout(Duration::from_millis(PROGRESS_MS), progress(world)).await;
     if progress.is_err() {
         let standing = standing(world).await;
@@ -107,6 +118,25 @@ async fn script(world: &Arc<World>) -> anyhow::Result<()> {
     };
     if timeout(Duration::from_millis(SETTLED_MS), settled).await.is_err() {
         world.checks.nothing_waits();
+    }
+    let (_, forced) = world.l1.forced();
+    let executed = async {
+        while !world.without_forced(forced).is_empty() {
+            sleep(Duration::from_millis(COMPARISON_MS)).await;
+        }
+    };
+    if timeout(Duration::from_millis(SETTLED_MS), executed).await.is_err() {
+        let roles = world.without_forced(forced);
+        world.checks.broken(Rule::ForcedIsExecuted, format!("{forced} were forced in, {roles:?} lack some"));
+    }
+    let posted = async {
+        while world.l1.posted() < world.checks.certified() {
+            sleep(Duration::from_millis(COMPARISON_MS)).await;
+        }
+    };
+    if timeout(Duration::from_millis(SETTLED_MS), posted).await.is_err() {
+        let (posted, certified) = (world.l1.posted(), world.checks.certified());
+        world.checks.broken(Rule::IsPosted, format!("{posted} are posted, {certified} certified"));
     }
     Ok(())
 }
@@ -123,9 +153,10 @@ async fn progress(world: &Arc<World>) {
     };
     let (number, block) = (executed.number.unwrap_or_default(), executed.block_number.unwrap_or_default());
     let cast = world.plan.cast();
+    let dishonest = world.plan.dishonest();
     loop {
         let mut everywhere = true;
-        for role in cast.with_disk() {
+        for role in cast.with_disk().into_iter().filter(|role| !dishonest.contains(role)) {
             let Some(store) = world.store(role) else {
                 everywhere = false;
                 continue;
@@ -163,6 +194,27 @@ async fn standing(world: &Arc<World>) -> String {
     told.join(", ")
 }
 
+/// Looks at a role's ledger and queues. One that is killed meanwhile is looked at later.
+async fn look(world: &World, role: Role, store: &SqliteStore) {
+    let (Ok(accounts), Ok(held), Ok(heads)) =
+        (store.accounts().await, store.held().await, store.heads().await)
+    else {
+        return;
+    };
+    // Nobody writes between these answers: a disk without a thread gives them at once.
+    let accounts = accounts.iter().map(|(_, account)| account.balance + account.withdrawn).sum::<u128>();
+    let held = held.iter().flat_map(|(_, held)| held).map(|held| held.amount).sum::<u128>();
+    world.checks.ledger(role, accounts + held, world.deposited());
+    if role == Role::Sequencer {
+        let (sealed, certified) =
+            (heads.sealed.map_or(0, |(number, _)| number), heads.certified.unwrap_or_default());
+        let in_flight = sealed.saturating_sub(certified);
+        world.checks.queue(role, "headers without a certificate", in_flight, MAX_UNCERTIFIED_HEADERS as u64);
+        let waiting = store.pending_envelopes().await.unwrap_or_default().len() as u64;
+        world.checks.queue(role, "envelopes that wait", waiting, world.plan.envelopes_in_all());
+    }
+}
+
 /// Compares what is on the disks, again and again.
 async fn compare(world: Arc<World>) {
     let mut looked: BTreeMap<Role, u64> = BTreeMap::new();
@@ -175,6 +227,11 @@ async fn compare(world: Arc<World>) {
             for block in store.blocks(from, 256).await.unwrap_or_default() {
                 world.checks.block(role, block.number, block.hash);
                 looked.insert(role, block.number);
+            }
+        }
+        for role in world.plan.cast().with_disk() {
+            if let Some(store) = world.store(role) {
+                look(&world, role, &store).await;
             }
         }
     }

@@ -144,6 +144,39 @@ impl User {
     }
 }
 
+/// Forces transactions in through L1, one after the other; each again that L1 drops.
+pub async fn force(world: Arc<World>) {
+    let (index, role) = (world.forcer(), Role::User(world.forcer()));
+    let view = world.l1.view(&world.lives.begin(role));
+    let mut rng = ChaCha20Rng::seed_from_u64(world.plan.seed << 8 | u64::from(index));
+    for place in 0..usize::from(world.plan.forced) {
+        sleep(Duration::from_millis(rng.random_range(0..=world.plan.pause_ms))).await;
+        let fields = TransactionFields {
+            chain_id: world.chain.chain_id,
+            nonce: place as u64,
+            to: Address::repeat_byte(0xa0 + index as u8),
+            value: U256::from(1),
+            input: Bytes::new(),
+            gas_limit: GAS,
+            max_fee_per_gas: 1_000_000,
+            max_priority_fee_per_gas: 0,
+        };
+        let raw = sign(&fields, &user_key(index)).0;
+        loop {
+            let (entries, final_entries) = world.l1.forced();
+            if final_entries > place {
+                break;
+            }
+            if entries <= place
+                && let Err(fault) = view.force(GAS, raw.to_vec()).await
+            {
+                world.trace.event(role, format_args!("forces in vain: {fault}"));
+            }
+            sleep(Duration::from_millis(RETRY_MS)).await;
+        }
+    }
+}
+
 /// Waits for the end of an envelope, and checks by L1 what the node says of it.
 async fn wait(world: &Arc<World>, wallet: &Wallet, role: Role, prepared: &Prepared) -> Option<Receipt> {
     let id = prepared.envelope.id();

@@ -1,6 +1,10 @@
 //! Everybody, with what outlives each: disks, execution clients, L1.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::AtomicUsize},
+    time::Duration,
+};
 
 use alloy_primitives::{Address, B256, U256};
 use blindfold_bte::{
@@ -35,9 +39,10 @@ use crate::{
     execution::Chain,
     faults::{Fault, Faults, Scheduled},
     l1::{Beginning, L1},
+    liars::Liars,
     net::Net,
     plan::Plan,
-    plants::{Errs, ForgetsPending, OtherClient, Plant, StandsStill, WrongClaims},
+    plants::{OtherBackend, OtherClient, OtherDisk, Plant, StandsStill, WrongClaims},
 };
 
 /// The largest batch that a release opens.
@@ -187,7 +192,11 @@ impl World {
     /// # Errors
     /// When there is no place for the files of locks.
     pub fn new(plan: Plan, trace: Trace) -> anyhow::Result<Arc<Self>> {
-        let (members, threshold) = (plan.members, plan.threshold);
+        let (members, mut threshold) = (plan.members, plan.threshold);
+        // No role takes less than a majority for enough.
+        if plan.plant == Some(Plant::SmallQuorum) && 2 * (threshold - 1) > members {
+            threshold -= 1;
+        }
         let mut rng = ChaCha20Rng::seed_from_u64(plan.seed ^ 0xdea1);
         let (parameters, keys) = dealer::deal(MAX_BATCH, members, threshold, &mut rng)?;
         let secret = |member: u16| SecretKey::generate(&[member as u8; 32]);
@@ -200,7 +209,7 @@ impl World {
         let chain = Arc::new(chain_config());
 
         let (lives, faults) = (Lives::default(), Faults::default());
-        let checks = Checks::new(threshold, trace.clone());
+        let checks = Checks::new(plan.threshold, plan.dishonest(), trace.clone());
         let users: Vec<Address> = (0..=plan.users).map(|user| user_key(user).address()).collect();
         let beginning = Beginning {
             deployment: chain.deployment,
@@ -209,12 +218,15 @@ impl World {
             payers: users.clone(),
             amount: RICH,
         };
-        let l1 = L1::new(plan.pace, beginning, faults.clone(), trace.clone(), checks.clone());
-        let net = Net::new(plan.seed, lives.clone(), faults.clone(), trace.clone(), checks.clone());
+        let l1 = L1::new(plan.pace, beginning, plan.plant, faults.clone(), trace.clone(), checks.clone());
+        let liars =
+            Liars::new(chain.deployment, key(9, 1), bls.clone(), plan.plant, faults.clone(), trace.clone());
+        let net = Net::new(plan.seed, lives.clone(), faults.clone(), trace.clone(), checks.clone(), liars);
         let cast = plan.cast();
         let disk = |role: Role| Ok((role, Disk::new()?));
         let disks = cast.with_disk().into_iter().map(disk).collect::<anyhow::Result<_>>()?;
-        let client = |role: Role| (role, Chain::new(chain.chain_id, &users, U256::from(RICH)));
+        let rich: Vec<Address> = (0..=plan.users + 1).map(|user| user_key(user).address()).collect();
+        let client = |role: Role| (role, Chain::new(chain.chain_id, &rich, U256::from(RICH)));
         let clients = cast.executing().into_iter().map(client).collect();
         let down = cast.all().into_iter().map(|role| (role, watch::Sender::new(false))).collect();
         Ok(Arc::new(Self {
@@ -250,6 +262,23 @@ impl World {
             // What starts a role stays on its thread.
             tokio::task::spawn_local(Arc::clone(self).supervise(role));
         }
+    }
+
+    /// The user that forces transactions in and sends no envelopes.
+    pub fn forcer(&self) -> u16 {
+        self.plan.users + 1
+    }
+
+    /// Who has not executed so many of the transactions that were forced in.
+    pub fn without_forced(&self, count: usize) -> Vec<Role> {
+        let forcer = user_key(self.forcer()).address();
+        let lacks = |(role, chain): (&Role, &Chain)| (chain.nonce(forcer) < count as u64).then_some(*role);
+        self.clients.iter().filter_map(lacks).collect()
+    }
+
+    /// What was deposited for fees, in wei.
+    pub fn deposited(&self) -> u128 {
+        RICH * (u128::from(self.plan.users) + 1)
     }
 
     /// The node of a user.
@@ -314,10 +343,19 @@ impl World {
     fn open_disk(&self, role: Role) -> Arc<dyn Store> {
         let store = SqliteStore::on(&self.disks[&role]);
         self.stores.lock().insert(role, store.clone());
-        if role == Role::Sequencer && self.has(Plant::ForgetsPending) {
-            return Arc::new(ForgetsPending(Arc::new(store)));
+        let whose = |plant: &Plant| match plant {
+            Plant::ForgetsPending | Plant::LosesPending => role == Role::Sequencer,
+            Plant::ForgetsVotes => matches!(role, Role::Member(_)),
+            Plant::Panics => role == Role::Member(1),
+            Plant::ForgetsBlocks => role == Role::Node(1),
+            _ => false,
+        };
+        match self.plan.plant.filter(whose) {
+            Some(plant) => {
+                Arc::new(OtherDisk { disk: Arc::new(store), plant, certificates: AtomicUsize::new(0) })
+            }
+            None => Arc::new(store),
         }
-        Arc::new(store)
     }
 
     fn clock(&self, role: Role) -> Arc<dyn Clock> {
@@ -334,9 +372,21 @@ impl World {
             return Arc::new(client);
         }
         match self.plan.plant {
-            Some(Plant::ClientsDiffer) => Arc::new(OtherClient(client, Errs::Inputs)),
-            Some(Plant::OtherOrder) => Arc::new(OtherClient(client, Errs::Order)),
+            Some(
+                plant @ (Plant::ClientsDiffer
+                | Plant::OtherOrder
+                | Plant::HidesLostHead
+                | Plant::LeavesOutTransaction),
+            ) => Arc::new(OtherClient { client, plant, newest: Mutex::default() }),
             _ => Arc::new(client),
+        }
+    }
+
+    fn backend(&self, role: Role) -> Arc<dyn Backend> {
+        let backend = Arc::clone(&self.backend);
+        match self.plan.plant {
+            Some(plant @ Plant::Misreads) if role == Role::Node(1) => Arc::new(OtherBackend(backend, plant)),
+            _ => backend,
         }
     }
 
@@ -345,7 +395,7 @@ impl World {
         let nowhere = ([127, 0, 0, 1], 0).into();
         let l1 = Arc::new(self.l1.view(life));
         let (chain, parameters) = (Arc::clone(&self.chain), Arc::clone(&self.parameters));
-        let backend = Arc::clone(&self.backend);
+        let backend = self.backend(role);
         let sequencer_url = life.url(Role::Sequencer);
         let members = 1..=self.plan.members;
         Ok(match role {
@@ -454,6 +504,8 @@ impl World {
 
     fn opened_key(&self, member: u16) -> anyhow::Result<OpenedKey> {
         let index = usize::from(member - 1);
+        let other = if self.has(Plant::MixedUpKeys) { index ^ 1 } else { index };
+        let other = other.min(self.keys.len() - 1);
         let bls_key = self.bls[index].clone();
         let epoch = self.parameters.all().into_iter().next().ok_or_else(|| anyhow::anyhow!("no epoch"))?;
         let public = KeyFilePublic {
@@ -462,7 +514,7 @@ impl World {
             bls_public_key: bls_key.public_key().to_bytes(),
             proof_of_possession: bls_key.prove_possession().to_bytes(),
         };
-        let member_key = MemberKey::decode(&self.keys[index].encode())?;
+        let member_key = MemberKey::decode(&self.keys[other].encode())?;
         Ok(OpenedKey { public, member_key, bls_key })
     }
 
@@ -477,6 +529,7 @@ impl World {
             Fault::Kill { role, after_commit } => {
                 self.kill(*role, *after_commit, at(scheduled.to_ms)).await;
             }
+            Fault::Reorganization { blocks, again } => self.l1.reorganize(*blocks, *again),
             Fault::OlderDisk { role } => image = self.disks[role].image().ok(),
             Fault::LostHead { role, .. } => self.clients[role].set_down(true),
             Fault::SlowDisk { role, .. } | Fault::FullDisk { role } => self.set_condition(*role),

@@ -1,15 +1,20 @@
 //! What roles read.
 
+use std::{iter, sync::Arc};
+
 use async_trait::async_trait;
-use blindfold_chain::{AnnouncedEnd, L1Deposit, L1Error, L1MadeHeader, L1News, L1Origin, L1Reader, VoidRun};
+use blindfold_chain::{
+    AnnouncedEnd, L1Deposit, L1Error, L1MadeHeader, L1News, L1Origin, L1Reader, MAX_FORCED_ENTRIES, VoidRun,
+};
 use blindfold_client::{CommitteeKeyError, CommitteeSource};
 use blindfold_l1::{
     DataFault, FoundData, HintEvent, OpenAccusation, OutputStanding, PostedData, PostedHead, PostedHints,
     PostedRun, Posting, RunReference,
 };
-use blindfold_protocol::{B256, BatchHeader, Epochs};
+use blindfold_protocol::{B256, BatchHeader, Epochs, ForcedEntry};
 
-use super::View;
+use super::{Posted, View};
+use crate::{Role, plants::Plant};
 
 /// Blocks between a header's posting and what is paid out by its ledger.
 const CLAIM_DELAY: u64 = 64;
@@ -17,15 +22,21 @@ const CLAIM_DELAY: u64 = 64;
 #[async_trait]
 impl L1Reader for View {
     async fn finalized(&self) -> Result<L1Origin, L1Error> {
-        self.read(|state| self.l1.block(state.finalized)).await
+        let not_final = self.has(Plant::OriginNotFinal, Role::Sequencer);
+        self.read(|state| self.l1.block(state, if not_final { state.newest } else { state.finalized })).await
     }
 
     async fn newest(&self) -> Result<u64, L1Error> {
-        self.read(|state| state.newest).await
+        self.read_newest(|state| state.newest).await
     }
 
     async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Error> {
-        self.read(|state| (number <= state.finalized).then(|| self.l1.block(number))).await
+        let not_final = self.has(Plant::OriginNotFinal, Role::Sequencer);
+        self.read(|state| {
+            let last = if not_final { state.newest } else { state.finalized };
+            (number <= last).then(|| self.l1.block(state, number))
+        })
+        .await
     }
 
     async fn epochs(&self) -> Result<Epochs, L1Error> {
@@ -36,11 +47,20 @@ impl L1Reader for View {
         self.read(|_| None).await
     }
 
-    async fn facts(&self, after: u64, through: u64, _cursor: u64) -> Result<L1News, L1Error> {
+    async fn facts(&self, after: u64, through: u64, cursor: u64) -> Result<L1News, L1Error> {
         self.read(|state| {
             let within = |l1_block: u64| (after + 1..=through).contains(&l1_block);
-            let ledger = state.ledger.iter().filter(|event| within(event.l1_block())).cloned().collect();
-            L1News { ledger, forced: Vec::new() }
+            let within = state.ledger.iter().filter(|event| within(event.l1_block()));
+            let times = match self.l1.0.plant {
+                Some(Plant::CountsDepositsTwice) => 2,
+                Some(Plant::MissesDeposits) if self.life.role == Role::Node(1) => 0,
+                _ => 1,
+            };
+            let ledger = within.flat_map(|event| iter::repeat_n(event.clone(), times)).collect();
+            let waits = |entry: &&ForcedEntry| entry.index >= cursor && entry.enqueued_at <= through;
+            let most = if self.has(Plant::LeavesOutForced, Role::Sequencer) { 0 } else { MAX_FORCED_ENTRIES };
+            let forced = state.forced.iter().filter(waits).take(most).cloned().collect();
+            L1News { ledger, forced }
         })
         .await
     }
@@ -58,7 +78,7 @@ impl L1Reader for View {
     }
 
     async fn block_hash(&self, number: u64) -> Result<Option<B256>, L1Error> {
-        self.read(|state| (number <= state.newest).then(|| self.l1.block(number).hash)).await
+        self.read_newest(|state| (number <= state.newest).then(|| self.l1.block(state, number).hash)).await
     }
 
     async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Error> {
@@ -78,7 +98,7 @@ impl L1Reader for View {
     }
 
     async fn newest_time(&self) -> Result<Option<u64>, L1Error> {
-        self.read(|state| Some(self.l1.block(state.newest).timestamp)).await
+        self.read_newest(|state| Some(self.l1.block(state, state.newest).timestamp)).await
     }
 
     async fn posted_runs(&self, after: u64, through: u64) -> Result<Vec<(RunReference, B256)>, L1Error> {
@@ -109,8 +129,8 @@ impl L1Reader for View {
 
     async fn postings(&self, after: u64, through: u64) -> Result<Vec<Posting>, L1Error> {
         self.read(|state| {
-            let within = |posted: &&super::Posted| (after + 1..=through).contains(&posted.run.run.posted_at);
-            let posting = |posted: &super::Posted| Posting {
+            let within = |posted: &&Arc<Posted>| (after + 1..=through).contains(&posted.run.run.posted_at);
+            let posting = |posted: &Arc<Posted>| Posting {
                 l1_block: posted.run.run.posted_at,
                 transaction: posted.transaction,
                 runs: vec![posted.run.run],
@@ -132,26 +152,33 @@ impl L1Reader for View {
     }
 
     async fn posted_head(&self) -> Result<PostedHead, L1Error> {
-        self.look(|state| {
-            let (number, hash) = state.head(&self.l1.0.deployment);
-            PostedHead { number, hash, block: state.newest, ..PostedHead::default() }
-        })
-        .await
+        let head = self
+            .read_newest(|state| {
+                let (number, hash) = state.head(&self.l1.0.deployment);
+                PostedHead { number, hash, block: state.newest, ..PostedHead::default() }
+            })
+            .await?;
+        if !self.has(Plant::KeepsPostedHead, Role::Sequencer) {
+            return Ok(head);
+        }
+        let mut kept = self.l1.0.kept_head.lock();
+        let newest = kept.filter(|kept| kept.number > head.number);
+        Ok(*kept.insert(newest.map_or(head, |kept| PostedHead { block: head.block, ..kept })))
     }
 
     async fn open_accusations(&self, _since: u64) -> Result<Vec<OpenAccusation>, L1Error> {
-        self.look(|_| Vec::new()).await
+        self.read(|_| Vec::new()).await
     }
 
     async fn run_of(&self, number: u64, _since: u64) -> Result<Option<PostedRun>, L1Error> {
-        self.look(|state| state.posting_of(number).map(|posted| posted.run.clone())).await
+        self.read(|state| state.posting_of(number).map(|posted| posted.run.clone())).await
     }
 
     async fn output_standing(&self) -> Result<OutputStanding, L1Error> {
-        self.look(|state| {
+        self.read_newest(|state| {
             let head = state.posted.last().and_then(|posted| posted.run.headers.last());
             OutputStanding {
-                last_block: state.outputs.last().map_or(0, |output| output.l2_block),
+                last_block: state.outputs.last().map_or(0, |(_, output)| output.l2_block),
                 head: head.map_or(0, |header| header.number),
                 head_timestamp_ms: head.map_or(0, |header| header.timestamp_ms),
             }

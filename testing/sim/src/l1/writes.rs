@@ -30,16 +30,16 @@ impl L1Submitter for View {
 
     async fn post_data(&self, _batches: &[CodedBatch]) -> Result<Sent, L1Error> {
         // Headers and data go in one transaction here.
-        self.look(|_| ()).await?;
+        self.read(|_| ()).await?;
         Err(L1Error::refused("the data is there"))
     }
 
     async fn lacks_new_data(&self, headers: &[BatchHeader]) -> Result<bool, L1Error> {
-        self.look(|state| headers.iter().any(|header| state.posting_of(header.number).is_none())).await
+        self.read(|state| headers.iter().any(|header| state.posting_of(header.number).is_none())).await
     }
 
     async fn data_standing(&self, above: u64, after: u64) -> Result<DataStanding, L1Error> {
-        self.look(|state| {
+        self.read(|state| {
             let last = state.posted.iter().rev().find(|posted| posted.run.run.posted_at <= state.finalized);
             let (through, block) =
                 last.map_or((above, after), |posted| (posted.run.run.last, posted.run.run.posted_at));
@@ -49,11 +49,11 @@ impl L1Submitter for View {
     }
 
     async fn end_at_head(&self, _head: &BatchHeader) -> Result<Option<Sent>, L1Error> {
-        self.look(|_| None).await
+        self.read(|_| None).await
     }
 
     async fn answer_omission(&self, _answer: &OmissionAnswer) -> Result<Sent, L1Error> {
-        self.look(|_| ()).await?;
+        self.read(|_| ()).await?;
         Err(L1Error::refused("no open accusation"))
     }
 
