@@ -245,6 +245,15 @@ async fn a_fresh_disk_that_hears_nobody_does_not_vote_at_once() {
     machine.config.peers = vec![PeerUrl { member: 4, url }];
     let member = machine.start().await;
     sequencer.followed_by(1).await;
+    // Before it has asked, it says nothing of a header: it may be about to vote.
+    let undecided =
+        || member.readiness().reasons().values().any(|reason| reason.contains("too few other members"));
+    network::within("a survey", async {
+        while !undecided() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
     let first = Sealer::new().await.seal(vec![]).await;
     sequencer.publish(&first.batch, &first.verdicts);
     let waits = |state: &State| state.refusals.iter().any(|refusal| refusal.reason == "abstains");
