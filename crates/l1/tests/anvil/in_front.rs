@@ -2,7 +2,8 @@
 
 use alloy_sol_types::SolCall;
 use blindfold_l1::{
-    CodedBatch, DataFault, DataPlace, L1Client, PostedRun, RunData, Supplier, contracts::BlindedInbox,
+    CodedBatch, DataFault, DataPlace, L1Client, PostedHead, PostedRun, RunData, Supplier,
+    contracts::BlindedInbox,
 };
 use blindfold_protocol::{BatchHeader, Bytes, Canonical};
 use serde_json::json;
@@ -65,7 +66,9 @@ async fn data_of_a_part_counts_and_the_rest_is_named() {
     let client = writer.client();
     let head = client.posted_head().await.unwrap();
     writer.post(&batches[..3], &stage.certify(&epochs, &all[2])).await.unwrap();
-    assert_eq!(client.posted_head().await.unwrap(), head);
+    let after = client.posted_head().await.unwrap();
+    assert!(after.block > head.block);
+    assert_eq!(PostedHead { block: head.block, ..after }, head);
     let through = stage.finalize().await;
     assert_eq!(client.reposted_data(&all, 0, through).await.unwrap().batches, plain(&batches[..3]));
     assert_eq!(lacking(client).await, [(4, 4)]);
