@@ -310,7 +310,6 @@ impl L1Client {
     }
 }
 
-/// Whether the settings say what the contracts say; else the first field that differs.
 /// The contracts that only the registry names: the last ones of a deployment. No committee can be registered without the
 /// first, nor without the second where it asks for stakes.
 async fn check_what_the_registry_names(state: &StateAt<'_>, registry: Address) -> Result<(), L1Error> {
@@ -334,6 +333,7 @@ async fn check_what_the_registry_names(state: &StateAt<'_>, registry: Address) -
     Ok(())
 }
 
+/// Whether the settings say what the contracts say; else the first field that differs.
 fn compare(settings: &DeployedWith, contracts: &DeployedWith) -> Result<(), L1Error> {
     let (expected, given) = (&settings.timing, &contracts.timing);
     let timing = [
