@@ -264,7 +264,11 @@ impl Keeper {
 
     async fn decrypt(&self, number: u64) -> bool {
         let published = self.node.release_of(number);
-        let (release, hints) = match self.node.decryption.decrypt(number, published.clone()).await {
+        let decrypted = tokio::select! {
+            () = self.arrival(number) => return true,
+            decrypted = self.node.decryption.decrypt(number, published.clone()) => decrypted,
+        };
+        let (release, hints) = match decrypted {
             Ok(decrypted) => decrypted,
             Err(fault) => {
                 tracing::warn!(number, %fault, "the batch cannot be decrypted here now");
@@ -288,6 +292,20 @@ impl Keeper {
             Err(refusal) => {
                 tracing::warn!(number, %refusal, "hints made here cannot be taken now");
                 false
+            }
+        }
+    }
+
+    /// Resolves when a batch's true hints are here: nobody has to be asked for shares any more.
+    async fn arrival(&self, number: u64) {
+        let mut arrivals = self.executor.opened().watch();
+        loop {
+            match self.node.tracker.store().batch(number).await {
+                Ok(Some(record)) if record.hints.is_some() => return,
+                _ => {}
+            }
+            if arrivals.changed().await.is_err() {
+                std::future::pending::<()>().await;
             }
         }
     }

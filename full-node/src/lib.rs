@@ -30,8 +30,9 @@ use std::time::Duration;
 
 use blindfold_bte::Backend;
 use blindfold_chain::{
-    ExecutionState, Executor, ExecutorDeps, Gathering, HintIntake, L1Reader, L1Submitter, OpenError,
-    ParameterSet, ReadApi, ReadContext, RoleView, Settlement, Tracker, passthrough,
+    Decryption, ExecutionState, Executor, ExecutorDeps, Gathering, HintIntake, L1Reader, L1Submitter,
+    MemberLimits, OpenError, ParameterSet, Pool, ReadApi, ReadContext, RoleView, Settlement, Tracker,
+    passthrough,
 };
 use blindfold_engine::ExecutionClient;
 use blindfold_protocol::ChainConfig;
@@ -55,7 +56,8 @@ use follower::Follower;
 use from_l1::FromL1;
 use keeper::Keeper;
 use limits::{
-    MAX_ANNOUNCED_BLOCKS, MAX_MEMBER_PAUSE_MS, MAX_WATCHED_BATCHES, READINESS_INTERVAL_MS, STUCK_EXIT_MS,
+    MAX_ANNOUNCED_BLOCKS, MAX_MEMBER_PAUSE_MS, MAX_PARALLEL_SINGLETONS, MAX_WATCHED_BATCHES,
+    READINESS_INTERVAL_MS, SHARE_HEDGE_MS, SHARE_RETRY_MS, STUCK_EXIT_MS,
 };
 use node::{Node, stopped};
 use watch::{BookError, CaseBook, Judge, WatchConfig, WatchConfigError, Watcher, WatcherDeps};
@@ -192,6 +194,12 @@ impl FullNode {
         let (announced, of_comparison) = mpsc::channel(MAX_ANNOUNCED_BLOCKS);
         let hub = Hub::default();
         let tasks = Tasks::new();
+        let watch = Arc::new(counters.clone());
+        let to_open = MemberLimits {
+            hedge: Duration::from_millis(SHARE_HEDGE_MS),
+            wait: Duration::from_millis(config.member_timeout_ms),
+            retry: Duration::from_millis(SHARE_RETRY_MS),
+        };
         let node = Arc::new(Node {
             tracker: tracker.clone(),
             intake: HintIntake::new(
@@ -203,9 +211,13 @@ impl FullNode {
             decryption: LocalDecryption {
                 tracker: tracker.clone(),
                 parameters: Arc::clone(&parameters),
-                backend,
-                members: members.clone(),
-                counters: counters.clone(),
+                decryption: Decryption::new(
+                    backend,
+                    members.to_open(to_open, watch.clone()),
+                    Pool::start(1, &tasks),
+                    watch,
+                    MAX_PARALLEL_SINGLETONS,
+                ),
             },
             members,
             gathering: Gathering::new(Duration::from_millis(config.member_timeout_ms)),

@@ -3,15 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use alloy_primitives::B256;
 use blindfold_chain::limits::MAX_RUN_TIMEOUTS;
-use blindfold_chain::{GivenRun, Tracker};
+use blindfold_chain::{GivenRun, MemberLimits, MemberWatch, ShareMembers, Tracker};
 use blindfold_protocol::limits::MAX_UNCERTIFIED_RUN;
-use blindfold_protocol::{Certificate, ReleaseShare, SealedBatch, SingletonShare};
+use blindfold_protocol::{Certificate, SealedBatch};
 use blindfold_rpc::{
-    ClientBuildError, ClientConfig, CommitteeApiClient, Encoded, HttpClient, ReceivedError, http_client,
+    ClientBuildError, ClientConfig, CommitteeApiClient, HttpClient, ReceivedError, http_client,
 };
-use futures::stream::{FuturesUnordered, Stream};
 
 use crate::config::MemberEndpoint;
 
@@ -116,39 +114,10 @@ impl Members {
         self.members.is_empty()
     }
 
-    /// Asks every member for its share of a batch at once; answers come as they arrive.
-    pub fn shares(
-        &self,
-        certificate: Certificate,
-        number: u64,
-        header_hash: B256,
-        sub_batches: usize,
-    ) -> impl Stream<Item = (u16, Result<ReleaseShare, MemberFault>)> + Unpin + Send + '_ {
-        let ask = move |member: &'_ Member| {
-            let member = member.clone();
-            Box::pin(async move {
-                let share = member.share(&certificate, number, header_hash, sub_batches).await;
-                (member.index, share)
-            })
-        };
-        self.members.iter().map(ask).collect::<FuturesUnordered<_>>()
-    }
-
-    /// Asks every member for its singleton share of one item at once.
-    pub fn singletons(
-        &self,
-        number: u64,
-        header_hash: B256,
-        index: u32,
-    ) -> impl Stream<Item = (u16, Result<SingletonShare, MemberFault>)> + Unpin + Send + '_ {
-        let ask = move |member: &'_ Member| {
-            let member = member.clone();
-            Box::pin(async move {
-                let share = member.singleton(number, header_hash, index).await;
-                (member.index, share)
-            })
-        };
-        self.members.iter().map(ask).collect::<FuturesUnordered<_>>()
+    /// The same clients, to ask for shares.
+    pub fn to_open(&self, limits: MemberLimits, watch: Arc<dyn MemberWatch>) -> ShareMembers {
+        let clients = self.members.iter().map(|member| (member.index, member.client.clone())).collect();
+        ShareMembers::new(clients, limits, watch)
     }
 }
 
@@ -202,47 +171,5 @@ impl Member {
             }
         }
         Err(MemberFault::NoCertificate)
-    }
-
-    async fn share(
-        &self,
-        certificate: &Certificate,
-        number: u64,
-        header_hash: B256,
-        sub_batches: usize,
-    ) -> Result<ReleaseShare, MemberFault> {
-        let answer =
-            self.client.get_share(number, Encoded::new(certificate)).await.map_err(ReceivedError::from)?;
-        let share = answer.decode()?;
-        if share.number != number || share.header_hash != header_hash {
-            return Err(MemberFault::Unasked("header"));
-        }
-        if share.member != self.index {
-            return Err(MemberFault::Unasked("member"));
-        }
-        if share.pds.len() != sub_batches {
-            return Err(MemberFault::Unasked("number of sub-batches"));
-        }
-        Ok(share)
-    }
-
-    async fn singleton(
-        &self,
-        number: u64,
-        header_hash: B256,
-        index: u32,
-    ) -> Result<SingletonShare, MemberFault> {
-        let answer = self.client.get_singleton(number, index).await.map_err(ReceivedError::from)?;
-        let share = answer.decode()?;
-        if share.number != number || share.header_hash != header_hash {
-            return Err(MemberFault::Unasked("header"));
-        }
-        if share.member != self.index {
-            return Err(MemberFault::Unasked("member"));
-        }
-        if share.index != index {
-            return Err(MemberFault::Unasked("item"));
-        }
-        Ok(share)
     }
 }

@@ -3,11 +3,14 @@
 mod common;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 
-use blindfold_bte::Check;
-use blindfold_chain::Sealed;
+use blindfold_bte::{Backend, Check};
+use blindfold_chain::{DecryptError, Decryption, MemberLimits, Pool, Sealed};
 use blindfold_full_node::{Counters, DecryptFault, LocalDecryption, Members as MemberClients};
 use blindfold_protocol::HintEntry;
+use blindfold_runtime::Tasks;
 use blindfold_telemetry::Metrics;
 use common::support::doubles::ScriptedExecution;
 use common::support::faulty::Faulty;
@@ -18,23 +21,35 @@ struct Bench {
     members: Members,
     machine: Machine,
     local: LocalDecryption,
+    counters: Counters,
     sequencer: Sequencer,
+    _tasks: Tasks,
 }
 
 impl Bench {
     async fn new() -> Self {
+        Self::with(backend()).await
+    }
+
+    async fn with(backend: Arc<dyn Backend>) -> Self {
         let l1 = l1();
         let members = Members::start().await;
         let machine = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
         let metrics = Metrics::new("full_node", "test").expect("it is made");
-        let local = LocalDecryption {
-            tracker: machine.tracker.clone(),
-            parameters: parameter_set(),
-            backend: backend(),
-            members: MemberClients::new(&members.endpoints, 5_000).expect("it is made"),
-            counters: Counters::new(&metrics).expect("it is made"),
+        let counters = Counters::new(&metrics).expect("it is made");
+        let watch = Arc::new(counters.clone());
+        let limits = MemberLimits {
+            hedge: Duration::from_millis(50),
+            wait: Duration::from_secs(2),
+            retry: Duration::from_millis(20),
         };
-        Self { members, machine, local, sequencer: Sequencer::new(&l1).await }
+        let clients = MemberClients::new(&members.endpoints, 5_000).expect("it is made");
+        let share_members = clients.to_open(limits, watch.clone());
+        let tasks = Tasks::new();
+        let decryption = Decryption::new(backend, share_members, Pool::start(1, &tasks), watch, 4);
+        let (tracker, parameters) = (machine.tracker.clone(), parameter_set());
+        let local = LocalDecryption { tracker, parameters, decryption };
+        Self { members, machine, local, counters, sequencer: Sequencer::new(&l1).await, _tasks: tasks }
     }
 
     async fn batch(&self, envelopes: &[blindfold_protocol::Envelope]) -> Sealed {
@@ -54,7 +69,7 @@ async fn shares_of_honest_members_open_every_sub_batch() {
     let sealed = bench.batch(&envelopes).await;
     let (release, hints) = bench.local.decrypt(1, None).await.unwrap();
     assert_eq!((release, hints), open_batch(&sealed.batch, &sealed.verdicts));
-    assert_eq!(bench.local.counters.lying_members.get(), 0);
+    assert_eq!(bench.counters.lying_members.get(), 0);
 }
 
 #[tokio::test]
@@ -68,11 +83,30 @@ async fn a_lying_member_is_named_and_a_silent_one_does_not_matter() {
     // With one lying and one silent there are two true shares of three.
     bench.members.archive.silent.lock().insert(4);
     let short = bench.local.decrypt(1, None).await.unwrap_err();
-    assert!(matches!(short, DecryptFault::TooFewShares { number: 1, what: "shares", given: 2, needed: 3 }));
-    assert!(bench.local.counters.lying_members.get() > 0);
+    let too_few = DecryptError::TooFewShares { what: "shares", given: 2, needed: 3 };
+    assert!(matches!(short, DecryptFault::Decrypt { number: 1, error } if error == too_few));
+    assert!(bench.counters.lying_members.get() > 0);
     // They come back, and so does the batch.
     bench.members.archive.lying.lock().clear();
     bench.local.decrypt(1, None).await.unwrap();
+}
+
+/// A committee that was just certified to may not be so far: the batch waits for it, and is not begun anew.
+#[tokio::test]
+async fn members_that_give_no_share_yet_are_asked_again() {
+    let bench = Bench::new().await;
+    let archive = &bench.members.archive;
+    archive.silent.lock().extend(1..=4);
+    let sealed = bench.batch(&[envelope(1)]).await;
+    let come_back = async {
+        // All four were asked, and one of them twice.
+        while archive.shares_asked.load(SeqCst) < 5 {
+            tokio::task::yield_now().await;
+        }
+        archive.silent.lock().clear();
+    };
+    let (opened, ()) = tokio::join!(bench.local.decrypt(1, None), come_back);
+    assert_eq!(opened.unwrap(), open_batch(&sealed.batch, &sealed.verdicts));
 }
 
 #[tokio::test]
@@ -92,7 +126,7 @@ async fn a_published_release_saves_asking_when_it_proves_itself() {
     let (release, hints) = open_batch(&sealed.batch, &sealed.verdicts);
     let opened = bench.local.decrypt(1, Some(release.clone())).await.unwrap();
     assert_eq!(opened, (release.clone(), hints.clone()));
-    assert_eq!(bench.members.archive.shares_given.load(std::sync::atomic::Ordering::SeqCst), 0);
+    assert_eq!(bench.members.archive.shares_given.load(SeqCst), 0);
     // A wrong one, of the right form or not, only costs the asking.
     let mut wrong = release.clone();
     wrong.pds[0] = singleton(&points_of(&sealed.batch, &sealed.verdicts)[0][0].2);
@@ -117,11 +151,10 @@ async fn a_certificate_of_a_descendant_will_do() {
 /// The singleton release shows it, and the metric that the backend erred.
 #[tokio::test]
 async fn what_the_backend_wrongly_calls_malformed_gets_its_key() {
-    let mut bench = Bench::new().await;
-    bench.local.backend = Arc::new(Faulty(backend()));
+    let bench = Bench::with(Arc::new(Faulty(backend()))).await;
     let sealed = bench.batch(&[envelope(1), malformed(2), envelope(3)]).await;
     let (release, hints) = bench.local.decrypt(1, None).await.unwrap();
     assert_eq!((release, hints), open_batch(&sealed.batch, &sealed.verdicts));
-    assert_eq!(bench.local.counters.overruled.get(&[Check::Opening.name()]).get(), 2);
-    assert_eq!(bench.local.counters.lying_members.get(), 0);
+    assert_eq!(bench.counters.overruled.get(&[Check::Opening.name()]).get(), 2);
+    assert_eq!(bench.counters.lying_members.get(), 0);
 }

@@ -4,6 +4,7 @@ mod common;
 #[path = "../../sequencer/tests/common/faulty.rs"]
 mod faulty;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -273,6 +274,29 @@ async fn hints_that_come_late_are_taken_beside_opening_the_batch_here() {
     executed(&node, 1).await;
     assert_eq!(mischief.hints_asked.load(Ordering::SeqCst), 1);
     assert_eq!(node.counters().by_name()["batches_decrypted_locally"], 0);
+}
+
+/// Members that are waited for keep no other batch from being opened once the hints of this one are here.
+#[tokio::test]
+async fn hints_that_come_end_the_wait_for_shares() {
+    let mut world = World::new().await;
+    world.config.hint_deadline_ms = 0;
+    world.config.member_timeout_ms = 60_000;
+    let archive = Arc::clone(&world.members.archive);
+    archive.silent.lock().extend(1..=4);
+    let node = world.start().await;
+    let one = world.sequencer.seal(0, &[envelope(1)]).await;
+    world.sequencer.certify(&one).await;
+    eventually("a try", || archive.shares_asked.load(Ordering::SeqCst) > 0).await;
+    let (release, hints) = open_batch(&one.batch, &one.verdicts);
+    world.sequencer.publish(&announce::release(&release));
+    world.sequencer.publish(&announce::hints(&hints));
+    eventually("the hints", || node.counters().by_name()["hints_verified"] == 1).await;
+    archive.silent.lock().clear();
+    let two = world.sequencer.seal(1_000, &[envelope(2)]).await;
+    archive.put(&two);
+    world.sequencer.certify(&two).await;
+    eventually("the second batch", || node.counters().by_name()["batches_decrypted_locally"] == 1).await;
 }
 
 /// After an input/output error the store takes no write until the process starts anew, so the process has to end.

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use blindfold_chain::EpochParameters;
+use blindfold_chain::{BatchView, DecryptError, EpochParameters};
 use blindfold_protocol::{
     B256, Certificate, ChainConfig, SealedBatch, certificate,
     limits::{MAX_UNCERTIFIED_HEADERS, MAX_UNCERTIFIED_RUN},
@@ -25,7 +25,7 @@ use tokio::{
     time::{MissedTickBehavior, sleep_until},
 };
 
-use crate::{BatchView, WorkFault, backlog::Backlog, status::SharedStatus, work::Workshop};
+use crate::{WorkFault, backlog::Backlog, status::SharedStatus, work::Workshop};
 
 /// The topics that the helper follows.
 pub(crate) const TOPICS: [Topic; 2] = [Topic::Headers, Topic::Certificates];
@@ -321,7 +321,7 @@ impl Coordinator {
             Err(fault) => {
                 tracing::warn!(number, %fault, "batch failed; beginning it again");
                 // Members that are away come back, whoever asks them.
-                if !matches!(fault, WorkFault::TooFewShares { .. }) {
+                if !matches!(fault, WorkFault::Decrypt(DecryptError::TooFewShares { .. })) {
                     self.stuck(number, &fault.to_string());
                 }
                 self.again(number, Failure::OfBatch, fault.to_string());
@@ -537,7 +537,7 @@ async fn read_and_work(
     parameters: EpochParameters,
     certificate: watch::Receiver<Option<Certificate>>,
 ) -> Result<(), WorkFault> {
-    let max_batch = parameters.parameters().max_batch();
+    let max_batch = parameters.epoch().max_batch;
     let origin = batch.sealed.header.l1_origin_number;
     let sequencer = shop.parameters.sequencer_at(origin).unwrap_or(chain.sequencer);
     let chain = Arc::clone(chain);

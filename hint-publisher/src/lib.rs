@@ -9,22 +9,17 @@
 //! first. Those are opened at once, without pre-decryption, which is less work in all.
 
 mod backlog;
-mod batch;
 mod config;
 mod follow;
 mod introduce;
 pub mod l1;
-mod members;
 mod metrics;
-mod pool;
 mod publish;
 mod publisher;
-mod release;
-mod singleton;
 mod status;
+mod watch;
 mod work;
 
-pub use batch::{BatchView, ViewFault};
 pub use config::{ConfigError, HintPublisherConfig, HintPublisherLimits, MemberUrl};
 pub use metrics::HintPublisherMetrics;
 pub use publisher::{HintPublisher, HintPublisherDeps, HintPublisherHandle, L1PostingDeps, StartError};

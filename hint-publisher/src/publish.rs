@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use blindfold_protocol::{BatchHints, Release};
 use blindfold_rpc::{BlindApiClient, Encoded, HttpClient, ReceivedError, SequencerApiClient};
-
 use blindfold_runtime::Backoff;
 
-use crate::{WorkFault, members::MAX_PAUSE_MS};
+use crate::WorkFault;
+
+/// Longest pause before the sequencer is offered hints again, in milliseconds.
+const MAX_PAUSE_MS: u64 = 5_000;
 
 /// Sends release and hints until the sequencer takes them, or has the hints of this header from elsewhere.
 ///

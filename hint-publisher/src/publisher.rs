@@ -1,13 +1,14 @@
 //! Starting and stopping the helper.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use blindfold_bte::Backend;
-use blindfold_chain::ParameterSet;
+use blindfold_chain::{Decryption, MemberLimits, ParameterSet, Pool, ShareMembers};
 use blindfold_l1::L1Submitter;
 use blindfold_protocol::{ChainConfig, ConfigFault, Party, SigningKey};
 use blindfold_rpc::{
-    AdminConfig, ClientBuildError, Feed, FeedConfig, Readiness, ServeError, ServerHandle, admin, http_client,
+    AdminConfig, ClientBuildError, ClientConfig, Feed, FeedConfig, Readiness, ServeError, ServerHandle,
+    admin, http_client,
 };
 use blindfold_runtime::{Failure, Tasks};
 use blindfold_telemetry::MetricsError;
@@ -18,9 +19,8 @@ use crate::{
     follow::{COORDINATOR, Coordinator, SEQUENCER, TOPICS},
     introduce::Introductions,
     l1::{HintPoster, HintPosterDeps, L1_POSTING, L1PostingConfig, L1PostingConfigError},
-    members::Members,
-    pool::Pool,
     status::SharedStatus,
+    watch::Watch,
     work::Workshop,
 };
 
@@ -103,7 +103,22 @@ impl HintPublisher {
         backend.on_overruled(Box::new(move |check| overruled.get(&[check.name()]).increment()));
         let status = Arc::new(SharedStatus::default());
         let introductions = Introductions::new(hello_key, chain.deployment);
-        let members = Members::new(&config, &introductions, metrics.clone(), Arc::clone(&status))?;
+        let limits = &config.limits;
+        let mut clients = BTreeMap::new();
+        for entry in &config.members {
+            let client = ClientConfig {
+                request_timeout_ms: limits.member_timeout_ms,
+                ..introductions.client(Party::Member(entry.member))
+            };
+            clients.insert(entry.member, http_client(&entry.url, &client)?);
+        }
+        let member_limits = MemberLimits {
+            hedge: Duration::from_millis(limits.hedge_ms),
+            wait: Duration::from_millis(limits.members_wait_ms),
+            retry: Duration::from_millis(limits.member_retry_ms),
+        };
+        let watch = Arc::new(Watch { metrics: metrics.clone(), status: Arc::clone(&status) });
+        let members = ShareMembers::new(clients, member_limits, watch.clone());
         let to_sequencer = introductions.client(Party::Sequencer);
         let sequencer = http_client(&config.sequencer_url, &to_sequencer)?;
         let readiness = match &l1_posting {
@@ -117,12 +132,17 @@ impl HintPublisher {
         let admin = admin(admin_config, readiness.clone(), move || registry.render(), None).await?;
 
         tasks.guard("admin", admin.ended());
-        let pool = Pool::start(config.limits.predecrypt_workers, &tasks);
+        let decryption = Decryption::new(
+            Arc::clone(&backend),
+            members,
+            Pool::start(config.limits.predecrypt_workers, &tasks),
+            watch,
+            config.limits.parallel_singletons,
+        );
         let feed_config = FeedConfig { client: to_sequencer, ..FeedConfig::default() };
         let feed = Feed::start(config.feed_url(), TOPICS.to_vec(), feed_config);
         let memory = Arc::new(Semaphore::new(config.limits.max_predecrypted_ciphertexts));
-        let shop =
-            Arc::new(Workshop { config, parameters, backend, members, sequencer, pool, memory, metrics });
+        let shop = Arc::new(Workshop { config, parameters, backend, decryption, sequencer, memory, metrics });
         if let Some(L1PostingDeps { config, l1 }) = l1_posting {
             let deps = HintPosterDeps {
                 l1,

@@ -3,8 +3,8 @@
 mod common;
 
 use blindfold_bte::STATED_MIN;
-use blindfold_chain::L1MadeHeader;
-use blindfold_hint_publisher::{BatchView, ConfigError, StartError, ViewFault};
+use blindfold_chain::{BatchView, L1MadeHeader, ViewFault};
+use blindfold_hint_publisher::{ConfigError, StartError};
 use blindfold_protocol::{Canonical, limits::MAX_UNCERTIFIED_RUN};
 use common::{
     Behaviour, Stage, kinds,
@@ -503,8 +503,8 @@ async fn every_contradiction_of_a_batch_is_named() {
         sealed.verdicts.iter().map(|verdict| verdict.reason().map(str::to_owned)).collect();
     assert_eq!(right.iter().map(Option::is_some).collect::<Vec<_>>(), [false, false, true, true]);
     let view = BatchView::read(&sealed.batch, &right, 8).expect("right");
-    assert_eq!((view.accepted.len(), view.sub_batches(), view.items), (2, 1, 4));
-    assert_eq!(BatchView::read(&sealed.batch, &right, 1).expect("right").sub_batches(), 2);
+    assert_eq!((view.accepted.len(), view.sub_batches().len(), view.items), (2, 1, 4));
+    assert_eq!(BatchView::read(&sealed.batch, &right, 1).expect("right").sub_batches().len(), 2);
     let read = |verdicts: &[Option<String>]| BatchView::read(&sealed.batch, verdicts, 8).expect_err("wrong");
     assert_eq!(read(&right[..3]), ViewFault::VerdictCount { items: 4, verdicts: 3 });
     assert!(matches!(read(&[None, None, None, skipped.clone()]), ViewFault::Undecodable { index: 2, .. }));

@@ -4,6 +4,7 @@
 //! - [`ParameterSet`]: the committees' public parameters, matched with what L1 registered.
 //! - [`Tracker`]: the one writer over the validity rule's state and its disk: checks and applies headers, seals new
 //!   ones, takes certificates, gives way to the certified header when the sequencer signed two.
+//! - [`Decryption`]: opening batches with what the members give.
 //! - [`verify_hints`]: what the batch says, proved and not believed; [`HintIntake`] stores what stands.
 //! - [`Executor`]: one L2 block per second from certified and hinted batches, through an execution client.
 //! - [`Gathering`]: fetching certified batches from members, of whom some may be slow.
@@ -15,6 +16,7 @@
 mod ancestors;
 pub mod announce;
 mod closing;
+mod decrypt;
 mod executor;
 mod gather;
 mod hindrance;
@@ -37,6 +39,10 @@ mod tracker;
 
 pub use ancestors::{HeaderSource, TakenRun};
 pub use closing::Closing;
+pub use decrypt::{
+    AcceptedItem, BatchView, Begun, DecryptError, Decryption, DecryptionWatch, MemberLimits, MemberWatch,
+    Pool, ShareMembers, Step, ViewFault,
+};
 pub use executor::{
     BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope, ExecutionFault, ExecutionState, Executor,
     ExecutorDeps, ExecutorStatus, HaltLimits, InnerTransaction, NewBlock, OpenedBatches,

@@ -80,5 +80,7 @@ pub const MAX_ASK_STEP_MS: u64 = 1_000;
 pub const MAX_ASKED_AT_ONCE: usize = 4;
 /// Item bytes after which a round ends, so that what is fetched and not yet applied stays bounded.
 pub const MAX_ROUND_BYTES: usize = 16 * 1024 * 1024;
+/// Longest pause before a member is asked again for a share that it could not give yet, in milliseconds.
+pub const MAX_SHARE_PAUSE_MS: u64 = 5_000;
 /// Reads of the store that callers from outside have under way; the store has four readers.
 pub const CALLERS_READS: usize = 2;

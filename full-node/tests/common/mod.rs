@@ -413,8 +413,8 @@ impl CommitteeApiServer for MemberDouble {
         number: u64,
         certificate: Encoded<Certificate>,
     ) -> Result<Encoded<ReleaseShare>, RpcError> {
-        self.speaks()?;
         self.archive.shares_asked.fetch_add(1, Ordering::SeqCst);
+        self.speaks()?;
         let (sealed, verdicts) = self.archive.get(number)?;
         let certificate = certificate.decode_param()?;
         assert!(certificate.number >= number, "a certificate of the batch or of a descendant");

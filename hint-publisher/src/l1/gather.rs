@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use blindfold_bte::Backend;
-use blindfold_chain::{EpochParameters, ParameterSet, verify_hints};
+use blindfold_chain::{BatchView, EpochParameters, ParameterSet, verify_hints};
 use blindfold_l1::RunReference;
 use blindfold_protocol::{
     B256, BatchHints, EnvelopeFault, HintEntry,
@@ -11,7 +11,6 @@ use blindfold_protocol::{
 };
 
 use super::source::{BatchSource, SourcedBatch};
-use crate::BatchView;
 
 /// A run of headers in `BlindedInbox`, as its event `Posted` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +145,7 @@ fn check(
     let number = sealed.header.number;
     let wrong = |reason: String| GatherFault::Wrong { number, reason };
     // Items, ids and verdicts against the certified root.
-    let view = BatchView::read(&sealed, &verdicts, parameters.parameters().max_batch())
+    let view = BatchView::read(&sealed, &verdicts, parameters.epoch().max_batch)
         .map_err(|fault| wrong(fault.to_string()))?;
     let verdicts = read_verdicts(&verdicts).ok_or_else(|| wrong("a verdict of no known name".to_owned()))?;
     let hints = match hints {

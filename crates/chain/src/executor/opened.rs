@@ -42,7 +42,7 @@ impl OpenedBatches {
     }
 
     /// Changes whenever hints arrive.
-    pub(crate) fn watch(&self) -> watch::Receiver<u64> {
+    pub fn watch(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 }

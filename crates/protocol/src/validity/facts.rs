@@ -156,7 +156,7 @@ impl Verdict {
     }
 }
 
-/// Indices of the accepted items, cut into sub-batches of at most `max_batch` in order.
+/// Indices of the accepted items, cut into sub-batches.
 pub fn sub_batches(verdicts: &[Verdict], max_batch: u32) -> Vec<Vec<u32>> {
     let accepted: Vec<u32> = verdicts
         .iter()
@@ -164,8 +164,13 @@ pub fn sub_batches(verdicts: &[Verdict], max_batch: u32) -> Vec<Vec<u32>> {
         .filter(|(verdict, _)| verdict.is_accepted())
         .map(|(_, index)| index)
         .collect();
+    cut(&accepted, max_batch).map(<[u32]>::to_vec).collect()
+}
+
+/// Cuts the accepted items of a batch into the sub-batches that are released together: at most `max_batch` each, in order.
+pub fn cut<T>(accepted: &[T], max_batch: u32) -> std::slice::Chunks<'_, T> {
     // An epoch's B is not 0; `chunks` must not be asked for 0.
-    accepted.chunks(max_batch.max(1) as usize).map(<[u32]>::to_vec).collect()
+    accepted.chunks(max_batch.max(1) as usize)
 }
 
 /// What one header did, enough to undo it.

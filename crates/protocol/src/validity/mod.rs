@@ -19,7 +19,7 @@ pub use check::{
 };
 pub use facts::{
     AppliedBatch, Deposit, FORCED_TRANSACTION_REASON, L1Facts, LastBatchFault, LedgerEvent, OriginFacts,
-    Settled, Verdict, Withdrawal, check_signature, sub_batches,
+    Settled, Verdict, Withdrawal, check_signature, cut, sub_batches,
 };
 pub use faults::{HeaderFault, InputFault, SealFault};
 pub use head::Head;

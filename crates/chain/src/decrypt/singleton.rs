@@ -3,28 +3,28 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use blindfold_bte::{Blinding, G1_BYTES, Opening};
-use blindfold_chain::EpochParameters;
 use blindfold_protocol::{HintEntry, SingletonShare};
 use futures::{StreamExt, TryStreamExt, stream};
 
-use crate::{BatchView, WorkFault, batch::AcceptedItem, members::Members};
+use super::{AcceptedItem, BatchView, DecryptError, ShareMembers};
+use crate::EpochParameters;
 
 /// What is published of an item that did not open: normally its singleton release, and the blinding factor of that.
-pub(crate) type Proof = (HintEntry, Blinding);
+pub(super) type Proof = (HintEntry, Blinding);
 
 /// The proofs of the accepted items at `positions`, which did not open.
 ///
-/// The positions of the batch are known to be right by now, so a member whose share does not verify lied.
-pub(crate) async fn prove_malformed(
+/// The positions of the batch are known to be right by now, so a member whose share does not verify is faulty.
+pub(super) async fn prove_malformed(
     view: &Arc<BatchView>,
     positions: Vec<usize>,
     parameters: &EpochParameters,
-    members: &Members,
+    members: &ShareMembers,
     parallel: usize,
-) -> Result<BTreeMap<usize, Proof>, WorkFault> {
+) -> Result<BTreeMap<usize, Proof>, DecryptError> {
     stream::iter(positions)
         .map(|position| async move {
-            let item = view.accepted.get(position).ok_or(WorkFault::Stopped)?;
+            let item = view.accepted.get(position).ok_or(DecryptError::Stopped)?;
             Ok((position, prove_one(view, item, parameters, members).await?))
         })
         .buffer_unordered(parallel)
@@ -36,8 +36,8 @@ async fn prove_one(
     view: &Arc<BatchView>,
     item: &AcceptedItem,
     parameters: &EpochParameters,
-    members: &Members,
-) -> Result<Proof, WorkFault> {
+    members: &ShareMembers,
+) -> Result<Proof, DecryptError> {
     let epoch = parameters.epoch();
     let threshold = usize::from(epoch.threshold);
     let count = u16::try_from(epoch.members.len()).unwrap_or(u16::MAX);
@@ -50,7 +50,7 @@ async fn prove_one(
                 shares.insert(member, share.share);
             }
             Ok(_) => {
-                members.name_liar(member, number, "singleton share of another item");
+                members.faulty(member, number, "singleton share of another item");
                 answers.ask_another();
             }
             Err(fault) => {
@@ -63,16 +63,16 @@ async fn prove_one(
         }
         match combine(item, parameters, &shares).await? {
             Combined::Proof(proof) => return Ok(*proof),
-            Combined::Liars(liars) => {
-                for liar in liars {
-                    shares.remove(&liar);
-                    members.name_liar(liar, number, "wrong singleton share");
+            Combined::Faulty(faulty) => {
+                for member in faulty {
+                    shares.remove(&member);
+                    members.faulty(member, number, "wrong singleton share");
                     answers.ask_another();
                 }
             }
         }
     }
-    Err(WorkFault::TooFewShares { given: shares.len(), needed: threshold })
+    Err(DecryptError::TooFewShares { what: "singleton shares", given: shares.len(), needed: threshold })
 }
 
 fn fits(view: &BatchView, index: u32, member: u16, share: &SingletonShare) -> bool {
@@ -84,14 +84,14 @@ fn fits(view: &BatchView, index: u32, member: u16, share: &SingletonShare) -> bo
 
 enum Combined {
     Proof(Box<Proof>),
-    Liars(Vec<u16>),
+    Faulty(Vec<u16>),
 }
 
 async fn combine(
     item: &AcceptedItem,
     parameters: &EpochParameters,
     shares: &BTreeMap<u16, [u8; G1_BYTES]>,
-) -> Result<Combined, WorkFault> {
+) -> Result<Combined, DecryptError> {
     let (item, scheme) = (item.clone(), Arc::clone(parameters.parameters()));
     let shares: Vec<(u16, [u8; G1_BYTES])> = shares.iter().map(|(member, share)| (*member, *share)).collect();
     blindfold_runtime::blocking(move || {
@@ -101,20 +101,20 @@ async fn combine(
         {
             return Ok(Combined::Proof(Box::new(proof(&scheme, &item, release)?)));
         }
-        let liars: Vec<u16> = shares
+        let faulty: Vec<u16> = shares
             .iter()
             .filter(|(member, share)| scheme.verify_singleton_share(*member, &item.point, share).is_err())
             .map(|(member, _)| *member)
             .collect();
         match combined {
             // Right shares combine to the right release.
-            Err(fault) if liars.is_empty() => Err(WorkFault::Combine(fault)),
-            Ok(_) if liars.is_empty() => Err(WorkFault::Stopped),
-            _ => Ok(Combined::Liars(liars)),
+            Err(fault) if faulty.is_empty() => Err(DecryptError::Combine(fault)),
+            Ok(_) if faulty.is_empty() => Err(DecryptError::Stopped),
+            _ => Ok(Combined::Faulty(faulty)),
         }
     })
     .await
-    .map_err(|_| WorkFault::Stopped)?
+    .map_err(|_| DecryptError::Stopped)?
 }
 
 /// What the verified singleton release shows, by portable arithmetic. It opens exactly what the batch's release opens, so
@@ -123,10 +123,10 @@ fn proof(
     scheme: &blindfold_bte::Parameters,
     item: &AcceptedItem,
     release: &[u8; G1_BYTES],
-) -> Result<Proof, WorkFault> {
+) -> Result<Proof, DecryptError> {
     let (opening, blinding) = scheme
         .open_and_blind_singleton(&item.ad.0, &item.ciphertext, release)
-        .map_err(WorkFault::Singleton)?;
+        .map_err(DecryptError::Singleton)?;
     let entry = match opening {
         Opening::WellFormed { key, .. } => HintEntry::Key(*key.as_bytes()),
         Opening::Malformed => HintEntry::Malformed(*release),

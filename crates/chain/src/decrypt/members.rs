@@ -1,33 +1,44 @@
 //! Asking the members: t at first, another for each that fails, all of them after a while.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    future::Future,
-    pin::Pin,
-    sync::Arc,
-    time::Duration,
-};
+use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
 
-use blindfold_protocol::{Certificate, Party, ReleaseShare, SingletonShare};
-use blindfold_rpc::{
-    ClientBuildError, ClientConfig, CommitteeApiClient, Encoded, HttpClient, ReceivedError, http_client,
-};
+use blindfold_protocol::{Certificate, ReleaseShare, SingletonShare};
+use blindfold_rpc::jsonrpsee::core::ClientError;
+use blindfold_rpc::{CommitteeApiClient, Encoded, HttpClient, ReceivedError};
 use blindfold_runtime::{Backoff, Instant, now};
 use futures::{StreamExt, stream::FuturesUnordered};
 use parking_lot::Mutex;
 use tokio::time::sleep_until;
 
-use crate::{
-    HintPublisherConfig, HintPublisherMetrics, introduce::Introductions, metrics::member_label,
-    status::SharedStatus,
-};
+use crate::limits::MAX_SHARE_PAUSE_MS;
 
-/// Longest pause before a member, or the sequencer, is called again, in milliseconds.
-pub(crate) const MAX_PAUSE_MS: u64 = 5_000;
+/// Who wants to know how the members do.
+pub trait MemberWatch: Send + Sync {
+    /// A member gave something wrong.
+    fn faulty(&self, member: u16);
+
+    /// A call to a member brought nothing usable; it may be made again.
+    fn failed(&self, member: u16);
+}
+
+/// How members are asked.
+#[derive(Clone, Copy, Debug)]
+pub struct MemberLimits {
+    /// How long the first t members may take before the others are asked, too.
+    pub hedge: Duration,
+    /// How long members that cannot give a share yet are asked again.
+    pub wait: Duration,
+    /// First pause before a member that did not answer, or could not yet, is asked again; it grows.
+    pub retry: Duration,
+}
 
 /// Why a member gave nothing usable, and will not for this request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum MemberFault {
+pub(super) enum MemberFault {
     #[error("refused: {0}")]
     Refused(String),
     #[error("sent something that does not decode: {0}")]
@@ -37,45 +48,26 @@ pub(crate) enum MemberFault {
 /// How a member did lately; the better ones are asked first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Standing {
-    lied: bool,
+    faulty: bool,
     failed_last: bool,
 }
 
-/// Clients of all members.
-pub(crate) struct Members {
+/// The members, as those who give shares.
+pub struct ShareMembers {
     clients: BTreeMap<u16, HttpClient>,
     standing: Mutex<BTreeMap<u16, Standing>>,
-    hedge: Duration,
-    wait: Duration,
-    retry_ms: u64,
-    metrics: HintPublisherMetrics,
-    status: Arc<SharedStatus>,
+    limits: MemberLimits,
+    watch: Arc<dyn MemberWatch>,
 }
 
-impl Members {
-    pub(crate) fn new(
-        config: &HintPublisherConfig,
-        introductions: &Introductions,
-        metrics: HintPublisherMetrics,
-        status: Arc<SharedStatus>,
-    ) -> Result<Self, ClientBuildError> {
-        let request_timeout_ms = config.limits.member_timeout_ms;
-        let client =
-            |member| ClientConfig { request_timeout_ms, ..introductions.client(Party::Member(member)) };
-        let clients = config
-            .members
-            .iter()
-            .map(|entry| Ok((entry.member, http_client(&entry.url, &client(entry.member))?)))
-            .collect::<Result<_, ClientBuildError>>()?;
-        Ok(Self {
-            clients,
-            standing: Mutex::default(),
-            hedge: Duration::from_millis(config.limits.hedge_ms),
-            wait: Duration::from_millis(config.limits.members_wait_ms),
-            retry_ms: config.limits.member_retry_ms,
-            metrics,
-            status,
-        })
+impl ShareMembers {
+    /// Asks through `clients`, by index of the member; their time-outs bound each call.
+    pub fn new(
+        clients: BTreeMap<u16, HttpClient>,
+        limits: MemberLimits,
+        watch: Arc<dyn MemberWatch>,
+    ) -> Self {
+        Self { clients, standing: Mutex::default(), limits, watch }
     }
 
     /// Members 1..=n of an epoch that have a client, the most promising first. `spread` rotates equals, so that load
@@ -90,16 +82,15 @@ impl Members {
         order.into()
     }
 
-    /// Says which member lied, everywhere.
-    pub(crate) fn name_liar(&self, member: u16, number: u64, what: &str) {
-        self.standing.lock().entry(member).or_default().lied = true;
-        self.metrics.lying_members.get(&[member_label(member)]).increment();
-        self.status.update(|status| *status.lying_members.entry(member).or_default() += 1);
-        tracing::error!(member, number, what, "a member lied; going on with others");
+    /// A member gave something wrong: it is asked last from now on.
+    pub(super) fn faulty(&self, member: u16, number: u64, what: &str) {
+        self.standing.lock().entry(member).or_default().faulty = true;
+        self.watch.faulty(member);
+        tracing::error!(member, number, what, "a member is faulty; going on with others");
     }
 
     /// Asks for shares of a batch.
-    pub(crate) fn shares<'a>(
+    pub(super) fn shares<'a>(
         &'a self,
         number: u64,
         certificate: &'a Certificate,
@@ -111,11 +102,11 @@ impl Members {
                 client.get_share(number, Encoded::new(certificate)).await.map(|answer| answer.decode())
             })
         };
-        Answers::new(Box::new(ask), self.order(members, number), first, (self.hedge, self.wait))
+        Answers::new(Box::new(ask), self.order(members, number), first, self.limits)
     }
 
     /// Asks for singleton shares of one item.
-    pub(crate) fn singletons(
+    pub(super) fn singletons(
         &self,
         number: u64,
         index: u32,
@@ -128,7 +119,7 @@ impl Members {
             })
         };
         let spread = number.wrapping_add(u64::from(index));
-        Answers::new(Box::new(ask), self.order(members, spread), first, (self.hedge, self.wait))
+        Answers::new(Box::new(ask), self.order(members, spread), first, self.limits)
     }
 
     /// Calls until there is an answer or a refusal for good. A member that is away or not so far yet is asked again
@@ -138,13 +129,14 @@ impl Members {
         T: Send + 'a,
         E: std::fmt::Display + Send + 'a,
         F: Fn(HttpClient) -> Fut + Send + Sync + 'a,
-        Fut: Future<Output = Result<Result<T, E>, blindfold_rpc::jsonrpsee::core::ClientError>> + Send + 'a,
+        Fut: Future<Output = Result<Result<T, E>, ClientError>> + Send + 'a,
     {
         Box::pin(async move {
             let Some(client) = self.clients.get(&member) else {
                 return Err(MemberFault::Refused("no address is configured".to_owned()));
             };
-            let mut pauses = Backoff::new(self.retry_ms, MAX_PAUSE_MS);
+            let retry_ms = u64::try_from(self.limits.retry.as_millis()).unwrap_or(u64::MAX);
+            let mut pauses = Backoff::new(retry_ms, MAX_SHARE_PAUSE_MS);
             loop {
                 match call(client.clone()).await {
                     Ok(Ok(answer)) => {
@@ -171,7 +163,7 @@ impl Members {
 
     fn failed(&self, member: u16) {
         self.standing.lock().entry(member).or_default().failed_last = true;
-        self.metrics.member_failures.get(&[member_label(member)]).increment();
+        self.watch.failed(member);
     }
 }
 
@@ -179,7 +171,7 @@ type Ask<'a, T> = Pin<Box<dyn Future<Output = Result<T, MemberFault>> + Send + '
 type Asking<'a, T> = Pin<Box<dyn Future<Output = (u16, Result<T, MemberFault>)> + Send + 'a>>;
 
 /// Answers of members as they come.
-pub(crate) struct Answers<'a, T> {
+pub(super) struct Answers<'a, T> {
     ask: Box<dyn Fn(u16) -> Ask<'a, T> + Send + Sync + 'a>,
     running: FuturesUnordered<Asking<'a, T>>,
     rest: VecDeque<u16>,
@@ -192,9 +184,9 @@ impl<'a, T: Send + 'a> Answers<'a, T> {
         ask: Box<dyn Fn(u16) -> Ask<'a, T> + Send + Sync + 'a>,
         order: VecDeque<u16>,
         first: usize,
-        (hedge, wait): (Duration, Duration),
+        limits: MemberLimits,
     ) -> Self {
-        let (hedge_at, until) = (now() + hedge, now() + wait);
+        let (hedge_at, until) = (now() + limits.hedge, now() + limits.wait);
         let mut answers = Self { ask, running: FuturesUnordered::new(), rest: order, hedge_at, until };
         for _ in 0..first {
             answers.ask_another();
@@ -203,7 +195,7 @@ impl<'a, T: Send + 'a> Answers<'a, T> {
     }
 
     /// Asks the next member, if there is one that was not asked.
-    pub(crate) fn ask_another(&mut self) {
+    pub(super) fn ask_another(&mut self) {
         if let Some(member) = self.rest.pop_front() {
             let answer = (self.ask)(member);
             self.running.push(Box::pin(async move { (member, answer.await) }));
@@ -212,7 +204,7 @@ impl<'a, T: Send + 'a> Answers<'a, T> {
 
     /// The next answer; `None` when everybody asked has answered and nobody is left. Members that are away keep it
     /// waiting, until the wait is over. After the hedge delay everybody is asked.
-    pub(crate) async fn next(&mut self) -> Option<(u16, Result<T, MemberFault>)> {
+    pub(super) async fn next(&mut self) -> Option<(u16, Result<T, MemberFault>)> {
         loop {
             if self.running.is_empty() {
                 if self.rest.is_empty() {

@@ -5,39 +5,39 @@ use std::{
     sync::Arc,
 };
 
-use blindfold_runtime::{Tasks, blocking};
+use blindfold_runtime::{Stop, Tasks, blocking, until};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::WorkFault;
+use super::DecryptError;
 
 type Job = Box<dyn FnOnce() + Send>;
 
 /// Pre-decryption, and decryption at once. Jobs wait by number: what is sealed first is wanted first. The queue holds as
 /// many jobs as batches are in work, which the caller bounds. Each job has all threads of the backend, so that a second
 /// one at the same time only delays the first.
-pub(crate) struct Pool {
+pub struct Pool {
     jobs: Mutex<BTreeMap<u64, VecDeque<Job>>>,
     available: Semaphore,
 }
 
 impl Pool {
     /// Starts `workers` workers in `tasks`.
-    pub(crate) fn start(workers: usize, tasks: &Tasks) -> Arc<Self> {
+    pub fn start(workers: usize, tasks: &Tasks) -> Arc<Self> {
         let pool = Arc::new(Self { jobs: Mutex::default(), available: Semaphore::new(0) });
         for _ in 0..workers {
-            tasks.spawn("pool", Arc::clone(&pool).work());
+            tasks.spawn("pool", Arc::clone(&pool).work(tasks.stop()));
         }
         pool
     }
 
     /// Runs `work` for the batch `number` on the blocking pool, when a worker is free. Dropping the future takes the job
     /// back, unless it runs already.
-    pub(crate) async fn run<T: Send + 'static>(
+    pub async fn run<T: Send + 'static>(
         &self,
         number: u64,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, WorkFault> {
+    ) -> Result<T, DecryptError> {
         let (reply, answer) = oneshot::channel();
         let job = Box::new(move || {
             if !reply.is_closed() {
@@ -47,14 +47,17 @@ impl Pool {
         });
         self.jobs.lock().entry(number).or_default().push_back(job);
         self.available.add_permits(1);
-        answer.await.map_err(|_| WorkFault::Stopped)
+        answer.await.map_err(|_| DecryptError::Stopped)
     }
 
-    async fn work(self: Arc<Self>) {
+    async fn work(self: Arc<Self>, mut stop: Stop) {
         loop {
-            match self.available.acquire().await {
-                Ok(permit) => permit.forget(),
-                Err(_) => return,
+            tokio::select! {
+                () = until(&mut stop) => return,
+                permit = self.available.acquire() => match permit {
+                    Ok(permit) => permit.forget(),
+                    Err(_) => return,
+                },
             }
             let Some(job) = self.first() else { continue };
             if blocking(job).await.is_err() {

@@ -1,0 +1,204 @@
+//! Opening batches with what the members give: one way for whoever makes hints, to publish them or for itself.
+//!
+//! [`Decryption::decrypt`] asks t members for their shares, another for each that fails and all of them after a while,
+//! and combines any t without verifying them: one ciphertext that opens proves its sub-batch's release right. Only where
+//! none opens are shares verified, faulty members named, and others' shares taken. Items that did not open are proved
+//! malformed by their singleton releases.
+
+mod members;
+mod pool;
+mod release;
+mod singleton;
+mod view;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use blindfold_bte::{
+    Backend, BatchError, Blinding, CombineError, Opening, PreDecrypted, STATED_MIN, SingletonError,
+};
+use blindfold_protocol::{BatchHints, Certificate, HintEntry, Release};
+use blindfold_runtime::now;
+
+use crate::EpochParameters;
+
+pub use members::{MemberLimits, MemberWatch, ShareMembers};
+pub use pool::Pool;
+pub use view::{AcceptedItem, BatchView, ViewFault};
+
+use release::Releaser;
+
+/// Why a batch could not be opened now. It may be tried again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecryptError {
+    /// More shares fail than members can be faulty: the verdicts on the batch's items are wrong.
+    #[error("{failing} shares do not fit the verdicts on the batch: nobody is named")]
+    VerdictsDisputed {
+        /// Shares that do not fit.
+        failing: usize,
+    },
+    /// Too few members gave a right one; they may come back.
+    #[error("{given} members gave right {what}, {needed} are needed")]
+    TooFewShares {
+        /// `shares` or `singleton shares`.
+        what: &'static str,
+        /// Right ones, as far as is known.
+        given: usize,
+        /// The threshold.
+        needed: usize,
+    },
+    /// The scheme refused the batch: its parameters do not fit.
+    #[error("the scheme refused the batch: {0}")]
+    Batch(BatchError),
+    /// Right shares did not combine.
+    #[error("right shares did not combine: {0}")]
+    Combine(CombineError),
+    /// A verified singleton release did not open.
+    #[error("singleton release: {0}")]
+    Singleton(SingletonError),
+    /// The process is stopping.
+    #[error("stopped")]
+    Stopped,
+}
+
+/// What there is of a batch before its members are asked.
+#[derive(Debug)]
+pub enum Begun {
+    /// Nothing: it is opened at once, which is less work in all.
+    Nothing,
+    /// Its sub-batches are pre-decrypted ([`Decryption::predecrypt`]).
+    Predecrypted(Vec<PreDecrypted>),
+    /// Somebody gave its release, which counts where it proves itself.
+    Claimed(Release),
+}
+
+/// A part of the work on one batch, by what it costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Pre-decrypting it.
+    Predecrypt,
+    /// Combining shares and opening what was pre-decrypted.
+    Finalize,
+    /// Combining shares and opening what was not.
+    Decrypt,
+}
+
+/// Who wants to know how the work goes.
+pub trait DecryptionWatch: MemberWatch {
+    /// A step of a batch took so long.
+    fn took(&self, step: Step, time: Duration);
+
+    /// So many items of a batch did not open by the backend, and do by their singleton releases: the backend erred.
+    fn overruled(&self, items: usize);
+}
+
+/// Opens batches with what the members give.
+pub struct Decryption {
+    backend: Arc<dyn Backend>,
+    members: ShareMembers,
+    pool: Arc<Pool>,
+    watch: Arc<dyn DecryptionWatch>,
+    parallel_singletons: usize,
+}
+
+impl Decryption {
+    /// Singleton shares are asked for of at most `parallel_singletons` items of a batch at a time.
+    pub fn new(
+        backend: Arc<dyn Backend>,
+        members: ShareMembers,
+        pool: Arc<Pool>,
+        watch: Arc<dyn DecryptionWatch>,
+        parallel_singletons: usize,
+    ) -> Self {
+        Self { backend, members, pool, watch, parallel_singletons }
+    }
+
+    /// The larger part of the work, which needs no release: it can be done while the batch waits for its certificate.
+    ///
+    /// # Errors
+    /// [`DecryptError::Batch`], [`DecryptError::Stopped`].
+    pub async fn predecrypt(
+        &self,
+        view: &Arc<BatchView>,
+        parameters: &EpochParameters,
+    ) -> Result<Vec<PreDecrypted>, DecryptError> {
+        let (number, view, scheme) = (view.number, Arc::clone(view), Arc::clone(parameters.parameters()));
+        let (backend, watch) = (Arc::clone(&self.backend), Arc::clone(&self.watch));
+        let work = move || {
+            let started = now();
+            let predecrypt = |items: &[AcceptedItem]| backend.predecrypt(&scheme, &view::points(items));
+            let result = view.sub_batches().map(predecrypt).collect::<Result<Vec<_>, _>>();
+            watch.took(Step::Predecrypt, started.elapsed());
+            result
+        };
+        self.pool.run(number, work).await?.map_err(DecryptError::Batch)
+    }
+
+    /// The release and the hints of a certified batch. `certificate` is its own, or that of a descendant.
+    ///
+    /// Blinding factors are stated where there are enough malformed items for them to save work.
+    ///
+    /// # Errors
+    /// [`DecryptError`].
+    pub async fn decrypt(
+        &self,
+        view: &Arc<BatchView>,
+        parameters: &EpochParameters,
+        begun: Begun,
+        certificate: &Certificate,
+    ) -> Result<(Release, BatchHints), DecryptError> {
+        let releaser = Releaser {
+            view,
+            parameters,
+            backend: &self.backend,
+            members: &self.members,
+            pool: &self.pool,
+            watch: &self.watch,
+        };
+        let opened = releaser.release(begun, certificate).await?;
+        let (number, header_hash) = (view.number, view.hash);
+        let pds = opened.iter().map(|(pd, _)| *pd).collect();
+        let openings: Vec<Opening> = opened.into_iter().flat_map(|(_, openings)| openings).collect();
+        let (entries, blindings) = self.entries(view, parameters, openings).await?;
+        let release = Release { number, header_hash, pds };
+        Ok((release, BatchHints { number, header_hash, entries, blindings }))
+    }
+
+    /// One entry for each item of the batch, and the blinding factors of all malformed ones, or none.
+    async fn entries(
+        &self,
+        view: &Arc<BatchView>,
+        parameters: &EpochParameters,
+        openings: Vec<Opening>,
+    ) -> Result<(Vec<HintEntry>, Vec<Blinding>), DecryptError> {
+        let malformed = |(_, opening): &(usize, &Opening)| matches!(opening, Opening::Malformed);
+        let positions = openings.iter().enumerate().filter(malformed).map(|(position, _)| position).collect();
+        let mut proofs =
+            singleton::prove_malformed(view, positions, parameters, &self.members, self.parallel_singletons)
+                .await?;
+        let mut entries = vec![HintEntry::Skipped; view.items];
+        let (mut blindings, mut overruled) = (Vec::new(), 0);
+        for (position, (item, opening)) in view.accepted.iter().zip(&openings).enumerate() {
+            let entry = match (opening, proofs.remove(&position)) {
+                (Opening::WellFormed { key, .. }, _) => HintEntry::Key(*key.as_bytes()),
+                (Opening::Malformed, Some((entry @ HintEntry::Key(_), _))) => {
+                    overruled += 1;
+                    entry
+                }
+                (Opening::Malformed, Some((entry, blinding))) => {
+                    blindings.push(blinding);
+                    entry
+                }
+                (Opening::Malformed, None) => return Err(DecryptError::Stopped),
+            };
+            *entries.get_mut(item.index as usize).ok_or(DecryptError::Stopped)? = entry;
+        }
+        if overruled > 0 {
+            self.watch.overruled(overruled);
+        }
+        if blindings.len() < STATED_MIN {
+            blindings.clear();
+        }
+        Ok((entries, blindings))
+    }
+}
