@@ -17,7 +17,6 @@ mod evidence;
 mod follow;
 mod introduce;
 pub mod key_file;
-mod lru;
 mod member;
 mod metrics;
 mod pace;

@@ -5,21 +5,22 @@
 //! our chain. It leaves it no more once L1 may soon declare the batch void (`unreleased`). Both kinds of share are a
 //! function of key and ciphertexts alone; giving one twice says nothing new, and the bounded memory below only saves work.
 
-use std::{hash::Hash, sync::Arc};
+use std::{hash::Hash, num::NonZeroUsize, sync::Arc};
 
 use blindfold_bte::CiphertextPoint;
 use blindfold_chain::{NextStep, Refusal};
 use blindfold_protocol::{
     B256, Canonical, Certificate, CertifiedBatch, Envelope, Epoch, ReleaseShare, SingletonShare, certificate,
+    validity::cut,
 };
 use blindfold_rpc::{Encoded, RpcError, types::HeldBatch};
 use blindfold_runtime::now;
 use blindfold_store::{BatchRecord, StoreError};
+use lru::LruCache;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OnceCell, OwnedSemaphorePermit, Semaphore};
 
 use crate::{
-    lru::Lru,
     member::Context,
     pace::{Pace, Turn},
 };
@@ -197,9 +198,9 @@ pub(crate) struct ShareService {
     pairing: tokio::sync::Mutex<()>,
     /// Everybody computing.
     threads: Arc<Semaphore>,
-    singletons: Mutex<Lru<(u64, u32), Once<SingletonShare>>>,
+    singletons: Mutex<LruCache<(u64, u32), Once<SingletonShare>>>,
     /// Certificates that were accepted; the certified head never falls, so they stay good.
-    accepted: Mutex<Lru<Certificate, ()>>,
+    accepted: Mutex<LruCache<Certificate, ()>>,
     missing: Notify,
 }
 
@@ -221,9 +222,9 @@ struct Places {
     /// How much work is done for what is not in memory; `None`: as much as is asked for. An old batch has to be read and
     /// its share computed anew, which is dear, and whoever asks pays a few hundred bytes.
     pace: Option<Pace>,
-    shares: Mutex<Lru<(u64, B256), Once<Kept>>>,
+    shares: Mutex<LruCache<(u64, B256), Once<Kept>>>,
     /// Certified batches that singletons are asked of: of a flood of malformed envelopes each is decoded once.
-    records: Mutex<Lru<u64, Once<Arc<BatchRecord>>>>,
+    records: Mutex<LruCache<u64, Once<Arc<BatchRecord>>>>,
 }
 
 impl Places {
@@ -233,8 +234,8 @@ impl Places {
             singleton_queue: Arc::new(Semaphore::new(calls.div_ceil(2))),
             verifying: Arc::new(Semaphore::new(MAX_VERIFYING_CALLS)),
             pace,
-            shares: Mutex::new(Lru::new(shares)),
-            records: Mutex::new(Lru::new(records)),
+            shares: memory(shares),
+            records: memory(records),
         }
     }
 
@@ -259,8 +260,8 @@ impl ShareService {
             peer_readers: Arc::new(Semaphore::new(limits.share_queue_calls)),
             pairing: tokio::sync::Mutex::default(),
             threads: Arc::new(Semaphore::new(limits.share_threads)),
-            singletons: Mutex::new(Lru::new(limits.singleton_cache_entries)),
-            accepted: Mutex::new(Lru::new(limits.certificate_cache_entries)),
+            singletons: memory(limits.singleton_cache_entries),
+            accepted: memory(limits.certificate_cache_entries),
             missing: Notify::new(),
             context,
         })
@@ -347,7 +348,7 @@ impl ShareService {
         let Some(hash) = self.context.tracker.store().header_hash(number).await? else {
             return Ok((None, false));
         };
-        let of = |places: &Places| places.shares.lock().get(&(number, hash));
+        let of = |places: &Places| places.shares.lock().get(&(number, hash)).cloned();
         let (kept, open) = (of(&self.kept), of(&self.open));
         let computed = |once: &Once<Kept>| once.get().cloned();
         Ok((kept.as_ref().and_then(computed).or_else(|| open.as_ref().and_then(computed)), kept.is_some()))
@@ -568,14 +569,15 @@ impl ShareService {
     }
 }
 
+/// A bounded memory; what was not asked for longest goes first.
+fn memory<K: Eq + Hash, V>(entries: usize) -> Mutex<LruCache<K, V>> {
+    Mutex::new(LruCache::new(NonZeroUsize::new(entries).unwrap_or(NonZeroUsize::MIN)))
+}
+
 /// The place in memory for what belongs to a key, filled or not.
-fn once_of<K: Eq + Hash + Clone, V>(memory: &Mutex<Lru<K, Once<V>>>, key: K) -> Once<V> {
+fn once_of<K: Eq + Hash, V>(memory: &Mutex<LruCache<K, Once<V>>>, key: K) -> Once<V> {
     let mut memory = memory.lock();
-    memory.get(&key).unwrap_or_else(|| {
-        let once = Once::default();
-        memory.put(key, Arc::clone(&once));
-        once
-    })
+    Arc::clone(memory.get_or_insert(key, Once::default))
 }
 
 fn enter(places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, ShareRefusal> {
@@ -589,8 +591,7 @@ fn sub_batches(record: &BatchRecord, max_batch: u32) -> Vec<Vec<u32>> {
         .filter(|(_, item)| item.fault.is_none())
         .map(|(index, _)| index)
         .collect();
-    let size = usize::try_from(max_batch).unwrap_or(usize::MAX).max(1);
-    accepted.chunks(size).map(<[u32]>::to_vec).collect()
+    cut(&accepted, max_batch).map(<[u32]>::to_vec).collect()
 }
 
 /// The ciphertext points of accepted items. They were checked before the batch was stored, and are checked again:

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use tokio::time::Instant;
 
 use crate::environment::{now, random};
@@ -13,7 +14,7 @@ pub struct Backoff {
     initial_ms: u64,
     max_ms: u64,
     next_ms: u64,
-    random: SplitMix,
+    jitter: SmallRng,
 }
 
 impl Backoff {
@@ -26,7 +27,7 @@ impl Backoff {
     pub fn seeded(initial_ms: u64, max_ms: u64, seed: u64) -> Self {
         let initial_ms = initial_ms.max(1);
         let max_ms = max_ms.max(initial_ms);
-        Self { initial_ms, max_ms, next_ms: initial_ms, random: SplitMix(seed) }
+        Self { initial_ms, max_ms, next_ms: initial_ms, jitter: SmallRng::seed_from_u64(seed) }
     }
 
     /// The pause before the next attempt; the one after it is twice as long.
@@ -34,7 +35,7 @@ impl Backoff {
         let whole_ms = self.next_ms;
         self.next_ms = whole_ms.saturating_mul(2).min(self.max_ms);
         let half_ms = whole_ms / 2;
-        Duration::from_millis(half_ms + self.random.below(whole_ms - half_ms + 1))
+        Duration::from_millis(self.jitter.random_range(half_ms..=whole_ms))
     }
 
     /// An attempt succeeded: the next pause is the first one again.
@@ -71,20 +72,6 @@ impl Patience {
     /// It went well.
     pub fn reset(&mut self) {
         self.since = None;
-    }
-}
-
-/// SplitMix64: small, seeded, good enough for jitter and for nothing else.
-#[derive(Clone, Debug)]
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit.max(1)
     }
 }
 
