@@ -119,6 +119,26 @@ contract LongRunsTest is Deployment {
         checkRun(headers, 45, 46);
     }
 
+    /// @dev 5 + 5 · 8 + 65 · 2,008 = 130,565: too long by the five bytes in front of the batches, in each run anew.
+    function testBytesInFrontOfTheBatchesCountInEachRun() public {
+        uint32[] memory counts = new uint32[](5);
+        counts[0] = FULL;
+        BatchHeader[] memory headers = counted(counts);
+        uint256 snapshot = vm.snapshotState();
+        postRun(headers);
+        checkRun(headers, 0, 4);
+        checkRun(headers, 4, 5);
+        vm.revertToState(snapshot);
+
+        counts = new uint32[](6);
+        (counts[0], counts[1]) = (FULL, FULL);
+        headers = counted(counts);
+        postRun(headers);
+        checkRun(headers, 0, 1);
+        checkRun(headers, 1, 5);
+        checkRun(headers, 5, 6);
+    }
+
     function testAListThatDoesNotFitIsCut() public {
         BatchHeader[] memory headers = three(1_000, 1_008, 1);
         expectPosted(headers, 0, 2);
