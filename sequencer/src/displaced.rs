@@ -145,9 +145,16 @@ impl Displaced {
                                 envelope.seal_by,
                             );
                             let item = PoolItem { bytes, checked: Arc::new(checked) };
-                            if self.pool.lock().restore(meta, item) {
-                                restored += 1;
-                                continue;
+                            {
+                                let mut pool = self.pool.lock();
+                                // What waited all the while is no competitor of itself.
+                                if pool.get(&envelope.id).is_some() {
+                                    continue;
+                                }
+                                if pool.restore(meta, item) {
+                                    restored += 1;
+                                    continue;
+                                }
                             }
                             if let Some(seal_by) = envelope.seal_by {
                                 tracing::error!(id = %envelope.id, seal_by, "two promised envelopes have one fee nonce");

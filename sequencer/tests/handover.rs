@@ -4,12 +4,15 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use blindfold_chain::L1MadeHeader;
 use blindfold_protocol::{
     B256, Canonical, Certificate, Envelope, SealedBatch, SequencerChange, SigningKey, limits::HANDOVER_BLOCKS,
 };
 use blindfold_rpc::BlindApiClient;
 use blindfold_sequencer::{Clock, HeldBatch, StartError};
+use blindfold_store::PendingEnvelope;
 use common::{EPOCH, LAST_NUMBER, MEMBERS, Running, World, epoch, faulty::FaultyStore, payer, sequencer_key};
 
 fn next_key() -> SigningKey {
@@ -493,6 +496,36 @@ async fn nothing_is_sealed_while_what_gave_way_is_being_taken_back() {
     store.release();
     running.sealed(3).await;
     assert!(running.batch(3).await.sealed.decode().unwrap().items.contains(&displaced.encode()));
+    running.handle.shutdown().await;
+}
+
+/// What waits for a batch is acknowledged: it stays on disk while what gave way is taken back beside it.
+#[tokio::test]
+async fn what_waits_stays_on_disk_while_what_gave_way_is_taken_back() {
+    let mut world = World::new();
+    let displaced = world.envelope(1, 1);
+    in_office_again(&mut world, &displaced).await;
+    let waiting = world.envelope(2, 2);
+    let (id, bytes) = (waiting.id(), waiting.encode());
+    let store = world.store().await;
+    store.put_envelope(PendingEnvelope { id, bytes, arrived_ms: 1, seal_by: None }).await.unwrap();
+    let running = world.try_start(Arc::clone(&store)).await.unwrap();
+    reason(&running, "0 of 3 members").await;
+    // Two are too few to seal, and what they show is taken.
+    world.committee.silent.lock().retain(|member| *member > 2);
+    let pending = async || running.client.get_status().await.unwrap().pending_envelopes;
+    running.eventually("what stood in the lost header", async || pending().await == Some(2)).await;
+    let on_disk: Vec<B256> =
+        store.pending_envelopes().await.unwrap().into_iter().map(|envelope| envelope.id).collect();
+    assert!(on_disk.contains(&id) && on_disk.contains(&displaced.id()), "{on_disk:?}");
+    assert_eq!(store.envelope_outcome(id).await.unwrap(), None);
+    running.handle.abort().await;
+    drop(store);
+
+    world.committee.silent.lock().clear();
+    let running = world.start().await;
+    sealed_again(&running, &displaced).await;
+    sealed_again(&running, &waiting).await;
     running.handle.shutdown().await;
 }
 
