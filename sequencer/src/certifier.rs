@@ -100,6 +100,14 @@ impl Collection {
         let mut numbers = self.0.lock();
         let (number, member) = (ack.number, ack.member);
         let entry = numbers.get_mut(&number).ok_or(SubmissionRefusal::AlreadyCertified { number })?;
+        // Another header may have taken the place of the one that it was checked against.
+        if ack.header_hash != entry.hash {
+            return Err(SubmissionRefusal::WrongHeader {
+                number,
+                known: entry.hash,
+                offered: ack.header_hash,
+            });
+        }
         if entry.acknowledgements.insert(member, *ack).is_some() {
             return Err(SubmissionRefusal::DuplicateAcknowledgement { number, member });
         }
@@ -345,6 +353,8 @@ fn stored_key(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use blindfold_bte::bls::SecretKey;
+
     use super::*;
 
     /// A header is at the head a moment before acknowledgements of it are collected. Who is so fast is told to try again.
@@ -364,6 +374,46 @@ mod tests {
             let refusal = refused(number);
             assert_eq!(refusal, SubmissionRefusal::UnknownBatch { number, newest: 4 });
             assert!(blindfold_rpc::RpcError::from(refusal).retry);
+        }
+    }
+
+    /// An acknowledgement is verified, and waits for its turn at the disk, while L1 makes a header below: another header
+    /// of its number is sealed meanwhile, whose certificate it is no part of.
+    #[test]
+    fn an_acknowledgement_of_a_header_that_gave_way_counts_for_no_other() {
+        let epoch = Arc::new(Epoch {
+            epoch: 1,
+            first: 1,
+            last: 9,
+            counts_from: 0,
+            continues: 0,
+            parameters_hash: B256::ZERO,
+            encryption_key_hash: B256::ZERO,
+            max_batch: 4,
+            threshold: 2,
+            members: [[1; 32], [2; 32]].map(|seed| SecretKey::generate(&seed).unwrap().public_key()).to_vec(),
+        });
+        let (gave_way, stands) = (B256::repeat_byte(1), B256::repeat_byte(2));
+        let ack = |header_hash, member| Acknowledgement {
+            epoch: 1,
+            number: 5,
+            header_hash,
+            member,
+            signature: [0; 48],
+        };
+        let collection = Collection::default();
+        collection.begin(5, gave_way, Arc::clone(&epoch));
+        let late = ack(gave_way, 1);
+        assert!(collection.check(&late, 4).is_ok());
+        collection.forget_from(4);
+        collection.begin(5, stands, epoch);
+        let refused = SubmissionRefusal::WrongHeader { number: 5, known: stands, offered: gave_way };
+        assert_eq!(collection.count(&late), Err(refused));
+        for member in [1, 2] {
+            assert!(
+                collection.check(&ack(stands, member), 4).is_ok(),
+                "member {member} did not vote for it yet"
+            );
         }
     }
 }
