@@ -186,6 +186,8 @@ pub(crate) struct Recovery {
     pub(crate) recovered: Arc<Recovered>,
     pub(crate) committee: Arc<dyn Committee>,
     pub(crate) poster: Option<Arc<dyn L1Submitter>>,
+    /// Acknowledgements of headers that were adopted are not collected yet.
+    pub(crate) adopted: AtomicBool,
 }
 
 impl Recovery {
@@ -239,10 +241,14 @@ impl Recovery {
         let before = self.cx.tracker.head();
         let answers = self.adopt_from().await;
         if self.cx.tracker.head() != before {
-            // Also when the attempt fails later: what was adopted is certified like any other header.
-            self.certifier.resume_certifying().await?;
+            self.adopted.store(true, Ordering::SeqCst);
             self.displaced.reopen();
             self.cx.show_chain();
+        }
+        if self.adopted.load(Ordering::SeqCst) {
+            // Also when the attempt fails later: what was adopted is certified like any other header.
+            self.certifier.resume_certifying().await?;
+            self.adopted.store(false, Ordering::SeqCst);
         }
         let answers = answers?;
         if let Some(reason) = out_of_office(&office) {

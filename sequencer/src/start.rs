@@ -1,6 +1,9 @@
 //! Putting the sequencer together: opens the disk, takes up where it stopped, starts the tasks, binds the ports.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use blindfold_bte::Backend;
 use blindfold_chain::{
@@ -253,6 +256,7 @@ impl Sequencer {
             recovered: Arc::clone(&recovered),
             committee: deps.committee,
             poster: poster.clone(),
+            adopted: AtomicBool::new(false),
         };
         follower.compare_clocks().await;
         displaced.restore_mempool().await?;

@@ -8,7 +8,11 @@ use blindfold_chain::L1MadeHeader;
 use blindfold_protocol::SealedBatch;
 use blindfold_rpc::{BlindApiClient, types::EnvelopeState};
 use blindfold_sequencer::{HeldBatch, StartError};
-use common::{EPOCH, LAST_NUMBER, Running, World, doubles::START_MS, epoch, sequencer_key, within};
+use blindfold_store::StoreError;
+use common::{
+    EPOCH, LAST_NUMBER, MEMBERS, Running, World, doubles::START_MS, epoch, faulty::FaultyStore,
+    sequencer_key, within,
+};
 
 /// Loses the sequencer's disk.
 async fn lose_disk(world: &World) {
@@ -75,6 +79,35 @@ async fn an_empty_disk_adopts_what_the_members_hold() {
     running.certified(3).await;
     running.send(&world.envelope(1, 2)).await.unwrap();
     running.sealed(4).await;
+    running.handle.shutdown().await;
+}
+
+/// The disk fails when headers were adopted, before acknowledgements of them are collected: the next attempt, which finds
+/// them on disk, collects them all the same.
+#[tokio::test]
+async fn what_was_adopted_is_certified_although_the_disk_failed_in_between() {
+    let world = World::new();
+    let running = world.start_funded(&[1, 2]).await;
+    running.certify_through(1).await;
+    for (n, number) in [(1, 2), (2, 3)] {
+        running.send(&world.envelope(n, 1)).await.unwrap();
+        running.sealed(number).await;
+    }
+    running.held_by(&[1, 2, 3, 4], 3).await;
+    running.handle.shutdown().await;
+    lose_disk(&world).await;
+    world.committee.silent.lock().extend(1..=MEMBERS);
+
+    let store = FaultyStore::new(world.store().await);
+    let running = world.try_start(store.clone()).await.unwrap();
+    hindrance(&running, "0 of 3 members").await;
+    store.fail("meta", StoreError::Failed("disk full".to_owned()));
+    world.committee.silent.lock().clear();
+    hindrance(&running, "disk full").await;
+    assert_eq!(running.handle.tracker().head().number, 3);
+    store.heal();
+    running.certify_through(3).await;
+    running.certified(3).await;
     running.handle.shutdown().await;
 }
 
