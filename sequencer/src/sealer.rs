@@ -178,7 +178,12 @@ impl Sealer {
     pub(crate) async fn seal_once(&self, open: &mut OpenSecond) -> Result<SealOutcome, SealFailure> {
         let started = now();
         if self.displaced.take_reopened() {
-            *open = open_second(&self.cx).await?;
+            let looked = open_second(&self.cx).await;
+            if looked.is_err() {
+                // Not looked at yet.
+                self.displaced.reopen();
+            }
+            *open = looked?;
         }
         if self.agreement.fault().is_some() {
             return Ok(SealOutcome::AwaitingClock);

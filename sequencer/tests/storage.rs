@@ -314,6 +314,43 @@ async fn nothing_is_signed_in_the_place_of_what_was_taken_back_for_l1() {
     running.handle.shutdown().await;
 }
 
+/// L1 made a header with a transaction, and the disk fails when the sealer looks which second that left open: it looks again.
+#[tokio::test]
+async fn a_second_that_l1_opened_is_closed_although_the_disk_failed_in_between() {
+    let world = World::new();
+    let (running, store) = start(&world).await;
+    let parent = running.handle.tracker().with_state(Clone::clone);
+    running.certify(1).await;
+    running.certified(1).await;
+    // Nothing is sealed meanwhile.
+    world.l1.tell_time(START_MS + 3_600_000);
+    running
+        .eventually("a doubt about the clock", async || {
+            running.handle.readiness().reasons().contains_key("clock")
+        })
+        .await;
+    store.fail("batch", full());
+    let entry = |index, at| ForcedEntry::transaction(index, 10_000_000, vec![2, index as u8], at);
+    world.l1.force(1, entry);
+    let items = vec![entry(0, 0).item];
+    let header = parent.l1_header(START_MS + 10_000, &items, &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
+    let l1_block = world.l1.advance();
+    world.l1.make_header(L1MadeHeader { header, items, l1_block });
+    let mut heads = running.handle.tracker().watch_sealed();
+    within("L1's header", heads.wait_for(|head| head.number == 2)).await.unwrap();
+    running
+        .eventually("a look that fails", async || {
+            let status = running.client.get_status().await;
+            status.is_ok_and(|status| status.counters["seal_failures"] > 0)
+        })
+        .await;
+    store.heal();
+    world.clock.set(START_MS + 11_000);
+    world.l1.tell_time(START_MS + 11_000);
+    running.sealed(3).await;
+    running.handle.shutdown().await;
+}
+
 /// Reads of callers who hung up went on and counted no longer: all readers could be strangers'.
 #[tokio::test]
 async fn reads_for_callers_that_hang_up_leave_readers_to_the_sequencer() {
