@@ -21,6 +21,10 @@ struct Script {
     /// The fork whose blocks are served.
     fork: u8,
     logs: Vec<Value>,
+    /// The newest block of the server that is asked for logs.
+    head: Option<u64>,
+    /// Whether it refuses what it does not have; else it leaves that out.
+    refuses: bool,
     /// Ranges above this many blocks are refused.
     range_limit: u64,
     calls: u64,
@@ -87,6 +91,12 @@ fn client(script: Script) -> (L1Client, Arc<Mutex<Script>>) {
                         data: None,
                     };
                 }
+                if script.head.is_some_and(|head| script.refuses && to > head) {
+                    // The words of Geth and Reth.
+                    let message = "block range extends beyond current head block";
+                    return Answer::Error { code: -32602, message, data: None };
+                }
+                let to = to.min(script.head.unwrap_or(to));
                 let within = |log: &&Value| (from..=to).contains(&number(&log["blockNumber"]));
                 script.logs.iter().filter(within).cloned().collect::<Vec<_>>().into()
             }
@@ -235,6 +245,19 @@ async fn a_later_start_reads_what_is_new() {
     std::fs::write(config.journal.as_ref().unwrap(), b"no journal").unwrap();
     assert_eq!(start().posted_at(1).await, Ok(None));
     assert_eq!(script.lock().lowest.take(), Some(1));
+}
+
+/// One of several servers is behind the one that told the final block.
+#[tokio::test]
+async fn a_server_without_a_final_block_is_asked_for_its_logs_again() {
+    let mut scripted = script(10);
+    (scripted.head, scripted.refuses) = (Some(8), true);
+    scripted.logs = vec![log(3, 0, 5), log(9, 0, 6)];
+    let (client, script) = client(scripted);
+    let error = client.deposits(0, 10).await.unwrap_err();
+    assert!(error.is_transient(), "{error:?}");
+    script.lock().head = None;
+    assert_eq!(client.deposits(0, 10).await.unwrap().len(), 2);
 }
 
 #[tokio::test]

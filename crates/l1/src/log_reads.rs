@@ -65,6 +65,10 @@ impl L1Client {
             let to = through.min(from.saturating_add(range - 1));
             match self.logs(address, topics, from, to).await {
                 Ok(logs) => found.extend(logs),
+                // One of several servers behind the endpoint is behind the one that told the newest block.
+                Err(error) if is_ahead_of_server(&error, to > from) => {
+                    return Err(L1Error::Gone { what: format!("block {to}") });
+                }
                 Err(error) if to > from && is_too_much(&error) => {
                     range = (range / 2).max(1);
                     continue;
@@ -128,6 +132,13 @@ impl L1Client {
             })
             .collect()
     }
+}
+
+/// Whether the server that answered does not have the last block that was asked for: Geth and Reth say so, and from others it
+/// is what they can mean by the parameters of one block.
+fn is_ahead_of_server(error: &L1Error, several: bool) -> bool {
+    let L1Error::Rpc { code: RPC_INVALID_PARAMS, message, .. } = error else { return false };
+    !several || message.contains("beyond current head")
 }
 
 /// Whether a shorter range of blocks may do.
