@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 const VAULT: Address = Address::repeat_byte(0xfe);
+const INBOX: Address = Address::repeat_byte(1);
 
 /// A scripted L1 whose final blocks and logs tests change.
 #[derive(Default)]
@@ -21,6 +22,8 @@ struct Script {
     /// The fork whose blocks are served.
     fork: u8,
     logs: Vec<Value>,
+    /// Runs that the inbox posted, by first and last number and block.
+    posted: Vec<(u64, u64, u64)>,
     /// The newest block of the server that is asked for logs.
     head: Option<u64>,
     /// Whether it refuses what it does not have; else it leaves that out.
@@ -65,6 +68,19 @@ fn log(block: u64, index: u64, amount: u128) -> Value {
     })
 }
 
+/// What the inbox logs of a run.
+fn posted((first, last, block): (u64, u64, u64)) -> Value {
+    let word = |number: u64| B256::from(alloy_primitives::U256::from(number));
+    let data = [word(block), B256::repeat_byte(3), B256::repeat_byte(4)].concat();
+    json!({
+        "address": INBOX,
+        "topics": [BlindedInbox::Posted::SIGNATURE_HASH, word(first), word(last)],
+        "data": Bytes::from(data),
+        "blockNumber": format!("{block:#x}"), "blockHash": hash(block, 0), "transactionHash": hash(block, 9),
+        "transactionIndex": "0x0", "logIndex": "0x0", "removed": false,
+    })
+}
+
 fn number(text: &Value) -> u64 {
     u64::from_str_radix(text.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
 }
@@ -98,12 +114,16 @@ fn client(script: Script) -> (L1Client, Arc<Mutex<Script>>) {
                 }
                 let to = to.min(script.head.unwrap_or(to));
                 let within = |log: &&Value| (from..=to).contains(&number(&log["blockNumber"]));
-                script.logs.iter().filter(within).cloned().collect::<Vec<_>>().into()
+                let runs: Vec<Value> = script.posted.iter().copied().map(posted).collect();
+                let of_inbox = params[0]["address"] == json!(INBOX)
+                    && params[0]["topics"][0] == json!([BlindedInbox::Posted::SIGNATURE_HASH]);
+                let logs = if of_inbox { &runs } else { &script.logs };
+                logs.iter().filter(within).cloned().collect::<Vec<_>>().into()
             }
             other => panic!("{other} was not expected"),
         })
     });
-    let deployment = Deployment { l1_chain_id: 1, inbox: Address::repeat_byte(1) };
+    let deployment = Deployment { l1_chain_id: 1, inbox: INBOX };
     let contracts = L1Contracts {
         registry: Address::repeat_byte(2),
         fee_vault: VAULT,
@@ -258,6 +278,39 @@ async fn a_server_without_a_final_block_is_asked_for_its_logs_again() {
     assert!(error.is_transient(), "{error:?}");
     script.lock().head = None;
     assert_eq!(client.deposits(0, 10).await.unwrap().len(), 2);
+}
+
+/// Such a server may leave out what it does not have, and say nothing.
+#[tokio::test]
+async fn a_posting_that_was_left_out_is_found_when_the_next_one_does_not_follow() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scripted = script(2_500);
+    (scripted.head, scripted.posted) = (Some(120), vec![(1, 4, 100), (5, 6, 150)]);
+    let (first, script) = client(scripted);
+    let mut config = first.config().clone();
+    config.journal = Some(folder.path().join("l1.journal"));
+    let start = || L1Client::open(config.clone()).unwrap();
+    let client = start();
+    assert_eq!(client.posted_at(4).await, Ok(Some(100)));
+    assert_eq!(client.posted_at(5).await, Ok(None), "as far as that server is");
+    let find = async |client: L1Client| {
+        for _ in 0..2 {
+            match client.posted_at(5).await {
+                Err(error) => assert!(error.is_transient(), "{error:?}"),
+                found => assert_eq!(found, Ok(Some(150))),
+            }
+        }
+        assert_eq!(client.posted_at(5).await, Ok(Some(150)));
+        assert_eq!(client.posted_at(7).await, Ok(Some(2_550)));
+    };
+    script.lock().head = None;
+    script.lock().posted.push((7, 9, 2_550));
+    script.lock().finalized = 2_600;
+    // Whoever has it on disk finds it, too.
+    let later = start();
+    find(later).await;
+    find(client).await;
+    assert_eq!(start().posted_at(6).await, Ok(Some(150)), "and the disk has it");
 }
 
 #[tokio::test]

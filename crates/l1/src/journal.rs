@@ -30,8 +30,13 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
+    /// [`L1Error::Gone`] where a posting before this one is missing.
     pub(crate) fn apply_inbox(&mut self, log: &FinalLog) -> Result<(), L1Error> {
         if let Some(event) = log.event::<BlindedInbox::Posted>()? {
+            let next = self.runs.last().map_or(1, |((_, last), _)| last.saturating_add(1));
+            if event.firstNumber != next {
+                return Err(L1Error::Gone { what: format!("the posting of batch {next}") });
+            }
             self.runs.push(((event.firstNumber, event.lastNumber), event.postedAt));
         }
         Ok(())

@@ -11,6 +11,7 @@ use crate::{
     events::{HINT_TOPICS, L1HeaderLog},
     journal::Journal,
     journal_file::{JournalFile, SAVE_EVERY_BLOCKS},
+    logs::malformed_log,
 };
 
 impl L1Client {
@@ -56,7 +57,8 @@ impl L1Client {
         {
             *journal = stored;
         }
-        let after = journal.through.unwrap_or(self.inner.config.start_block);
+        let start = self.inner.config.start_block;
+        let after = journal.through.unwrap_or(start);
         if through > after {
             let inbox = self.inner.config.deployment.inbox;
             let topics = [BlindedInbox::Posted::SIGNATURE_HASH];
@@ -64,7 +66,18 @@ impl L1Client {
             let made = self.l1_headers(after, through).await?;
             let hints = self.final_hint_events(&HINT_TOPICS, after, through).await?;
             let mut next = journal.clone();
-            posted.iter().try_for_each(|log| next.apply_inbox(log))?;
+            match posted.iter().try_for_each(|log| next.apply_inbox(log)) {
+                Ok(()) => {}
+                Err(gone @ L1Error::Gone { .. }) if after > start => {
+                    // One of several servers was behind, and left it out of an earlier answer.
+                    tracing::warn!(%gone, "L1 is read from the beginning: the journal lacks something");
+                    *journal = Journal { through: Some(start), ..Journal::default() };
+                    *self.inner.journal_saved.lock() = 0;
+                    return Err(gone);
+                }
+                Err(gone @ L1Error::Gone { .. }) => return Err(malformed_log(&gone)),
+                Err(error) => return Err(error),
+            }
             hints.iter().for_each(|(_, event)| next.apply_hints(event));
             next.hints.keep_open();
             next.made.extend(made);
