@@ -30,6 +30,8 @@ struct Script {
     refuses: bool,
     /// Ranges above this many blocks are refused.
     range_limit: u64,
+    /// How; by default with the code for it.
+    refusal: Option<Answer>,
     calls: u64,
     /// The lowest block in a query for logs.
     lowest: Option<u64>,
@@ -101,11 +103,8 @@ fn client(script: Script) -> (L1Client, Arc<Mutex<Script>>) {
                 let (from, to) = (number(&params[0]["fromBlock"]), number(&params[0]["toBlock"]));
                 script.lowest = Some(script.lowest.map_or(from, |lowest| lowest.min(from)));
                 if to - from >= script.range_limit {
-                    return Answer::Error {
-                        code: RPC_LIMIT_EXCEEDED,
-                        message: "too many blocks",
-                        data: None,
-                    };
+                    let (code, message) = (RPC_LIMIT_EXCEEDED, "too many blocks");
+                    return script.refusal.clone().unwrap_or(Answer::Error { code, message, data: None });
                 }
                 if script.head.is_some_and(|head| script.refuses && to > head) {
                     // The words of Geth and Reth.
@@ -193,6 +192,23 @@ async fn deposits_come_in_order_from_ranges_the_endpoint_takes() {
     assert_eq!(found, [(2, 6), (2, 7), (4_999, u128::MAX)]);
     assert_eq!(deposits[0].payer, Address::repeat_byte(0xaa));
     assert_eq!(client.deposits(1, 5_001).await, Err(L1Error::NotFinal { number: 5_001, finalized: 5_000 }));
+}
+
+/// Where it is a proxy that finds it too much, or a node that has no word of its own for it.
+#[tokio::test]
+async fn fewer_blocks_are_asked_for_whoever_finds_them_too_many() {
+    let too_many = [
+        Answer::Status(413),
+        Answer::Status(504),
+        Answer::Error { code: -32000, message: "query returned more than 10000 results", data: None },
+    ];
+    for refusal in too_many {
+        let mut scripted = script(1_000);
+        (scripted.range_limit, scripted.refusal) = (100, Some(refusal));
+        scripted.logs = vec![log(2, 0, 6), log(999, 0, 7)];
+        let (client, _) = client(scripted);
+        assert_eq!(client.deposits(0, 1_000).await.map(|deposits| deposits.len()), Ok(2));
+    }
 }
 
 #[tokio::test]

@@ -362,7 +362,7 @@ impl L1Error {
             | Self::Behind { .. } => Recovery::Retry,
             Self::Unanswered { cause, .. } => cause.recovery(),
             // A server that is overloaded or away, or whose credentials are being renewed.
-            Self::HttpStatus { status: 401 | 403 | 429 | 500.., .. } => Recovery::Retry,
+            Self::HttpStatus { status: 401 | 403 | 408 | 429 | 500.., .. } => Recovery::Retry,
             Self::Rpc {
                 code: RPC_INTERNAL_ERROR | RPC_RESOURCE_UNAVAILABLE | RPC_LIMIT_EXCEEDED | -32000,
                 ..

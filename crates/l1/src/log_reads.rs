@@ -16,6 +16,8 @@ const LOG_RANGE_BLOCKS: u64 = 1_000;
 pub(crate) const RPC_LIMIT_EXCEEDED: i64 = -32005;
 /// JSON-RPC code of "invalid parameters", which some endpoints give for a range they find too long.
 const RPC_INVALID_PARAMS: i64 = -32602;
+/// JSON-RPC code of a server's error without a code of its own.
+const RPC_SERVER_ERROR: i64 = -32000;
 
 impl L1Client {
     /// Logs of `address` whose first topic is one of `topics`, in blocks `after + 1 ..= through`, in order, each
@@ -147,6 +149,8 @@ fn is_too_much(error: &L1Error) -> bool {
         error,
         L1Error::ResponseTooLarge { .. }
             | L1Error::Timeout { .. }
-            | L1Error::Rpc { code: RPC_LIMIT_EXCEEDED | RPC_INVALID_PARAMS, .. }
+            // Of a proxy: what it would have to pass on is too long, or takes too long.
+            | L1Error::HttpStatus { status: 408 | 413 | 504, .. }
+            | L1Error::Rpc { code: RPC_LIMIT_EXCEEDED | RPC_INVALID_PARAMS | RPC_SERVER_ERROR, .. }
     )
 }
