@@ -41,7 +41,7 @@ pub struct RegistryState {
     final_runs: BTreeMap<u64, u64>,
     /// Runs declared void, by last batch, with their first.
     void: BTreeMap<u64, u64>,
-    /// By last batch of a run, the block of the newest strike that made hints of it dead.
+    /// By last batch of a run, the block of the newest strike that took hints of it away.
     struck: BTreeMap<u64, u64>,
 }
 
@@ -55,12 +55,13 @@ impl RegistryState {
             }
             HintEvent::Struck { id, publisher, l1_block, .. } => {
                 for hints in self.postings.values_mut().filter(|hints| hints.posted.publisher == publisher) {
-                    if hints.posted.id == id {
-                        hints.state = PostingState::Struck;
-                    } else if hints.state == PostingState::Open {
-                        hints.state = PostingState::Dead;
-                        self.struck.insert(hints.posted.last, l1_block);
-                    }
+                    hints.state = match hints.state {
+                        _ if hints.posted.id == id => PostingState::Struck,
+                        // A dead one takes the newest strike with it when it is dropped.
+                        PostingState::Open | PostingState::Dead => PostingState::Dead,
+                        _ => continue,
+                    };
+                    self.struck.insert(hints.posted.last, l1_block);
                 }
             }
             HintEvent::ChallengeFailed { .. } => {}
@@ -127,7 +128,7 @@ impl RegistryState {
     }
 
     /// The block from which on a run without hints can be declared void, by the hint deadline in blocks: a strike that
-    /// made hints of it dead gave the time for new ones.
+    /// took hints of it away gave the time for new ones.
     pub fn void_from(&self, run: &RunReference, deadline: u64) -> u64 {
         let struck = self.struck.get(&run.last).copied().unwrap_or_default();
         run.posted_at.max(struck).saturating_add(deadline)
@@ -188,6 +189,10 @@ mod tests {
     }
 
     fn struck(id: u64, last: u64, publisher: u8) -> HintEvent {
+        struck_at(id, last, publisher, 9)
+    }
+
+    fn struck_at(id: u64, last: u64, publisher: u8, l1_block: u64) -> HintEvent {
         HintEvent::Struck {
             id,
             last,
@@ -196,7 +201,7 @@ mod tests {
             number: last,
             index: 0,
             reason: 5,
-            l1_block: 9,
+            l1_block,
         }
     }
 
@@ -216,7 +221,7 @@ mod tests {
         assert_eq!([4, 5, 6].map(|last| state.covers(last)), [true, true, false]);
         assert_eq!(state.dead(5).map(|posted| posted.id).collect::<Vec<_>>(), [2]);
         let run = |last| RunReference { first: last, last, posted_at: 5, header_root: B256::ZERO };
-        assert_eq!([5, 6].map(|last| state.void_from(&run(last), 100)), [109, 105]);
+        assert_eq!([5, 6, 7].map(|last| state.void_from(&run(last), 100)), [109, 109, 105]);
         // What comes after it stands.
         state.apply(&posted(5, 6, 1));
         state.apply(&HintEvent::Dropped { id: 2, last: 5 });
@@ -225,6 +230,18 @@ mod tests {
         state.keep_open();
         assert_eq!(state.postings().map(|hints| hints.posted.id).collect::<Vec<_>>(), [4, 5]);
         assert!(!state.is_settled(4), "it is forgotten");
+    }
+
+    /// As `HintRegistry` has it: what is cleared away counts from the newest strike of its publisher.
+    #[test]
+    fn another_strike_gives_more_time_to_runs_whose_dead_hints_are_not_cleared_away() {
+        let events = [posted(1, 4, 1), posted(2, 5, 1), struck(2, 5, 1), posted(3, 6, 1)];
+        let mut state: RegistryState = events.iter().collect();
+        state.apply(&struck_at(3, 6, 1, 20));
+        let run = |last| RunReference { first: last, last, posted_at: 5, header_root: B256::ZERO };
+        assert_eq!([4, 5, 6].map(|last| state.void_from(&run(last), 100)), [120, 109, 120]);
+        state.apply(&HintEvent::Dropped { id: 1, last: 4 });
+        assert_eq!(state.void_from(&run(4), 100), 120);
     }
 
     #[test]
