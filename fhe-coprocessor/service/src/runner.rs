@@ -6,6 +6,7 @@ use std::time::Duration;
 use blindfold_chain::{
     ItemOutcome, L1Error, L1Reader, OpenFault, Opener, Tracker, VoidRun, accepted, unopened_outcomes,
 };
+use blindfold_runtime::{Patience, now};
 use blindfold_store::{
     BatchRecord, ConfidentialBatchRecord, ConfidentialHead, ConfidentialStore, ConfidentialTransactionRecord,
     StoreError,
@@ -113,19 +114,45 @@ pub(crate) struct Runner {
 
 impl Runner {
     pub(crate) async fn run(mut self) {
-        let end = self.work().await;
-        match end {
-            End::Stopped => self.set_state(ExecutionState::Stopped),
-            End::Fault(fault) => {
-                tracing::error!(%fault, "execution stopped; following and serving go on");
-                self.set_state(ExecutionState::Halted(fault.to_string()));
-                // Served meanwhile; then the role ends, and its supervisor starts it again from what is on disk.
-                tokio::select! {
-                    _ = self.stopped.wait_for(|stopped| *stopped) => {}
-                    () = tokio::time::sleep(Duration::from_millis(HALTED_EXIT_MS)) => {}
-                }
+        let mut pause = Pause::default();
+        let mut patience = Patience::new(HALTED_EXIT_MS);
+        let mut reached = self.executed();
+        loop {
+            let began = now();
+            let fault = match self.work().await {
+                End::Stopped => return self.set_state(ExecutionState::Stopped),
+                End::Fault(fault) => fault,
+            };
+            // Where nothing is to be executed, L1 that was well in between is as good as progress.
+            let passed = began.elapsed() >= Duration::from_millis(2 * VOID_CHECK_INTERVAL_MS);
+            if self.executed() > reached || passed {
+                reached = self.executed();
+                (pause, patience) = (Pause::default(), Patience::new(HALTED_EXIT_MS));
             }
+            self.set_state(ExecutionState::Halted(fault.to_string()));
+            // What L1 says is asked before anything is executed, and one answer may be that of a server behind the others.
+            let of_l1 = matches!(fault, ExecutionFault::L1(_));
+            let wait_ms = if of_l1 { pause.0 } else { HALTED_EXIT_MS };
+            tracing::error!(%fault, wait_ms, "execution stopped; following and serving go on");
+            if of_l1 && patience.failed() {
+                return;
+            }
+            // Served meanwhile; then it is tried again, or the role ends, and its supervisor starts it again from what is on
+            // disk.
+            tokio::select! {
+                _ = self.stopped.wait_for(|stopped| *stopped) => return,
+                () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}
+            }
+            if !of_l1 {
+                return;
+            }
+            pause.0 = MAX_RETRY_PAUSE_MS.min(pause.0 * 2);
         }
+    }
+
+    /// The newest batch that is executed and durable.
+    fn executed(&self) -> u64 {
+        self.status.borrow().head.number
     }
 
     async fn work(&mut self) -> End {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use alloy_primitives::keccak256;
 use blindfold_bte::Decided;
-use blindfold_chain::VoidRun;
+use blindfold_chain::{L1Error, VoidRun};
 use blindfold_coprocessor::{ConfigError, ExecutionState, StartError};
 use blindfold_protocol::{Address, B256};
 use blindfold_rpc::ReceivedError;
@@ -170,6 +170,23 @@ async fn a_disk_that_refuses_for_a_while_is_tried_again_and_one_that_is_broken_h
     halts(&coprocessor, "broken").await;
     let status = client_of(&coprocessor).get_status().await.unwrap();
     assert_eq!((status.batch, status.state.as_str()), (1, "halted"), "what is not durable is not told");
+}
+
+/// One answer that is of no use may be that of a server behind the others: execution goes on by itself when L1 does.
+#[tokio::test]
+async fn an_answer_of_l1_that_is_of_no_use_stops_execution_for_a_moment_only() {
+    let world = World::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let disk = opened(&folder.path().join("store.sqlite")).await;
+    let coprocessor = world.try_start(Arc::clone(&disk) as _, disk.clone()).await.unwrap();
+    let sealed = world.certified(0, &[confidential(1, &[&[1, 10]])]).await;
+    *world.l1.fault.lock() = Some(L1Error::nonsense("scripted"));
+    halts(&coprocessor, "scripted").await;
+    *world.l1.fault.lock() = None;
+    world.hint(&sealed).await;
+    executed(&coprocessor, 1).await;
+    assert_eq!(coprocessor.counters().transactions_applied.get(), 1);
+    coprocessor.shutdown().await;
 }
 
 async fn halts(coprocessor: &blindfold_coprocessor::Coprocessor, why: &str) {
