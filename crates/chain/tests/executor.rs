@@ -329,6 +329,20 @@ async fn a_halt_that_does_not_pass_ends_the_executor() {
     assert!(matches!(node.executor.status().state, ExecutionState::Halted { .. }), "what shows stays");
 }
 
+/// Where nothing is to be executed, an answer of L1 that is of no use now and then is none that does not pass.
+#[tokio::test]
+async fn halts_that_passed_do_not_add_up_on_an_idle_chain() {
+    let l1 = l1();
+    let halt = HaltLimits { pause_ms: 1, max_pause_ms: 1, exit_ms: 20 };
+    let node = Machine::start_with(memory(), &l1, &Arc::new(ScriptedExecution::new()), halt).await;
+    for _ in 0..2 {
+        *l1.fault.lock() = Some(L1Error::nonsense("scripted"));
+        halts_with(&node, "scripted").await;
+        *l1.fault.lock() = None;
+        state(&node, "it waits again", |state| *state == ExecutionState::Waiting).await;
+    }
+}
+
 /// Every batch asked L1 whether it was void, so that an outage stopped execution with the first.
 #[tokio::test]
 async fn execution_goes_on_while_l1_is_away() {

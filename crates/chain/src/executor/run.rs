@@ -224,7 +224,9 @@ impl Runner {
                 End::Stopped => return self.set_state(ExecutionState::Stopped),
                 End::Fault(fault) => fault,
             };
-            if self.gathering_from() > reached {
+            // Where nothing is to be executed, L1 that was well in between is as good as progress.
+            let passed = !self.halted && matches!(fault, ExecutionFault::L1(_));
+            if self.gathering_from() > reached || passed {
                 reached = self.gathering_from();
                 (pauses, patience) =
                     (Backoff::new(limits.pause_ms, limits.max_pause_ms), Patience::new(limits.exit_ms));
