@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use blindfold_chain::{
-    Gathering, GivenRun, L1Error, L1Reader, Tracker,
+    GivenRun, L1Error, L1Reader, RunFetcher, Tracker,
     limits::{MAX_ROUND_BYTES, MAX_RUN_TIMEOUTS},
 };
 use blindfold_protocol::{B256, Certificate, Party, SealedBatch, limits::MAX_UNCERTIFIED_RUN};
@@ -153,7 +153,7 @@ pub(crate) struct Sources {
     sequencer: HttpClient,
     peers: Vec<(u16, HttpClient)>,
     run_timeout: Duration,
-    gathering: Gathering,
+    fetcher: RunFetcher,
 }
 
 impl Sources {
@@ -175,7 +175,7 @@ impl Sources {
         let sequencer = http_client(&config.sequencer_url, &client(Party::Sequencer))?;
         let fetch_timeout = Duration::from_millis(config.limits.fetch_timeout_ms);
         let run_timeout = fetch_timeout.saturating_mul(MAX_RUN_TIMEOUTS);
-        Ok(Self { tracker, l1, sequencer, peers, run_timeout, gathering: Gathering::new(fetch_timeout) })
+        Ok(Self { tracker, l1, sequencer, peers, run_timeout, fetcher: RunFetcher::new(fetch_timeout) })
     }
 
     pub(crate) fn has_peers(&self) -> bool {
@@ -238,11 +238,11 @@ impl Sources {
             std::future::ready(claim)
         });
         let run_of = |member, number| self.run_or_nothing(member, number);
-        let gathered = self.gathering.runs(claims, run_of, wanted.from, wanted.limit).await;
+        let fetched = self.fetcher.runs(claims, run_of, wanted.from, wanted.limit).await;
         let mut round = PeerRound {
-            more: !gathered.runs.is_empty() || !gathered.slow.is_empty(),
-            failed: gathered.left_alone().collect(),
-            certified: gathered.runs.into_iter().map(|(_, run)| run).collect(),
+            more: !fetched.runs.is_empty() || !fetched.slow.is_empty(),
+            failed: fetched.left_alone().collect(),
+            certified: fetched.runs.into_iter().map(|(_, run)| run).collect(),
             uncertified: Vec::new(),
         };
         if round.certified.is_empty() && wanted.uncertified {
@@ -283,7 +283,7 @@ impl Sources {
         };
         let asked =
             stream::iter(holders).map(|(member, acknowledged)| (member, held_by(member, acknowledged)));
-        let hedged = self.gathering.hedge().first(asked).await;
+        let hedged = self.fetcher.hedge().first(asked).await;
         round.failed.extend(hedged.slow);
         if let Some((_, run)) = hedged.first {
             round.certified.push(run);

@@ -18,8 +18,8 @@ pub struct MemberConfig {
     pub sequencer_url: String,
     /// The other members, asked for certified batches that the sequencer withholds.
     pub peers: Vec<PeerUrl>,
-    /// Accounts of helpers that prove who they are: places of their own are kept for them.
-    pub helpers: Vec<Address>,
+    /// Accounts of hint publishers that prove who they are: places of their own are kept for them.
+    pub hint_publishers: Vec<Address>,
     /// Limits.
     pub limits: MemberLimits,
     /// Reverse proxies before `rpc_addr`, and what one address may take there.
@@ -82,7 +82,7 @@ impl Default for MemberConfig {
             admin_addr: SocketAddr::from(([127, 0, 0, 1], 9561)),
             sequencer_url: "http://127.0.0.1:9545".to_owned(),
             peers: Vec::new(),
-            helpers: Vec::new(),
+            hint_publishers: Vec::new(),
             limits: MemberLimits::default(),
             inbound: Inbound::default(),
         }

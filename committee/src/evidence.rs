@@ -25,7 +25,7 @@ pub struct Evidence {
 /// The stored bytes are no evidence book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the stored evidence does not decode")]
-pub struct DamagedBook;
+pub struct DamagedEvidence;
 
 /// Why evidence could not be read or kept.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +35,7 @@ pub enum EvidenceError {
     Store(#[from] StoreError),
     /// What is on disk is not what was written.
     #[error(transparent)]
-    Damaged(#[from] DamagedBook),
+    Damaged(#[from] DamagedEvidence),
 }
 
 /// Pairs seen and how many second headers were refused, durable.
@@ -99,13 +99,13 @@ impl Book {
         bytes
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self, DamagedBook> {
-        let rest = bytes.strip_prefix(&[BOOK_VERSION]).ok_or(DamagedBook)?;
-        let (refused, rest) = rest.split_first_chunk::<8>().ok_or(DamagedBook)?;
-        let header = |bytes| SignedHeader::decode(bytes).map_err(|_| DamagedBook);
+    fn decode(bytes: &[u8]) -> Result<Self, DamagedEvidence> {
+        let rest = bytes.strip_prefix(&[BOOK_VERSION]).ok_or(DamagedEvidence)?;
+        let (refused, rest) = rest.split_first_chunk::<8>().ok_or(DamagedEvidence)?;
+        let header = |bytes| SignedHeader::decode(bytes).map_err(|_| DamagedEvidence);
         let chunks = rest.chunks_exact(2 * SIGNED_HEADER_BYTES);
         if !chunks.remainder().is_empty() || rest.len() > MAX_PAIRS * 2 * SIGNED_HEADER_BYTES {
-            return Err(DamagedBook);
+            return Err(DamagedEvidence);
         }
         let pairs = chunks
             .map(|pair| {
@@ -181,6 +181,6 @@ mod tests {
         }
         assert_eq!((reopened.refused(), reopened.list().len()), (99, MAX_PAIRS));
         store.put_meta(META_KEY, &[9]).await.expect("written");
-        assert!(matches!(EvidenceBook::open(store).await, Err(EvidenceError::Damaged(DamagedBook))));
+        assert!(matches!(EvidenceBook::open(store).await, Err(EvidenceError::Damaged(DamagedEvidence))));
     }
 }

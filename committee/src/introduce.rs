@@ -31,7 +31,7 @@ impl Introductions {
     }
 }
 
-/// Knows the sequencer in office, the members of the head's committee, and the helpers that the settings name.
+/// Knows the sequencer in office, the members of the head's committee, and the hint publishers that the settings name.
 pub(crate) fn doorkeeper(context: &Arc<Context>) -> Doorkeeper {
     let (known, clock) = (Arc::clone(context), Arc::clone(&context.clock));
     let key_of = move |party| {
@@ -44,8 +44,8 @@ pub(crate) fn doorkeeper(context: &Arc<Context>) -> Doorkeeper {
                     let epoch = tracker.epoch(tracker.head().number.max(1)).await.ok()?;
                     epoch.member(member).copied().map(PartyKey::Bls)
                 }
-                Party::Helper(account) => {
-                    let ours = context.config.helpers.contains(&account);
+                Party::HintPublisher(account) => {
+                    let ours = context.config.hint_publishers.contains(&account);
                     ours.then_some(PartyKey::Address(account))
                 }
             }

@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use blindfold_chain::{Hindrance, L1Error, L1Submitter, Look, SubstitutePoster, Turn};
+use blindfold_chain::{L1Error, L1RoundError, L1Submitter, Look, SubstitutePoster, Turn};
 use blindfold_runtime::Backoff;
 
 use crate::{acknowledge::stopped, member::Context};
@@ -32,7 +32,7 @@ pub(crate) async fn post_what_is_overdue(context: Arc<Context>, l1: Arc<dyn L1Su
             Err(fault) => {
                 context.metrics.posting_failures.increment();
                 let pause = pauses.pause();
-                if let Hindrance::L1(error) = &fault
+                if let L1RoundError::L1(error) = &fault
                     && !error.is_transient()
                 {
                     tracing::warn!(
@@ -54,7 +54,7 @@ pub(crate) async fn post_what_is_overdue(context: Arc<Context>, l1: Arc<dyn L1Su
     }
 }
 
-async fn look(context: &Context, poster: &mut SubstitutePoster) -> Result<Look, Hindrance> {
+async fn look(context: &Context, poster: &mut SubstitutePoster) -> Result<Look, L1RoundError> {
     let tracker = &context.tracker;
     // Whatever it is, it is no refusal of headers.
     let newest = context.l1.newest().await.map_err(|error| L1Error::no_answer(error.to_string()))?;

@@ -188,7 +188,7 @@ pub(crate) struct ShareService {
     context: Arc<Context>,
     /// Everybody who asks for shares.
     open: Places,
-    /// Helpers and other peers who proved who they are: nobody else takes their places.
+    /// Hint publishers and other peers who proved who they are: nobody else takes their places.
     kept: Places,
     /// Everybody who reads what is held.
     readers: Arc<Semaphore>,

@@ -5,7 +5,7 @@ mod common;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use blindfold_chain::{AnnouncedEnd, HeaderId, PendingL1Header};
+use blindfold_chain::{AnnouncedEnd, HeaderId, PendingFallbackHeader};
 use blindfold_committee::{Evidence, PeerUrl};
 use blindfold_protocol::{
     B256, Canonical, Certificate, CertifiedBatch, ReleaseShare, SealedBatch, SingletonShare,
@@ -499,7 +499,7 @@ async fn a_header_that_l1_made_is_followed_without_a_certificate() {
     });
     // What was acknowledged had not seen it.
     let l1_block = network::FIRST_ORIGIN + 1;
-    let made = blindfold_chain::L1MadeHeader { header, items: vec![], l1_block };
+    let made = blindfold_chain::FallbackHeader { header, items: vec![], l1_block };
     machine.l1.set_finalized(l1_block);
     machine.l1.l1_headers.lock().push(made.clone());
     certified(&member, 2).await;
@@ -537,7 +537,11 @@ async fn a_header_that_l1_went_past_is_not_acknowledged() {
     let machine = Machine::new(2, sequencer.url());
     let (header, l1_block) =
         (HeaderId { number: 2, hash: B256::repeat_byte(0x11) }, network::FIRST_ORIGIN + 1);
-    machine.l1.not_final.lock().push(PendingL1Header { header, l1_block, l1_hash: B256::repeat_byte(0x22) });
+    machine.l1.not_final.lock().push(PendingFallbackHeader {
+        header,
+        l1_block,
+        l1_hash: B256::repeat_byte(0x22),
+    });
     let member = machine.start().await;
     sequencer.followed_by(1).await;
     let sealer = Sealer::new().await;

@@ -2,7 +2,7 @@
 
 mod common;
 
-use blindfold_chain::{L1MadeHeader, L1Reader};
+use blindfold_chain::{FallbackHeader, L1Reader};
 use common::{
     Machine, certified,
     network::{self, PostedRuns, Sealer, envelope},
@@ -71,7 +71,7 @@ async fn a_member_that_l1_voided_votes_again_at_once_after_the_rebuild() {
     let header = other.tracker.with_state(|state| {
         state.l1_header::<Vec<u8>>(network::START_MS + 1_000, &[], &epoch).expect("L1 may make it")
     });
-    let made = L1MadeHeader { header, items: vec![], l1_block };
+    let made = FallbackHeader { header, items: vec![], l1_block };
     for l1 in [&machine.l1, &other.l1] {
         l1.set_finalized(l1_block);
         l1.l1_headers.lock().push(made.clone());

@@ -5,7 +5,7 @@ mod common;
 use std::{sync::Arc, time::Duration};
 
 use blindfold_bte::{Backend, Ciphertext, CiphertextPoint, Opening, Portable};
-use blindfold_chain::{AnnouncedEnd, HeaderId, L1MadeHeader, PendingL1Header};
+use blindfold_chain::{AnnouncedEnd, FallbackHeader, HeaderId, PendingFallbackHeader};
 use blindfold_committee::MemberHandle;
 use blindfold_protocol::{
     B256, BatchHeader, Bundle, Canonical, Certificate, Envelope, Hello, Party, ReleaseShare, SealedBatch,
@@ -120,7 +120,7 @@ async fn t_shares_open_a_certified_batch() {
             envelopes.iter().map(|envelope| envelope.ciphertext.header().expect("a point")).collect();
         let own: Vec<(u16, [u8; 48])> =
             shares.iter().map(|share| (share.member, share.pds[sub_batch])).collect();
-        assert!(parameters.find_liars(&mut rng, &points, &own).expect("sizes").is_empty());
+        assert!(parameters.invalid_shares(&mut rng, &points, &own).expect("sizes").is_empty());
         let release = parameters.combine(&own).expect("combines");
         let predecrypted = backend.predecrypt(parameters, &points).expect("sizes");
         let ads: Vec<B256> = envelopes.iter().map(|envelope| envelope.header.hash()).collect();
@@ -338,13 +338,13 @@ async fn forged_certificates_keep_nobody_from_a_share() {
     assert!(answers.iter().all(|reason| reason == "not_validated_here"), "{answers:?}");
 }
 
-/// A client that shows itself as a helper with this key.
+/// A client that shows itself as a hint publisher with this key.
 fn introduced(machine: &Machine, member: &MemberHandle, key: &Arc<SigningKey>) -> HttpClient {
     let (key, clock) = (Arc::clone(key), machine.clock.clock());
     let introduction = Introduction::new(move || {
         let nonce = random::<[u8; 16]>().into();
         let server = Party::Member(1);
-        Hello::of_helper(&key, &chain_config().deployment, server, clock.now_ms(), nonce)
+        Hello::of_hint_publisher(&key, &chain_config().deployment, server, clock.now_ms(), nonce)
     });
     let config = ClientConfig { introduction: Some(introduction), ..ClientConfig::default() };
     http_client(&format!("http://{}", member.rpc_addr()), &config).expect("a client")
@@ -355,11 +355,11 @@ fn introduced(machine: &Machine, member: &MemberHandle, key: &Arc<SigningKey>) -
 async fn strangers_who_ask_for_old_batches_get_a_part_of_the_time() {
     let sequencer = SequencerDouble::start().await;
     sequencer.double.state.lock().aggregate = false;
-    let helper = Arc::new(SigningKey::from_bytes(&[0x4e; 32]).unwrap());
+    let publisher = Arc::new(SigningKey::from_bytes(&[0x4e; 32]).unwrap());
     let mut machine = Machine::new(1, sequencer.url());
     machine.config.limits.share_threads = 1;
     machine.config.limits.share_cache_batches = 1;
-    machine.config.helpers = vec![helper.address()];
+    machine.config.hint_publishers = vec![publisher.address()];
     let member = machine.start().await;
     sequencer.followed_by(1).await;
     let sealer = Sealer::new().await;
@@ -375,7 +375,7 @@ async fn strangers_who_ask_for_old_batches_get_a_part_of_the_time() {
         newest = Some(certificate);
     }
     let newest = newest.expect("a certificate");
-    let known = introduced(&machine, &member, &helper);
+    let known = introduced(&machine, &member, &publisher);
     let stranger = introduced(&machine, &member, &Arc::new(SigningKey::from_bytes(&[0x4f; 32]).unwrap()));
     let ask = async |client: &HttpClient, number| match share(client, number, &newest).await {
         Ok(_) => "given".to_owned(),
@@ -384,12 +384,12 @@ async fn strangers_who_ask_for_old_batches_get_a_part_of_the_time() {
     within("strangers that are turned away", async {
         loop {
             let flood = futures::future::join_all((0..32).map(|n| ask(&stranger, 1 + n % 5)));
-            let helpers = async {
+            let hint_publishers = async {
                 for number in 1..=6 {
                     assert_eq!(ask(&known, number).await, "given");
                 }
             };
-            let (answers, ()) = tokio::join!(flood, helpers);
+            let (answers, ()) = tokio::join!(flood, hint_publishers);
             assert!(answers.iter().all(|answer| answer == "given" || answer == "busy"), "{answers:?}");
             if answers.iter().any(|answer| answer == "busy") {
                 break;
@@ -399,15 +399,15 @@ async fn strangers_who_ask_for_old_batches_get_a_part_of_the_time() {
     .await;
 }
 
-/// The places of strangers are taken again and again; a helper that the settings name always finds one.
+/// The places of strangers are taken again and again; a hint publisher that the settings name always finds one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_keeps_no_known_helper_from_shares() {
+async fn a_flood_keeps_no_known_hint_publisher_from_shares() {
     let sequencer = SequencerDouble::start().await;
-    let helper = Arc::new(SigningKey::from_bytes(&[0x4e; 32]).unwrap());
+    let publisher = Arc::new(SigningKey::from_bytes(&[0x4e; 32]).unwrap());
     let mut machine = Machine::new(1, sequencer.url());
     machine.config.limits.share_queue_calls = 1;
     machine.config.limits.share_threads = 1;
-    machine.config.helpers = vec![helper.address()];
+    machine.config.hint_publishers = vec![publisher.address()];
     let member = machine.start().await;
     sequencer.followed_by(1).await;
     let sealer = Sealer::new().await;
@@ -416,7 +416,8 @@ async fn a_flood_keeps_no_known_helper_from_shares() {
     sequencer.publish_certificate(&certify(&batch.batch, &[1, 2, 3]));
     certified(&member, 1).await;
     let known = |key: &Arc<SigningKey>| introduced(&machine, &member, key);
-    let (known, stranger) = (known(&helper), known(&Arc::new(SigningKey::from_bytes(&[0x4f; 32]).unwrap())));
+    let (known, stranger) =
+        (known(&publisher), known(&Arc::new(SigningKey::from_bytes(&[0x4f; 32]).unwrap())));
     let ask = async |client: &HttpClient, index| match client.get_singleton(1, index).await {
         Ok(_) => "given".to_owned(),
         Err(error) => refused(error).reason.into_owned(),
@@ -424,12 +425,12 @@ async fn a_flood_keeps_no_known_helper_from_shares() {
     within("strangers that find no place", async {
         loop {
             let flood = futures::future::join_all((0..64).map(|n| ask(&stranger, n % 8)));
-            let helpers = async {
+            let hint_publishers = async {
                 for index in 0..8 {
                     assert_eq!(ask(&known, index).await, "given");
                 }
             };
-            let (answers, ()) = tokio::join!(flood, helpers);
+            let (answers, ()) = tokio::join!(flood, hint_publishers);
             assert!(answers.iter().all(|answer| answer == "given" || answer == "busy"), "{answers:?}");
             if answers.iter().any(|answer| answer == "busy") {
                 break;
@@ -625,9 +626,10 @@ async fn what_l1_ended_with_a_header_of_its_own_is_not_opened() {
         state.l1_header::<Vec<u8>>(common::network::START_MS + 1_000, &[], &epoch).expect("L1 may make it")
     });
     l1.set_finalized(height);
-    let above = L1MadeHeader { header: BatchHeader { number: 7, ..header }, items: vec![], l1_block: height };
-    let made = L1MadeHeader { header, items: vec![], l1_block: height };
-    let pending = PendingL1Header {
+    let above =
+        FallbackHeader { header: BatchHeader { number: 7, ..header }, items: vec![], l1_block: height };
+    let made = FallbackHeader { header, items: vec![], l1_block: height };
+    let pending = PendingFallbackHeader {
         header: HeaderId { number: 1, hash: header.hash() },
         l1_block: height + 1,
         l1_hash: B256::repeat_byte(7),

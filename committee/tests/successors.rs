@@ -5,7 +5,7 @@ mod common;
 use std::net::TcpListener;
 
 use blindfold_bte::bls::SecretKey;
-use blindfold_chain::{AnnouncedEnd, L1MadeHeader};
+use blindfold_chain::{AnnouncedEnd, FallbackHeader};
 use blindfold_committee::{MemberHandle, PeerUrl};
 use blindfold_protocol::{BatchHeader, Certificate, Epoch, Epochs, certificate};
 use common::{
@@ -87,7 +87,7 @@ async fn l1_ends_the_epoch(sealer: &Sealer, machines: &[Machine]) {
         state.l1_header::<Vec<u8>>(network::START_MS + 60_000, &[], &epoch).expect("L1 may make it")
     });
     let l1_block = network::FIRST_ORIGIN + 1;
-    let made = L1MadeHeader { header, items: vec![], l1_block };
+    let made = FallbackHeader { header, items: vec![], l1_block };
     for l1 in machines.iter().map(|machine| &machine.l1).chain([&sealer.l1]) {
         for number in 1..=MADE {
             l1.posted.lock().insert(number, network::FIRST_ORIGIN);

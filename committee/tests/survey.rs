@@ -11,7 +11,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use blindfold_chain::L1MadeHeader;
+use blindfold_chain::FallbackHeader;
 use blindfold_committee::{MemberHandle, PeerUrl};
 use blindfold_protocol::{Certificate, CertifiedBatch, ReleaseShare, SealedBatch, SingletonShare};
 use blindfold_rpc::{
@@ -298,7 +298,7 @@ async fn who_starts_before_another_is_rebuilt_votes_above_l1s_header() {
         state.l1_header::<Vec<u8>>(network::START_MS + 1_000, &[], &epoch).expect("L1 may make it")
     });
     let l1_block = network::FIRST_ORIGIN + 1;
-    let made = L1MadeHeader { header, items: vec![], l1_block };
+    let made = FallbackHeader { header, items: vec![], l1_block };
     for l1 in [&machine.l1, &sealer.l1] {
         l1.l1_headers.lock().push(made.clone());
         l1.set_finalized(l1_block);

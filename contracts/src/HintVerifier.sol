@@ -10,7 +10,7 @@ import { SessionKeys } from "./libraries/SessionKeys.sol";
 /// @notice The hint of a well-formed ciphertext (C, D, E) under associated data is its session key K. From K follow
 /// the message M and the randomness k; the hint is right iff `[k]₁` has exactly the bytes of C **and**
 /// `K ⊕ SHA256(KEM ‖ ek^k)[0..16]` is D. C fixes k, k fixes ek^k, which with D fixes K: nobody can make this answer
-/// true for anything but what honest decryption gives. Without the second comparison a user and a helper could choose
+/// true for anything but what honest decryption gives. Without the second comparison a user and a hint publisher could choose
 /// afterwards whether a transaction exists.
 ///
 /// **False only after a completed comparison.** Wrong lengths, a coefficient of `ek` that is not below p, a precompile

@@ -130,7 +130,7 @@ pub struct Counters {
     /// Batches that the node decrypted by itself.
     pub batches_decrypted_locally: Counter,
     /// Wrong shares, by member.
-    pub lying_members: ByReason,
+    pub faulty_members: ByReason,
     /// Blocks executed.
     pub blocks_executed: Counter,
     /// Blocks compared with the sequencer's.
@@ -223,7 +223,7 @@ impl Counters {
                 "batches_decrypted_locally",
                 "Batches that the node decrypted itself",
             )?,
-            lying_members: by("lying_members", "Wrong shares", "member", MEMBERS)?,
+            faulty_members: by("faulty_members", "Wrong shares", "member", MEMBERS)?,
             blocks_executed: counter("blocks_executed", "Blocks executed")?,
             blocks_compared: counter("blocks_compared", "Blocks compared with the sequencer's")?,
             block_divergences: counter(
@@ -307,7 +307,7 @@ impl Counters {
             ("bad_hints_rejected", self.bad_hints_rejected.get()),
             ("bad_releases_rejected", self.bad_releases_rejected.get()),
             ("batches_decrypted_locally", self.batches_decrypted_locally.get()),
-            ("lying_members", self.lying_members.get()),
+            ("faulty_members", self.faulty_members.get()),
             ("blocks_executed", self.blocks_executed.get()),
             ("blocks_compared", self.blocks_compared.get()),
             ("block_divergences", self.block_divergences.get()),

@@ -97,7 +97,7 @@ async fn view(record: BatchRecord, parameters: &EpochParameters) -> Result<Arc<B
 
 impl MemberWatch for Counters {
     fn faulty(&self, member: u16) {
-        self.lying_members.add(&member.to_string());
+        self.faulty_members.add(&member.to_string());
     }
 
     fn failed(&self, _: u16) {}

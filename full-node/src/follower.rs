@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep_until;
 
-use crate::keeper::Wake;
+use crate::hint_fetcher::Wake;
 use crate::limits::{MAX_PARKED_ENTRIES, STUCK_EXIT_MS, SYNC_RETRY_MS};
 use crate::member_rounds::MemberRounds;
 use crate::node::{Node, stopped};
@@ -320,7 +320,7 @@ impl Follower {
 
     /// When the next is asked beside one that was asked now.
     fn after_a_step(&self) -> Instant {
-        now() + self.node.gathering.hedge().step
+        now() + self.node.fetcher.hedge().step
     }
 }
 

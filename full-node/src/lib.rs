@@ -14,7 +14,7 @@ mod counters;
 mod decrypt;
 mod follower;
 mod from_l1;
-mod keeper;
+mod hint_fetcher;
 pub mod limits;
 mod member_rounds;
 mod members;
@@ -30,8 +30,8 @@ use std::time::Duration;
 
 use blindfold_bte::Backend;
 use blindfold_chain::{
-    Decryption, ExecutionState, Executor, ExecutorDeps, Gathering, HintIntake, L1Reader, L1Submitter,
-    MemberLimits, OpenError, ParameterSet, Pool, ReadApi, ReadContext, RoleView, Settlement, Tracker,
+    Decryption, ExecutionState, Executor, ExecutorDeps, HintIntake, L1Reader, L1Submitter, MemberLimits,
+    OpenError, ParameterSet, Pool, ReadApi, ReadContext, RoleView, RunFetcher, Settlement, Tracker,
     passthrough,
 };
 use blindfold_engine::ExecutionClient;
@@ -54,13 +54,13 @@ pub use members::{Member, MemberFault, Members};
 use compare::Comparison;
 use follower::Follower;
 use from_l1::FromL1;
-use keeper::Keeper;
+use hint_fetcher::HintFetcher;
 use limits::{
     MAX_ANNOUNCED_BLOCKS, MAX_MEMBER_PAUSE_MS, MAX_PARALLEL_SINGLETONS, MAX_WATCHED_BATCHES,
     READINESS_INTERVAL_MS, SHARE_HEDGE_MS, SHARE_RETRY_MS, STUCK_EXIT_MS,
 };
 use node::{Node, stopped};
-use watch::{BookError, CaseBook, Judge, WatchConfig, WatchConfigError, Watcher, WatcherDeps};
+use watch::{EvidenceError, EvidenceStore, Judge, WatchConfig, WatchConfigError, Watcher, WatcherDeps};
 
 /// The name of the role: in metrics, in the status, and on its disk.
 pub const ROLE: &str = "full_node";
@@ -113,7 +113,7 @@ pub enum StartError {
     Watch(#[from] WatchConfigError),
     /// The cases on disk.
     #[error(transparent)]
-    Cases(#[from] BookError),
+    Cases(#[from] EvidenceError),
     /// A URL.
     #[error(transparent)]
     Client(#[from] ClientBuildError),
@@ -175,7 +175,7 @@ impl FullNode {
         };
         store.bind(&chain.deployment, ROLE).await?;
 
-        let book = Arc::new(CaseBook::open(Arc::clone(&store)).await?);
+        let evidence = Arc::new(EvidenceStore::open(Arc::clone(&store)).await?);
         let tracker = Tracker::open(chain, store, Arc::clone(&l1)).await?;
         let executor = Executor::start(ExecutorDeps {
             tracker: tracker.clone(),
@@ -190,7 +190,7 @@ impl FullNode {
             None => None,
         };
         let judge = Judge { parameters: Arc::clone(&parameters), backend: Arc::clone(&backend) };
-        let (wakes, of_keeper) = mpsc::channel(MAX_WATCHED_BATCHES);
+        let (wakes, of_fetcher) = mpsc::channel(MAX_WATCHED_BATCHES);
         let (announced, of_comparison) = mpsc::channel(MAX_ANNOUNCED_BLOCKS);
         let hub = Hub::default();
         let tasks = Tasks::new();
@@ -220,7 +220,7 @@ impl FullNode {
                 ),
             },
             members,
-            gathering: Gathering::new(Duration::from_millis(config.member_timeout_ms)),
+            fetcher: RunFetcher::new(Duration::from_millis(config.member_timeout_ms)),
             ancestor_pauses: parking_lot::Mutex::new(Pauses::new(
                 config.member_timeout_ms,
                 MAX_MEMBER_PAUSE_MS,
@@ -231,7 +231,7 @@ impl FullNode {
             wakes,
             announced,
             releases: parking_lot::Mutex::default(),
-            book: Arc::clone(&book),
+            evidence: Arc::clone(&evidence),
             spawner: tasks.spawner(),
             patience: parking_lot::Mutex::new(Patience::new(STUCK_EXIT_MS)),
         });
@@ -283,13 +283,13 @@ impl FullNode {
         tasks.spawn("comparison", comparison.run(executor.subscribe(), of_comparison, tasks.stop()));
         // From L1 alone, with nobody to ask: what is not there is waited for.
         if from_l1.is_none() || !config.members.is_empty() {
-            let keeper =
-                Keeper::new(Arc::clone(&node), &executor, config.hint_deadline_ms, of_keeper, behind);
-            tasks.spawn("keeper", keeper.run(tasks.stop()));
+            let hint_fetcher =
+                HintFetcher::new(Arc::clone(&node), &executor, config.hint_deadline_ms, of_fetcher, behind);
+            tasks.spawn("hint_fetcher", hint_fetcher.run(tasks.stop()));
         }
         if let Some(WatchDeps { config, l1, reporter }) = watching {
             let (tracker, counters) = (tracker.clone(), counters.clone());
-            let deps = WatcherDeps { l1, reporter, tracker, book, judge, counters };
+            let deps = WatcherDeps { l1, reporter, tracker, evidence, judge, counters };
             tasks.spawn("watch", Watcher::new(config, deps).run(tasks.stop()));
         }
         if let Some(settlement) = settlement {

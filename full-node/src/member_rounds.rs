@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blindfold_chain::Gathered;
+use blindfold_chain::FetchedRuns;
 use blindfold_runtime::Pauses;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -13,7 +13,7 @@ use crate::members::{CertifiedRun, Member};
 use crate::node::Node;
 
 /// What a round gave.
-pub(crate) type MemberRound = Gathered<CertifiedRun>;
+pub(crate) type MemberRound = FetchedRuns<CertifiedRun>;
 
 /// Rounds over all members, one at a time. Nothing is taken in them. Dropping it ends the one under way.
 pub(crate) struct MemberRounds {
@@ -85,5 +85,5 @@ async fn round(node: &Node, members: &[Member], number: u64) -> MemberRound {
         })
         .ok()
     };
-    node.gathering.runs(claims, run_of, number, MAX_MEMBER_ROUND_BATCHES).await
+    node.fetcher.runs(claims, run_of, number, MAX_MEMBER_ROUND_BATCHES).await
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use blindfold_chain::{
-    CertificateOutcome, Gathering, HintIntake, HintsFault, HintsRefusal, NextStep, Refusal, Tracker, announce,
+    CertificateOutcome, HintIntake, HintsFault, HintsRefusal, NextStep, Refusal, RunFetcher, Tracker,
+    announce,
 };
 use blindfold_protocol::{BatchHints, Certificate, Release, SignedHeader};
 use blindfold_rpc::{BlindApiClient, HttpClient, Hub};
@@ -15,10 +16,10 @@ use tokio::sync::{mpsc, watch};
 
 use crate::counters::Counters;
 use crate::decrypt::LocalDecryption;
-use crate::keeper::Wake;
+use crate::hint_fetcher::Wake;
 use crate::limits::MAX_PARKED_ENTRIES;
 use crate::members::Members;
-use crate::watch::CaseBook;
+use crate::watch::EvidenceStore;
 
 /// Who may have an ancestor of a certified batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,21 +34,21 @@ pub(crate) struct Node {
     pub(crate) decryption: LocalDecryption,
     pub(crate) members: Members,
     /// How members are asked for what the sequencer does not give.
-    pub(crate) gathering: Gathering,
+    pub(crate) fetcher: RunFetcher,
     /// Who was slow to give an ancestor, or did not have it.
     pub(crate) ancestor_pauses: Mutex<Pauses<AncestorSource>>,
     /// `None` where the node follows from L1 alone.
     pub(crate) sequencer: Option<HttpClient>,
     pub(crate) hub: Hub,
     pub(crate) counters: Counters,
-    /// Wakes the keeper of hints.
+    /// Wakes the hint_fetcher of hints.
     pub(crate) wakes: mpsc::Sender<Wake>,
     /// Blocks that the sequencer announced, by number and hash.
     pub(crate) announced: mpsc::Sender<(u64, B256)>,
     /// Releases that came before their hints.
     pub(crate) releases: Mutex<BTreeMap<u64, Release>>,
     /// Evidence for L1.
-    pub(crate) book: Arc<CaseBook>,
+    pub(crate) evidence: Arc<EvidenceStore>,
     pub(crate) spawner: Spawner,
     /// How long it has been kept from going on.
     pub(crate) patience: Mutex<Patience>,
@@ -99,7 +100,7 @@ impl Node {
             );
             return;
         }
-        match self.book.keep_headers(first, second).await {
+        match self.evidence.keep_headers(first, second).await {
             Ok(true) => {
                 self.counters.watch_equivocations.increment();
                 tracing::error!(number, first = %first.header.hash(), second = %second.header.hash(),

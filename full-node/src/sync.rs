@@ -11,7 +11,7 @@ use blindfold_rpc::types::BatchInfo;
 use futures::{StreamExt, stream};
 
 use crate::follower::{Follower, decoded, end_of};
-use crate::keeper::Wake;
+use crate::hint_fetcher::Wake;
 use crate::member_rounds::MemberRound;
 use crate::members::CertifiedRun;
 use crate::node::{AncestorSource, Node};
@@ -111,7 +111,7 @@ impl Follower {
             && let Err(refusal) = self.node.take_hints(hints).await
         {
             tracing::debug!(number, %refusal, "hints not taken");
-            // The keeper of hints gets another copy, or opens the batch itself.
+            // The hint_fetcher of hints gets another copy, or opens the batch itself.
             let _ = self.node.wakes.try_send(Wake::Wrong(number));
         }
         Ok(())
@@ -221,7 +221,7 @@ impl HeaderSource for Node {
             let batch = self.batch_of(source, number);
             (source, async move { batch.await.filter(fits) })
         });
-        let hedged = self.gathering.hedge().first(asked).await;
+        let hedged = self.fetcher.hedge().first(asked).await;
         let mut pauses = self.ancestor_pauses.lock();
         for source in hedged.failed.into_iter().chain(hedged.slow) {
             pauses.failed(source);

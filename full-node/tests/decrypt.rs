@@ -1,4 +1,4 @@
-//! Local decryption from members' shares: liars named, silence borne, false releases found out.
+//! Local decryption from members' shares: faulty named, silence borne, false releases found out.
 
 mod common;
 
@@ -69,7 +69,7 @@ async fn shares_of_honest_members_open_every_sub_batch() {
     let sealed = bench.batch(&envelopes).await;
     let (release, hints) = bench.local.decrypt(1, None).await.unwrap();
     assert_eq!((release, hints), open_batch(&sealed.batch, &sealed.verdicts));
-    assert_eq!(bench.counters.lying_members.get(), 0);
+    assert_eq!(bench.counters.faulty_members.get(), 0);
 }
 
 #[tokio::test]
@@ -85,7 +85,7 @@ async fn a_lying_member_is_named_and_a_silent_one_does_not_matter() {
     let short = bench.local.decrypt(1, None).await.unwrap_err();
     let too_few = DecryptError::TooFewShares { what: "shares", given: 2, needed: 3 };
     assert!(matches!(short, DecryptFault::Decrypt { number: 1, error } if error == too_few));
-    assert!(bench.counters.lying_members.get() > 0);
+    assert!(bench.counters.faulty_members.get() > 0);
     // They come back, and so does the batch.
     bench.members.archive.lying.lock().clear();
     bench.local.decrypt(1, None).await.unwrap();
@@ -156,5 +156,5 @@ async fn what_the_backend_wrongly_calls_malformed_gets_its_key() {
     let (release, hints) = bench.local.decrypt(1, None).await.unwrap();
     assert_eq!((release, hints), open_batch(&sealed.batch, &sealed.verdicts));
     assert_eq!(bench.counters.overruled.get(&[Check::Opening.name()]).get(), 2);
-    assert_eq!(bench.counters.lying_members.get(), 0);
+    assert_eq!(bench.counters.faulty_members.get(), 0);
 }

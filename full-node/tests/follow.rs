@@ -97,7 +97,7 @@ async fn a_forged_hint_is_refused_and_a_true_copy_fetched() {
 }
 
 #[tokio::test]
-async fn a_helper_that_lies_everywhere_is_replaced_by_local_decryption() {
+async fn a_hint_publisher_that_lies_everywhere_is_replaced_by_local_decryption() {
     let world = World::new().await;
     let node = world.start().await;
     let one = world.sequencer.seal(0, &[envelope(1), malformed(2)]).await;

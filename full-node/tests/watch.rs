@@ -7,15 +7,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use blindfold_chain::{AnnouncedEnd, Hindrance, L1Origin, Sealed, announce};
+use blindfold_chain::{AnnouncedEnd, L1Origin, L1RoundError, Sealed, announce};
 use blindfold_full_node::Counters;
 use blindfold_full_node::watch::{
-    BookError, CaseBook, Claim, Fault, FaultKind, Finding, Judge, WatchConfig, WatchRound, Watcher,
+    Claim, EvidenceError, EvidenceStore, Fault, FaultKind, Finding, Judge, WatchConfig, WatchRound, Watcher,
     WatcherDeps, compare,
 };
 use blindfold_l1::{
-    CodedBatch, Court, DataFault, HintData, HintEvent, HintEvidence, HintPosting, L1Error, L1Reader,
-    L1Submitter, MAX_TRANSACTION_HEADERS, Output, PostedBatch, PostedEntry, PostedHead, PostedLog,
+    CodedBatch, DataFault, DisputeContract, HintData, HintEvent, HintEvidence, HintPosting, L1Error,
+    L1Reader, L1Submitter, MAX_TRANSACTION_HEADERS, Output, PostedBatch, PostedEntry, PostedHead, PostedLog,
     RunReference, Sent, commitment,
 };
 use blindfold_protocol::{
@@ -108,10 +108,10 @@ fn struck(publisher: Address) -> HintEvent {
     HintEvent::Struck { id: 0, last: 0, challenger, publisher, number: 0, index: 0, reason: 5, l1_block }
 }
 
-fn name(court: Court) -> &'static str {
-    match court {
-        Court::Inbox => "inbox",
-        Court::Hints => "hints",
+fn name(contract: DisputeContract) -> &'static str {
+    match contract {
+        DisputeContract::Inbox => "inbox",
+        DisputeContract::Hints => "hints",
     }
 }
 
@@ -184,14 +184,14 @@ impl L1Reader for Reporter {
         Ok(shown_at.is_some_and(|at| block.is_none_or(|block| *at <= block)))
     }
 
-    async fn committed_at(&self, _: Court, commitment: B256) -> Result<Option<u64>, L1Error> {
+    async fn committed_at(&self, _: DisputeContract, commitment: B256) -> Result<Option<u64>, L1Error> {
         let contracts = self.contracts.lock();
         let found = contracts.commitments.iter().find(|(known, _)| *known == commitment);
         Ok(found.map(|(_, block)| *block))
     }
 
-    async fn reward_of(&self, court: Court, _: Address) -> Result<u128, L1Error> {
-        Ok(self.contracts.lock().rewards.get(name(court)).copied().unwrap_or_default())
+    async fn reward_of(&self, contract: DisputeContract, _: Address) -> Result<u128, L1Error> {
+        Ok(self.contracts.lock().rewards.get(name(contract)).copied().unwrap_or_default())
     }
 
     async fn posted_head(&self) -> Result<PostedHead, L1Error> {
@@ -212,7 +212,7 @@ impl L1Submitter for Reporter {
         self
     }
 
-    async fn commit(&self, _: Court, evidence: B256, salt: B256) -> Result<Sent, L1Error> {
+    async fn commit(&self, _: DisputeContract, evidence: B256, salt: B256) -> Result<Sent, L1Error> {
         let commitment = commitment(self.address, evidence, salt);
         self.act(|contracts| {
             contracts.newest += 1;
@@ -267,9 +267,9 @@ impl L1Submitter for Reporter {
         })
     }
 
-    async fn claim_reward(&self, court: Court) -> Result<Sent, L1Error> {
+    async fn claim_reward(&self, contract: DisputeContract) -> Result<Sent, L1Error> {
         self.act(|contracts| {
-            let amount = contracts.rewards.remove(name(court)).expect("something to claim");
+            let amount = contracts.rewards.remove(name(contract)).expect("something to claim");
             contracts.claimed += amount;
             Ok(())
         })
@@ -324,7 +324,7 @@ struct Scene {
 
 struct Node {
     watcher: Watcher,
-    book: Arc<CaseBook>,
+    evidence: Arc<EvidenceStore>,
     counters: Counters,
     metrics: Metrics,
 }
@@ -341,8 +341,8 @@ impl Node {
         let round = self.watcher.round().await;
         round.map_or_else(
             |error| match error {
-                Hindrance::L1(trouble) => trouble,
-                Hindrance::Store(error) => panic!("{error}"),
+                L1RoundError::L1(trouble) => trouble,
+                L1RoundError::Store(error) => panic!("{error}"),
             },
             |round| round.trouble.expect("something is not looked at"),
         )
@@ -396,7 +396,7 @@ impl Scene {
     async fn node_with(&self, address: Option<Address>) -> Node {
         let metrics = Metrics::new("full_node", "test").expect("a registry");
         let counters = Counters::new(&metrics).expect("registers");
-        let book = Arc::new(CaseBook::open(Arc::clone(&self.store)).await.expect("undamaged"));
+        let evidence = Arc::new(EvidenceStore::open(Arc::clone(&self.store)).await.expect("undamaged"));
         let contracts = Arc::clone(&self.contracts);
         let reporter = Reporter { address: address.unwrap_or_default(), contracts, lost: Arc::default() };
         let reporter = Arc::new(reporter);
@@ -404,11 +404,11 @@ impl Scene {
             l1: reporter.clone(),
             reporter: address.is_some().then_some(reporter as Arc<dyn L1Submitter>),
             tracker: self.machine.tracker.clone(),
-            book: Arc::clone(&book),
+            evidence: Arc::clone(&evidence),
             judge: Judge { parameters: parameter_set(), backend: backend() },
             counters: counters.clone(),
         };
-        Node { watcher: Watcher::new(WatchConfig::default(), deps), book, counters, metrics }
+        Node { watcher: Watcher::new(WatchConfig::default(), deps), evidence, counters, metrics }
     }
 
     /// A node as after a start.
@@ -477,7 +477,7 @@ async fn every_wrong_posting_is_challenged_exactly_once() {
         change(&mut wrong);
         scene.contracts.lock().post(1, wrong);
         let found = node.round().await;
-        assert_eq!((found.wrong, found.cases), (1, 1), "{kind:?}");
+        assert_eq!((found.wrong, found.disputes), (1, 1), "{kind:?}");
         assert_eq!(scene.contracts.lock().commitments.len(), 1, "committed first");
         node.round().await;
         assert_eq!(scene.contracts.lock().commitments.len(), 1, "not in the block of the commitment");
@@ -528,7 +528,7 @@ async fn a_case_older_than_the_look_back_is_not_lost() {
     let mut wrong = scene.right(1, 1);
     wrong[0].entries[0].key = [9; 16];
     scene.contracts.lock().post(1, wrong);
-    assert_eq!(scene.node().await.round().await.cases, 1);
+    assert_eq!(scene.node().await.round().await.disputes, 1);
     scene.pass(10 * WINDOW);
     let mut node = scene.node().await;
     node.round().await;
@@ -546,7 +546,7 @@ async fn what_l1_takes_back_or_others_settle_is_dropped() {
     scene.contracts.lock().lag = 3;
     let posting = scene.contracts.lock().post(1, wrong.clone());
     let mut node = scene.node().await;
-    assert_eq!(node.round().await.cases, 1);
+    assert_eq!(node.round().await.disputes, 1);
     // Taken back; its id goes to a right posting.
     {
         let right = scene.right(1, 1);
@@ -561,9 +561,13 @@ async fn what_l1_takes_back_or_others_settle_is_dropped() {
     // Another reporter is faster, which ends the publisher's other posting, too.
     scene.contracts.lock().post(1, wrong.clone());
     scene.contracts.lock().post(1, wrong);
-    assert_eq!(node.round().await.cases, 2);
+    assert_eq!(node.round().await.disputes, 2);
     scene.contracts.lock().tell(struck(Address::ZERO));
-    assert_eq!(node.round().await, WatchRound { cases: 2, ..WatchRound::default() }, "that is not final yet");
+    assert_eq!(
+        node.round().await,
+        WatchRound { disputes: 2, ..WatchRound::default() },
+        "that is not final yet"
+    );
     scene.pass(5);
     node.round().await;
     assert_eq!(node.round().await, WatchRound::default());
@@ -609,7 +613,7 @@ async fn an_unreleased_run_claimed_malformed_is_challenged_exactly_once() {
     for (times, singletons) in (1..).zip(claims) {
         let entries = (0..2u128).map(|place| entry(2, place.to_be_bytes())).collect();
         scene.contracts.lock().post(4, vec![PostedBatch { entries, singletons }]);
-        assert_eq!(node.round().await, WatchRound { wrong: 1, cases: 1, ..WatchRound::default() });
+        assert_eq!(node.round().await, WatchRound { wrong: 1, disputes: 1, ..WatchRound::default() });
         for _ in 0..4 {
             scene.pass(1);
             node.round().await;
@@ -680,7 +684,7 @@ async fn a_refusal_of_l1_is_tried_again_and_stops_nothing_else() {
     scene.contracts.lock().post(3, other);
     scene.contracts.lock().trouble.push((L1Error::refused("no ether"), true));
     let mut node = scene.node().await;
-    assert_eq!(node.round().await.cases, 2);
+    assert_eq!(node.round().await.disputes, 2);
     node.shows("failures_total", 1);
     assert_eq!(scene.contracts.lock().commitments.len(), 1, "the other one");
     for _ in 0..4 {
@@ -698,7 +702,7 @@ async fn what_cannot_be_looked_at_holds_up_nothing_else() {
     let second = BatchHeader { gas: first.header.gas + 1, ..first.header };
     let second = second.sign(&sequencer_key(), &chain_config().deployment);
     let mut node = scene.node().await;
-    node.book.keep_headers(first, second).await.expect("a disk");
+    node.evidence.keep_headers(first, second).await.expect("a disk");
     {
         let mut contracts = scene.contracts.lock();
         contracts.equivocated.insert(first.header.number, 1);
@@ -769,10 +773,10 @@ async fn two_headers_are_shown_once_whatever_happens_between() {
     let folder = tempfile::tempdir().expect("a folder");
     let scene = Scene::on(disk(&folder.path().join("node.sqlite")).await).await;
     let (first, second) = equivocation(&scene).await;
-    let book = CaseBook::open(Arc::clone(&scene.store)).await.expect("undamaged");
-    assert!(book.keep_headers(first, second).await.expect("a disk"));
-    assert!(!book.keep_headers(second, first).await.expect("a disk"), "one pair is enough");
-    drop(book);
+    let evidence = EvidenceStore::open(Arc::clone(&scene.store)).await.expect("undamaged");
+    assert!(evidence.keep_headers(first, second).await.expect("a disk"));
+    assert!(!evidence.keep_headers(second, first).await.expect("a disk"), "one pair is enough");
+    drop(evidence);
     let lost = || L1Error::no_answer("scripted");
     for before in [true, false, true, false, true, false] {
         scene.contracts.lock().trouble.push((lost(), before));
@@ -791,13 +795,13 @@ async fn two_headers_are_shown_once_whatever_happens_between() {
 async fn damaged_cases_are_refused_at_the_start() {
     let store = memory();
     store.put_meta("full_node.watch", b"?").await.expect("a disk");
-    assert!(matches!(CaseBook::open(store).await, Err(BookError::Damaged(_))));
+    assert!(matches!(EvidenceStore::open(store).await, Err(EvidenceError::Damaged(_))));
 }
 
 /// What a node on this disk would show on L1: how many cases it has.
 async fn cases_on(path: &Path) -> usize {
     let scene = Scene::on(disk(path).await).await;
-    scene.node().await.round().await.cases
+    scene.node().await.round().await.disputes
 }
 
 #[tokio::test]

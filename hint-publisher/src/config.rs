@@ -1,11 +1,11 @@
-//! Settings of the helper: checked before anything is bound or connected.
+//! Settings of the hint publisher: checked before anything is bound or connected.
 
 use std::net::SocketAddr;
 
 use blindfold_protocol::limits::{MAX_BATCH_ITEMS, MAX_MEMBERS, MAX_UNCERTIFIED_HEADERS};
 use serde::{Deserialize, Serialize};
 
-/// Settings of the helper. Unknown keys are refused; a missing key takes the default of
+/// Settings of the hint publisher. Unknown keys are refused; a missing key takes the default of
 /// [`HintPublisherConfig::default`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -30,7 +30,7 @@ pub struct MemberUrl {
     pub url: String,
 }
 
-/// Every limit of the helper, with its unit last in the name.
+/// Every limit of the hint publisher, with its unit last in the name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HintPublisherLimits {
@@ -56,7 +56,7 @@ pub struct HintPublisherLimits {
     pub batch_retry_ms: u64,
     /// How often the sequencer is asked which batches have no hints, besides after every connection.
     pub sweep_ms: u64,
-    /// How long batches may fail for another reason than silence, and none succeed, before the helper ends so that it
+    /// How long batches may fail for another reason than silence, and none succeed, before the hint publisher ends so that it
     /// starts anew. No setting.
     #[serde(skip)]
     pub stuck_exit_ms: u64,

@@ -27,7 +27,7 @@ use tokio::{
 
 use crate::{WorkFault, backlog::Backlog, status::SharedStatus, work::Workshop};
 
-/// The topics that the helper follows.
+/// The topics that the hint publisher follows.
 pub(crate) const TOPICS: [Topic; 2] = [Topic::Headers, Topic::Certificates];
 /// Name of the readiness condition.
 pub(crate) const SEQUENCER: &str = "sequencer";
@@ -524,7 +524,7 @@ impl Coordinator {
     }
 }
 
-/// Resolves when the helper is to stop, or its handle is gone.
+/// Resolves when the hint publisher is to stop, or its handle is gone.
 async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }

@@ -1,4 +1,4 @@
-//! Who this helper is, to the sequencer and the members.
+//! Who this hint publisher is, to the sequencer and the members.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl Introductions {
             let (key, deployment, clock) = (Arc::clone(key), self.deployment, Arc::clone(&self.clock));
             Introduction::new(move || {
                 let nonce = random::<[u8; 16]>().into();
-                Hello::of_helper(&key, &deployment, server, clock.now_ms(), nonce)
+                Hello::of_hint_publisher(&key, &deployment, server, clock.now_ms(), nonce)
             })
         });
         let max_request_bytes =

@@ -1,4 +1,4 @@
-//! The helper beside the sequencer: it decrypts batches and publishes the hints by which everyone verifies.
+//! The hint publisher beside the sequencer: it decrypts batches and publishes the hints by which everyone verifies.
 //!
 //! [`HintPublisher::start`] follows the sequencer's feed. Pre-decryption, most of the work, begins when a batch is
 //! sealed; on its certificate the members are asked for their shares, the batch is opened, malformed envelopes get

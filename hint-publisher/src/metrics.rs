@@ -1,4 +1,4 @@
-//! What the helper counts. Every series exists from the start, at zero.
+//! What the hint publisher counts. Every series exists from the start, at zero.
 
 use blindfold_bte::accelerator::Operation;
 use blindfold_bte::{BACKEND_NAMES, Check};
@@ -14,12 +14,12 @@ const MEMBERS: [&str; 64] = [
     "54", "55", "56", "57", "58", "59", "60", "61", "62", "63", "64",
 ];
 
-/// The metrics of the helper, under the prefix `blindfold_hint_publisher_`.
+/// The metrics of the hint publisher, under the prefix `blindfold_hint_publisher_`.
 #[derive(Clone)]
 pub struct HintPublisherMetrics {
     /// The registry, for `/metrics`.
     pub registry: Metrics,
-    pub(crate) lying_members: CounterSet,
+    pub(crate) faulty_members: CounterSet,
     pub(crate) member_failures: CounterSet,
     pub(crate) batches: Counter,
     pub(crate) hints: Counter,
@@ -49,7 +49,7 @@ impl HintPublisherMetrics {
     /// Registers all of them.
     ///
     /// # Errors
-    /// A mistake in this list, found by the first test that starts a helper.
+    /// A mistake in this list, found by the first test that starts a hint publisher.
     pub fn new() -> Result<Self, MetricsError> {
         let registry = Metrics::new("hint_publisher", env!("CARGO_PKG_VERSION"))?;
         let counter = |name: &str, help| registry.counter(&format!("hint_publisher_{name}"), help);
@@ -57,8 +57,8 @@ impl HintPublisherMetrics {
             |name: &str, help| registry.histogram(&format!("hint_publisher_{name}"), help, SECONDS_BUCKETS);
         let members: &[(&'static str, &[&'static str])] = &[("member", &MEMBERS)];
         Ok(Self {
-            lying_members: registry.counters(
-                "hint_publisher_lying_members_total",
+            faulty_members: registry.counters(
+                "hint_publisher_faulty_members_total",
                 "Batches for which a member gave a wrong share",
                 members,
             )?,

@@ -30,7 +30,7 @@ pub(crate) async fn publish(
             Ok(_) => return Ok(()),
             Err(error) => ReceivedError::from(error),
         };
-        // The answer may have been lost, or another helper was faster.
+        // The answer may have been lost, or another hint publisher was faster.
         if let Ok(Some(known)) = sequencer.get_hints(number).await
             && known.decode().is_ok_and(|known| known.header_hash == hints.header_hash)
         {

@@ -1,4 +1,4 @@
-//! Starting and stopping the helper.
+//! Starting and stopping the hint publisher.
 
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -24,7 +24,7 @@ use crate::{
     work::Workshop,
 };
 
-/// What the helper works with.
+/// What the hint publisher works with.
 pub struct HintPublisherDeps {
     /// The chain's configuration.
     pub chain: Arc<ChainConfig>,
@@ -32,9 +32,9 @@ pub struct HintPublisherDeps {
     pub parameters: Arc<ParameterSet>,
     /// Who does the heavy work.
     pub backend: Arc<dyn Backend>,
-    /// The account that proves to sequencer and members who the helper is; `None` for one without places of its own.
+    /// The account that proves to sequencer and members who the hint publisher is; `None` for one without places of its own.
     pub hello_key: Option<Arc<SigningKey>>,
-    /// Where hints are posted to L1; `None` for a helper that leaves that to others.
+    /// Where hints are posted to L1; `None` for a hint publisher that leaves that to others.
     pub l1_posting: Option<L1PostingDeps>,
 }
 
@@ -46,7 +46,7 @@ pub struct L1PostingDeps {
     pub l1: Arc<dyn L1Submitter>,
 }
 
-/// Why the helper did not start.
+/// Why the hint publisher did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A setting.
@@ -69,7 +69,7 @@ pub enum StartError {
     Metrics(#[from] MetricsError),
 }
 
-/// The helper.
+/// The hint publisher.
 pub struct HintPublisher;
 
 impl HintPublisher {
@@ -168,7 +168,7 @@ impl HintPublisher {
     }
 }
 
-/// A running helper. Dropping it ends it at once, as if killed.
+/// A running hint publisher. Dropping it ends it at once, as if killed.
 pub struct HintPublisherHandle {
     shop: Arc<Workshop>,
     status: Arc<SharedStatus>,
@@ -183,7 +183,7 @@ impl HintPublisherHandle {
         self.admin.local_addr()
     }
 
-    /// Where the helper stands.
+    /// Where the hint publisher stands.
     pub fn status(&self) -> HintPublisherStatus {
         self.status.get()
     }
@@ -198,7 +198,7 @@ impl HintPublisherHandle {
         self.tasks.spawner().failed().await
     }
 
-    /// What must hold before the helper is ready.
+    /// What must hold before the hint publisher is ready.
     pub fn readiness(&self) -> &Readiness {
         &self.readiness
     }

@@ -1,10 +1,10 @@
-//! What the helper says of itself.
+//! What the hint publisher says of itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use parking_lot::Mutex;
 
-/// Where the helper stands.
+/// Where the hint publisher stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HintPublisherStatus {
     /// Numbers being worked on.
@@ -16,7 +16,7 @@ pub struct HintPublisherStatus {
     /// How many batches this process published.
     pub published: u64,
     /// Members that gave wrong shares: for how many batches since the start.
-    pub lying_members: BTreeMap<u16, u64>,
+    pub faulty_members: BTreeMap<u16, u64>,
     /// The last fault of a batch that is being tried again, by number.
     pub failing: BTreeMap<u64, String>,
 }

@@ -14,8 +14,8 @@ pub(crate) struct Watch {
 
 impl MemberWatch for Watch {
     fn faulty(&self, member: u16) {
-        self.metrics.lying_members.get(&[member_label(member)]).increment();
-        self.status.update(|status| *status.lying_members.entry(member).or_default() += 1);
+        self.metrics.faulty_members.get(&[member_label(member)]).increment();
+        self.status.update(|status| *status.faulty_members.entry(member).or_default() += 1);
     }
 
     fn failed(&self, member: u16) {

@@ -1,4 +1,4 @@
-//! What the helper asks of its backend: when, how much at a time, and what goes on meanwhile.
+//! What the hint publisher asks of its backend: when, how much at a time, and what goes on meanwhile.
 
 mod common;
 
@@ -28,7 +28,7 @@ async fn until(what: &'static str, condition: impl Fn() -> bool) {
     .await;
 }
 
-/// Sealed and certified while no helper runs.
+/// Sealed and certified while no hint publisher runs.
 async fn missed(stage: &Stage, envelopes: Vec<Vec<u8>>) -> Sealed {
     let sealed = stage.seal(envelopes).await;
     stage.sequencer.keep_certificate(&stage.sealer.certify(&sealed.batch, &[1, 2, 3]).await);
@@ -52,7 +52,7 @@ async fn what_is_caught_up_with_is_opened_at_once() {
     envelopes.extend([malformed(1, 2), envelope(2, 2)]);
     let first = missed(&stage, items(&envelopes)).await;
     let second = missed(&stage, items(&[malformed(3, 3)])).await;
-    let helper = stage.start().await;
+    let publisher = stage.start().await;
     assert_eq!(kinds(&stage.hints_of(&first).await.1), "kkkkkkkkmk");
     assert_eq!(kinds(&stage.hints_of(&second).await.1), "m");
     assert_eq!(stage.backend.calls(), (0, 3));
@@ -64,7 +64,7 @@ async fn what_is_caught_up_with_is_opened_at_once() {
     stage.sequencer.publish_certificate(&certificate);
     stage.hints_of(&live).await;
     assert_eq!(stage.backend.calls(), (1, 3));
-    let metrics = helper.metrics().registry.render();
+    let metrics = publisher.metrics().registry.render();
     for line in [
         r#"blindfold_hint_publisher_predecrypt_seconds_count{role="hint_publisher"} 1"#,
         r#"blindfold_hint_publisher_finalize_seconds_count{role="hint_publisher"} 1"#,
@@ -81,13 +81,17 @@ async fn what_is_caught_up_with_is_opened_at_once() {
 async fn members_that_lie_about_a_missed_batch_are_named_and_it_opens() {
     for (behaviour, lost) in [(Behaviour::Lies, 1), (Behaviour::Garbage, 0)] {
         let mut stage = Stage::new().await;
-        // Only t members are asked, and for number 1 the liar is among them.
+        // Only t members are asked, and for number 1 the faulty one is among them.
         stage.config.limits.hedge_ms = 600_000;
         stage.members[1].behave(behaviour);
         let sealed = missed(&stage, items(&[envelope(1, 1), malformed(2, 1), envelope(3, 1)])).await;
-        let helper = stage.start().await;
+        let publisher = stage.start().await;
         assert_eq!(kinds(&stage.hints_of(&sealed).await.1), "kmk");
-        assert_eq!(helper.status().lying_members.keys().copied().collect::<Vec<_>>(), [2], "{behaviour:?}");
+        assert_eq!(
+            publisher.status().faulty_members.keys().copied().collect::<Vec<_>>(),
+            [2],
+            "{behaviour:?}"
+        );
         assert_eq!(stage.backend.calls(), (lost, 1), "{behaviour:?}");
     }
 }
@@ -98,55 +102,55 @@ async fn what_the_backend_wrongly_calls_malformed_is_published_with_its_key() {
     let stage = Stage::new().await;
     stage.backend.blind.store(true, SeqCst);
     let sealed = missed(&stage, items(&[envelope(1, 1), malformed(2, 1), envelope(3, 1)])).await;
-    let helper = stage.start().await;
+    let publisher = stage.start().await;
     assert_eq!(kinds(&stage.hints_of(&sealed).await.1), "kmk");
-    assert!(helper.status().lying_members.is_empty());
-    let metrics = helper.metrics().registry.render();
+    assert!(publisher.status().faulty_members.is_empty());
+    let metrics = publisher.metrics().registry.render();
     let line = r#"blindfold_hint_publisher_overruled_total{check="opening",role="hint_publisher"} 2"#;
     assert!(metrics.contains(line), "{line} missing in\n{metrics}");
 }
 
-/// Such a batch was begun again and again, and the helper was ready.
+/// Such a batch was begun again and again, and the hint publisher was ready.
 #[tokio::test]
-async fn heavy_work_that_panics_ends_the_helper_and_shows() {
+async fn heavy_work_that_panics_ends_the_hint_publisher_and_shows() {
     let stage = Stage::new().await;
     stage.backend.broken.store(true, SeqCst);
-    let helper = stage.start().await;
+    let publisher = stage.start().await;
     missed(&stage, items(&[envelope(1, 1)])).await;
-    let failure = within("the failure", helper.failed()).await;
+    let failure = within("the failure", publisher.failed()).await;
     assert_eq!((failure.part, failure.cause.as_str()), ("pool", "panicked: a bug in heavy work"));
-    let ready = get(helper.admin_addr(), "/readyz").await;
+    let ready = get(publisher.admin_addr(), "/readyz").await;
     assert!(ready.starts_with("HTTP/1.1 503") && ready.contains("a bug in heavy work"), "{ready}");
-    helper.stop().await;
+    publisher.stop().await;
 }
 
 /// It tried again for ever, and its process stayed.
 #[tokio::test]
-async fn a_helper_that_opens_nothing_for_long_ends() {
+async fn a_hint_publisher_that_opens_nothing_for_long_ends() {
     let mut stage = Stage::new().await;
     stage.config.limits.stuck_exit_ms = 100;
-    let helper = stage.start().await;
+    let publisher = stage.start().await;
     let sealed = stage.sealer.seal(items(&[envelope(1, 1)])).await;
     // No verdict for its item.
     stage.sequencer.keep(&sealed.batch, &[]);
     let certificate = stage.sealer.certify(&sealed.batch, &[1, 2, 3]).await;
     stage.sequencer.keep_certificate(&certificate);
-    let failure = within("the failure", helper.failed()).await;
+    let failure = within("the failure", publisher.failed()).await;
     assert_eq!(failure.part, "coordinator");
     assert!(failure.cause.contains("contradicts itself"), "{failure}");
-    helper.stop().await;
+    publisher.stop().await;
 
     // Not at once: it may pass.
     stage.config.limits.stuck_exit_ms = 600_000;
-    let helper = stage.start().await;
-    until("the fault", || helper.status().failing.contains_key(&sealed.batch.header.number)).await;
-    let early = tokio::time::timeout(Duration::from_millis(100), helper.failed()).await;
+    let publisher = stage.start().await;
+    until("the fault", || publisher.status().failing.contains_key(&sealed.batch.header.number)).await;
+    let early = tokio::time::timeout(Duration::from_millis(100), publisher.failed()).await;
     assert!(early.is_err(), "{early:?}");
     stage.validated(&sealed);
     stage.sequencer.keep(&sealed.batch, &sealed.verdicts);
     stage.sequencer.keep_certificate(&certificate);
     stage.hints_of(&sealed).await;
-    helper.stop().await;
+    publisher.stop().await;
 }
 
 /// On one asynchronous thread: a call to the backend on it would stop everything until the test gives up.
@@ -160,18 +164,18 @@ async fn heavy_work_is_bounded_and_holds_up_nothing_else() {
         batches.push(missed(&stage, items(&[envelope(1, n), envelope(2, n)])).await);
     }
     let closed = stage.backend.close();
-    let helper = stage.start().await;
+    let publisher = stage.start().await;
     for n in 1..=5 {
         let live = stage.seal(items(&[envelope(3, n), envelope(4, n)])).await;
         stage.sequencer.announce(&live.batch, &live.verdicts);
         batches.push(live);
     }
-    until("all batches in work", || helper.status().in_work.len() == 10).await;
+    until("all batches in work", || publisher.status().in_work.len() == 10).await;
     until("both workers at work", || stage.backend.running.load(SeqCst) == 2).await;
     within("answers meanwhile", async {
         for _ in 0..20 {
-            assert!(get(helper.admin_addr(), "/healthz").await.starts_with("HTTP/1.1 200"));
-            assert!(get(helper.admin_addr(), "/metrics").await.contains("batches_in_work"));
+            assert!(get(publisher.admin_addr(), "/healthz").await.starts_with("HTTP/1.1 200"));
+            assert!(get(publisher.admin_addr(), "/metrics").await.contains("batches_in_work"));
         }
     })
     .await;

@@ -1,4 +1,4 @@
-//! Posting hints to L1: everything that a helper does and leaves alone, on a scripted registry.
+//! Posting hints to L1: everything that a hint publisher does and leaves alone, on a scripted registry.
 
 mod common;
 
@@ -16,7 +16,8 @@ use blindfold_chain::L1Origin;
 use blindfold_hint_publisher::{
     HintPublisherMetrics,
     l1::{
-        BatchSource, Hindrance, HintPoster, HintPosterDeps, L1PostingConfig, PostedRun, Round, SourcedBatch,
+        BatchSource, HintPoster, HintPosterDeps, L1PostingConfig, PostedRun, PostingError, Round,
+        SourcedBatch,
     },
 };
 use blindfold_l1::{
@@ -81,7 +82,7 @@ impl Contracts {
         self.post_with(root, publisher, last, hints)
     }
 
-    /// Where this helper does not post.
+    /// Where this hint publisher does not post.
     fn post_elsewhere(&mut self, publisher: Address, last: u64, hints: Vec<BatchHints>) {
         let root = elsewhere(root_of(&hints));
         self.post_with(root, publisher, last, hints);
@@ -126,7 +127,7 @@ fn root_of(hints: &[BatchHints]) -> B256 {
     alloy_primitives::keccak256(&bytes)
 }
 
-/// The root of the same hints in the place where this helper does not post.
+/// The root of the same hints in the place where this hint publisher does not post.
 fn elsewhere(root: B256) -> B256 {
     alloy_primitives::keccak256(root)
 }
@@ -494,13 +495,13 @@ async fn killed_at_any_step_it_posts_nothing_twice() {
     // Killed, or without an answer, before the transaction, after it, and while it waits for the window.
     for (done, posts) in [(true, 0), (false, 1)] {
         stage.contracts.lock().trouble.push((lost(), done));
-        assert_eq!(stage.poster().poster.round(&|| 0).await, Err(Hindrance::L1(lost())));
+        assert_eq!(stage.poster().poster.round(&|| 0).await, Err(PostingError::L1(lost())));
         assert_eq!(stage.contracts.lock().posts, posts);
     }
     assert_eq!(stage.poster().round(0).await, Round::default());
     stage.pass(WINDOW);
     stage.contracts.lock().trouble.push((lost(), false));
-    assert_eq!(stage.poster().poster.round(&|| 0).await, Err(Hindrance::L1(lost())));
+    assert_eq!(stage.poster().poster.round(&|| 0).await, Err(PostingError::L1(lost())));
     let mut poster = stage.poster();
     assert_eq!(poster.round(0).await, Round::default());
     stage.run_of_one(2).await;
@@ -609,7 +610,7 @@ async fn nothing_that_the_sequencer_says_is_believed() {
     poster.shows("refused_batches_total", 7);
     *stage.source.away.lock() = true;
     now += 1_000_000;
-    assert!(matches!(poster.poster.round(&|| now).await, Err(Hindrance::Source(_))));
+    assert!(matches!(poster.poster.round(&|| now).await, Err(PostingError::Source(_))));
     *stage.source.away.lock() = false;
     stage.change(good.last, |batch| *batch = right.clone());
     now += 1_000_000;
@@ -625,14 +626,14 @@ async fn a_batch_that_the_sequencer_never_gives_holds_up_no_other_run() {
     stage.source.withheld.lock().insert(withheld.last);
     let mut poster = stage.poster();
     let mut now = 0;
-    assert!(matches!(poster.poster.round(&|| now).await, Err(Hindrance::Source(_))));
+    assert!(matches!(poster.poster.round(&|| now).await, Err(PostingError::Source(_))));
     let posted_for =
         |stage: &Stage| stage.contracts.lock().open().iter().map(|posting| posting.last).collect::<Vec<_>>();
     assert_eq!(posted_for(&stage), [early.last]);
     // What is posted already becomes final all the same.
     stage.pass(WINDOW);
     now += 1_000_000;
-    assert!(matches!(poster.poster.round(&|| now).await, Err(Hindrance::Source(_))));
+    assert!(matches!(poster.poster.round(&|| now).await, Err(PostingError::Source(_))));
     assert!(posted_for(&stage).is_empty());
     poster.shows("waiting_runs", 1);
     stage.source.withheld.lock().clear();
@@ -648,7 +649,7 @@ async fn a_sequencer_that_is_away_is_not_asked_about_every_run() {
     }
     *stage.source.away.lock() = true;
     let mut poster = stage.poster();
-    assert!(matches!(poster.poster.round(&|| 0).await, Err(Hindrance::Source(_))));
+    assert!(matches!(poster.poster.round(&|| 0).await, Err(PostingError::Source(_))));
     assert_eq!(*stage.source.asked.lock(), 2);
 }
 
@@ -685,7 +686,7 @@ async fn the_same_hints_in_the_other_place_are_right_too() {
 }
 
 #[tokio::test]
-async fn a_second_helper_waits_before_it_takes_over() {
+async fn a_second_hint_publisher_waits_before_it_takes_over() {
     let stage = Stage::new().await;
     let run = stage.run_of_one(1).await;
     let mut second = stage.poster_of(other(), 500, 0);
@@ -741,7 +742,7 @@ async fn the_bond_is_filled_at_the_start_and_a_short_one_is_told() {
     let lost = L1Error::no_answer("scripted");
     // The deposit happened, its answer was lost.
     stage.contracts.lock().trouble.push((lost.clone(), false));
-    assert_eq!(poster.poster.round(&|| 0).await, Err(Hindrance::L1(lost)));
+    assert_eq!(poster.poster.round(&|| 0).await, Err(PostingError::L1(lost)));
     assert_eq!(poster.round(0).await.posted, 1);
     assert_eq!(stage.contracts.lock().bonds[&me()], BOND);
     poster.shows("bond_covers", 1);
@@ -841,7 +842,7 @@ async fn two_batches_that_the_sequencer_never_gives_hold_up_no_other_run() {
     let (mut poster, source) = (stage.poster(), Arc::clone(&stage.source));
     let mut round = async || {
         let outcome = poster.poster.round(&|| source.now_ms.load(SeqCst)).await;
-        assert!(matches!(outcome, Err(Hindrance::Source(_))), "{outcome:?}");
+        assert!(matches!(outcome, Err(PostingError::Source(_))), "{outcome:?}");
         // The longest pause between two rounds.
         source.now_ms.fetch_add(L1PostingConfig::default().max_retry_ms, SeqCst);
     };

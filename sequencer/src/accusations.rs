@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use blindfold_chain::{Hindrance, coded};
+use blindfold_chain::{L1RoundError, coded};
 use blindfold_l1::{GivenPromise, L1Submitter, OmissionAnswer, OpenAccusation};
 use blindfold_protocol::{B256, Verdict, fault::keeps_promise, keccak256};
 use blindfold_store::{BatchRecord, ItemRecord, Store, StoreError};
@@ -104,7 +104,7 @@ impl Answerer {
         *told = lost;
     }
 
-    async fn answer_one(&self, accusation: &OpenAccusation) -> Result<Outcome, Hindrance> {
+    async fn answer_one(&self, accusation: &OpenAccusation) -> Result<Outcome, L1RoundError> {
         let promise = accusation.promise;
         let Some(record) = kept_in(self.cx.store.as_ref(), &promise).await? else {
             // Only a disk that has all headers up to the number can say that the envelope is in none.

@@ -187,8 +187,8 @@ impl Certifier {
         }
         let epoch = self.collection.check(&ack, self.cx.tracker.certified().number)?;
         let deployment = self.cx.chain.deployment;
-        let of_thread = Arc::clone(&epoch);
-        let verify = move || certificate::verify_acknowledgement(&ack, &of_thread, &deployment);
+        let moved = Arc::clone(&epoch);
+        let verify = move || certificate::verify_acknowledgement(&ack, &moved, &deployment);
         let verified =
             if own { self.gate_of(ack.member).run(verify).await } else { self.gate.run(verify).await };
         verified?.map_err(|_| SubmissionRefusal::InvalidSignature { member: ack.member })?;

@@ -15,14 +15,14 @@ const PROMISE_LEAD_BATCHES: u64 = 4;
 
 /// Gas, bytes and items that a batch may still take.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub(crate) struct Capacity {
     /// What the validity rule leaves.
     pub(crate) rule: Demand,
     /// What the settings leave to envelopes without a promise that is due.
     pub(crate) settings: Demand,
 }
 
-impl Room {
+impl Capacity {
     fn fits(&self, demand: Demand, due: bool) -> bool {
         demand.fits(self.rule) && (due || demand.fits(self.settings))
     }
@@ -57,7 +57,7 @@ pub(crate) struct Choice<T> {
 pub(crate) fn choose<T: Clone>(
     pool: &Mempool<T>,
     (number, epoch, generation): (u64, u64, u16),
-    mut room: Room,
+    mut room: Capacity,
     mut cost: impl FnMut(&Meta, u128) -> Option<u128>,
 ) -> Choice<T> {
     let mut spent: HashMap<Address, u128> = HashMap::new();
@@ -168,7 +168,7 @@ mod tests {
                     gas: SECOND.gas - forced_gas,
                     items: SECOND.items,
                 };
-                let choice = choose(&pool, (number, 1, 0), Room { rule, settings: rule }, |_, _| Some(1));
+                let choice = choose(&pool, (number, 1, 0), Capacity { rule, settings: rule }, |_, _| Some(1));
                 prop_assert!(!choice.due_left, "a header always has room for what is due");
                 let sum = choice.taken.iter().fold((0, 0), |(bytes, gas), (meta, ())| {
                     (bytes + u64::from(meta.item_bytes), gas + meta.gas_limit)
@@ -197,7 +197,7 @@ mod tests {
             pool.ready(&meta.id);
         }
         let mut asked = 0;
-        let choice = choose(&pool, (7, 1, 0), Room { rule: SECOND, settings: SECOND }, |_, _| {
+        let choice = choose(&pool, (7, 1, 0), Capacity { rule: SECOND, settings: SECOND }, |_, _| {
             asked += 1;
             Some(1)
         });
@@ -216,11 +216,11 @@ mod tests {
             pool.ready(&meta.id);
         }
         for settings in [Demand { items: 2, ..SECOND }, Demand { bytes: 200, ..SECOND }] {
-            let choice = choose(&pool, (7, 1, 0), Room { rule: SECOND, settings }, |_, _| Some(1));
+            let choice = choose(&pool, (7, 1, 0), Capacity { rule: SECOND, settings }, |_, _| Some(1));
             assert_eq!((choice.taken.len(), choice.full), (2, true));
         }
         let rule = Demand { gas: 200, ..SECOND };
-        let choice = choose(&pool, (7, 1, 0), Room { rule, settings: SECOND }, |_, _| Some(1));
+        let choice = choose(&pool, (7, 1, 0), Capacity { rule, settings: SECOND }, |_, _| Some(1));
         assert_eq!((choice.taken.len(), choice.full), (2, false));
     }
 
@@ -232,15 +232,15 @@ mod tests {
             pool.reserve(meta.clone(), id).unwrap();
             pool.ready(&meta.id);
         }
-        let room = Room { rule: SECOND, settings: SECOND };
+        let room = Capacity { rule: SECOND, settings: SECOND };
         let taken = |choice: Choice<u32>| choice.taken.into_iter().map(|(_, id)| id).collect::<Vec<_>>();
         assert_eq!(taken(choose(&pool, (7, 1, 0), room, |_, _| Some(1))), [2, 1, 3]);
         assert_eq!(taken(choose(&pool, (7, 1, 0), room, |_, _| None)), [2]);
         assert_eq!(taken(choose(&pool, (6, 1, 0), room, |_, _| None)), [0u32; 0]);
         // What is due may exceed the settings, never the rule.
-        let none = Room { rule: SECOND, settings: Demand::default() };
+        let none = Capacity { rule: SECOND, settings: Demand::default() };
         assert_eq!(taken(choose(&pool, (7, 1, 0), none, |_, _| Some(1))), [2]);
-        let none = Room { rule: Demand::default(), settings: Demand::default() };
+        let none = Capacity { rule: Demand::default(), settings: Demand::default() };
         let choice = choose(&pool, (7, 1, 0), none, |_, _| Some(1));
         assert!(choice.due_left && !choice.full && choice.taken.is_empty());
     }

@@ -30,7 +30,7 @@ pub struct SequencerConfig {
     pub mempool: MempoolConfig,
     /// Admission of envelopes.
     pub admission: AdmissionConfig,
-    /// Certificates, refusals and hints that members and helpers send.
+    /// Certificates, refusals and hints that members and hint publishers send.
     pub peers: PeerConfig,
     /// Posting to L1.
     pub posting: PostingConfig,
@@ -38,8 +38,8 @@ pub struct SequencerConfig {
     pub accusations: AccusationsConfig,
     /// Claims of L2 blocks on L1.
     pub outputs: OutputsConfig,
-    /// Accounts of helpers that prove who they are: their hints find a place, whoever else sends any.
-    pub helpers: Vec<Address>,
+    /// Accounts of hint publishers that prove who they are: their hints find a place, whoever else sends any.
+    pub hint_publishers: Vec<Address>,
     /// The committee's members, asked before the first header what this sequencer has signed.
     pub members: Vec<MemberUrl>,
     /// Asking them.
@@ -139,7 +139,7 @@ pub struct AdmissionConfig {
     pub max_backlog_bytes: u64,
 }
 
-/// Limits of what members and helpers send.
+/// Limits of what members and hint publishers send.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PeerConfig {
@@ -204,7 +204,7 @@ impl Default for SequencerConfig {
             posting: PostingConfig::default(),
             accusations: AccusationsConfig::default(),
             outputs: OutputsConfig::default(),
-            helpers: Vec::new(),
+            hint_publishers: Vec::new(),
             members: Vec::new(),
             recovery: RecoveryConfig::default(),
             l1_poll_ms: 1_000,

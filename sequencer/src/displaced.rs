@@ -130,9 +130,9 @@ impl Displaced {
                 .map(|entry| Arc::new(entry.epoch().clone()));
             let Some(epoch) = epoch else { continue };
             for chunk in group.chunks(RESTORE_CHUNK_ITEMS) {
-                let (cx, epoch, of_thread) = (Arc::clone(&self.cx), Arc::clone(&epoch), chunk.to_vec());
+                let (cx, epoch, moved) = (Arc::clone(&self.cx), Arc::clone(&epoch), chunk.to_vec());
                 let checked =
-                    blindfold_runtime::blocking(move || check_again(&cx.chain, &epoch, &of_thread)).await;
+                    blindfold_runtime::blocking(move || check_again(&cx.chain, &epoch, &moved)).await;
                 let checked = checked.map_err(|_| StoreError::Closed)?;
                 for (envelope, checked) in chunk.iter().zip(checked) {
                     match checked {

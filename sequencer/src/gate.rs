@@ -1,4 +1,4 @@
-//! A bounded way onto the blocking threads for what members and helpers send.
+//! A bounded way onto the blocking threads for what members and hint publishers send.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Takes the helper's release and hints: verified entirely, stored, announced, handed to execution.
+//! Takes the hint publisher's release and hints: verified entirely, stored, announced, handed to execution.
 
 use std::sync::Arc;
 
@@ -39,10 +39,10 @@ impl HintReceiver {
         &self,
         release: Release,
         hints: BatchHints,
-        from_helper: bool,
+        from_hint_publisher: bool,
     ) -> Result<bool, SubmissionRefusal> {
         let number = hints.number;
-        let result = self.take_hints_checked(release, hints, from_helper).await;
+        let result = self.take_hints_checked(release, hints, from_hint_publisher).await;
         match &result {
             Ok(true) => self.cx.metrics.hints.increment(),
             Ok(false) => {}
@@ -58,7 +58,7 @@ impl HintReceiver {
         &self,
         release: Release,
         hints: BatchHints,
-        from_helper: bool,
+        from_hint_publisher: bool,
     ) -> Result<bool, SubmissionRefusal> {
         if self.cx.stopping() {
             return Err(SubmissionRefusal::ShuttingDown);
@@ -83,10 +83,10 @@ impl HintReceiver {
             None => {}
         }
         // One place in the queue from the first read to the last write: submissions stay bounded in memory.
-        let gate = if from_helper { &self.of_publishers } else { &self.gate };
+        let gate = if from_hint_publisher { &self.of_publishers } else { &self.gate };
         let place = gate.enter()?;
         let accepted = {
-            let _stranger = if from_helper { None } else { Some(self.strangers_turn.lock().await) };
+            let _stranger = if from_hint_publisher { None } else { Some(self.strangers_turn.lock().await) };
             let _one_at_a_time = self.turn.lock().await;
             check_points(release.clone()).await?;
             self.intake.submit(Some(release), hints.clone()).await

@@ -22,19 +22,21 @@ pub fn introduction(
     })
 }
 
-/// Knows the members of the head's committee, and the helpers that the settings name.
+/// Knows the members of the head's committee, and the hint publishers that the settings name.
 pub(crate) fn doorkeeper(cx: &Context) -> Doorkeeper {
     let (tracker, clock) = (cx.tracker.clone(), Arc::clone(&cx.clock));
-    let helpers: Arc<[Address]> = cx.config.helpers.clone().into();
+    let hint_publishers: Arc<[Address]> = cx.config.hint_publishers.clone().into();
     let key_of = move |party| {
-        let (tracker, helpers) = (tracker.clone(), Arc::clone(&helpers));
+        let (tracker, hint_publishers) = (tracker.clone(), Arc::clone(&hint_publishers));
         let key = async move {
             match party {
                 Party::Member(member) => {
                     let epoch = tracker.epoch(tracker.head().number.max(1)).await.ok()?;
                     epoch.member(member).copied().map(PartyKey::Bls)
                 }
-                Party::Helper(account) => helpers.contains(&account).then_some(PartyKey::Address(account)),
+                Party::HintPublisher(account) => {
+                    hint_publishers.contains(&account).then_some(PartyKey::Address(account))
+                }
                 Party::Sequencer => None,
             }
         };

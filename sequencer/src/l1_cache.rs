@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    AnnouncedEnd, HeaderId, L1Deposit, L1Error, L1MadeHeader, L1News, L1Origin, L1Reader, PendingL1Header,
-    VoidRun, limits::DEPOSIT_READ_STEP_BLOCKS,
+    AnnouncedEnd, FallbackHeader, HeaderId, L1Deposit, L1Error, L1News, L1Origin, L1Reader,
+    PendingFallbackHeader, VoidRun, limits::DEPOSIT_READ_STEP_BLOCKS,
 };
 use blindfold_protocol::{B256, Epochs, LedgerEvent};
 use parking_lot::RwLock;
@@ -222,7 +222,7 @@ impl L1Reader for L1Cache {
         self.inner.bridge_deposits(after, through).await
     }
 
-    async fn l1_header(&self, number: u64) -> Result<Option<L1MadeHeader>, L1Error> {
+    async fn l1_header(&self, number: u64) -> Result<Option<FallbackHeader>, L1Error> {
         self.inner.l1_header(number).await
     }
 
@@ -238,7 +238,7 @@ impl L1Reader for L1Cache {
         self.inner.first_l1_header_after(l1_block).await
     }
 
-    async fn l1_headers_not_final(&self) -> Result<Vec<PendingL1Header>, L1Error> {
+    async fn l1_headers_not_final(&self) -> Result<Vec<PendingFallbackHeader>, L1Error> {
         self.inner.l1_headers_not_final().await
     }
 
@@ -343,7 +343,7 @@ mod tests {
             Ok(there.then_some(L1Deposit { raw: Bytes::new(), gas: 1, l1_block }).into_iter().collect())
         }
 
-        async fn l1_header(&self, _number: u64) -> Result<Option<L1MadeHeader>, L1Error> {
+        async fn l1_header(&self, _number: u64) -> Result<Option<FallbackHeader>, L1Error> {
             self.up().map(|_| None)
         }
 

@@ -1,9 +1,9 @@
 //! The sequencer: admits envelopes that it cannot read, commits an order, collects the committee's certificates and
-//! the helper's hints, drives the execution client and posts to L1.
+//! the hint publisher's hints, drives the execution client and posts to L1.
 //!
 //! Everything it answers for is durable before it says so: an envelope before its id is answered, a header before it is
 //! announced, a certificate before it is used. It may be killed at any instant; [`Sequencer::start`] goes on from the
-//! disk. Ordering never waits for the helper, for execution or for L1; for the committee it waits once
+//! disk. Ordering never waits for the hint publisher, for execution or for L1; for the committee it waits once
 //! `sealing.max_uncertified_headers` headers lack a certificate.
 //!
 //! Each part owns its state and names the parts that it works with; `start` puts them together.
@@ -24,7 +24,7 @@
 //! | `supplier` | `Supplier` | data that L1 lacks |
 //! | `accusations` | `Answerer` | answers on L1 to accusations of broken promises |
 //! | `outputs` | `Proposer` | claims of executed blocks on L1 |
-//! | `keeper` | `Keeper` | headers announced again, old outcomes forgotten, readiness |
+//! | `housekeeping` | `Housekeeping` | headers announced again, old outcomes forgotten, readiness |
 //! | `rpc`, `introduce`, `metrics` | | JSON-RPC, the feed, who is who, counts |
 //! | `lock`, `rebuild` | | one process a folder; `--rebuild-from-l1` |
 
@@ -38,8 +38,8 @@ mod context;
 mod displaced;
 mod gate;
 mod hints;
+mod housekeeping;
 mod introduce;
-mod keeper;
 mod l1_cache;
 mod l1_follower;
 mod lock;

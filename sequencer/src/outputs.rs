@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use blindfold_chain::{ExecutorStatus, Hindrance};
+use blindfold_chain::{ExecutorStatus, L1RoundError};
 use blindfold_l1::{L1Submitter, Output, OutputStanding};
 use blindfold_store::BlockRecord;
 use tokio::{sync::watch, time::sleep};
@@ -52,7 +52,7 @@ impl Proposer {
     }
 
     /// One round. True when a full transaction went out and more may follow at once.
-    async fn propose_once(&self) -> Result<bool, Hindrance> {
+    async fn propose_once(&self) -> Result<bool, L1RoundError> {
         let standing = self.l1.reader().output_standing().await?;
         self.cx.metrics.output_block_number.set(standing.last_block);
         let executed = self.executed.borrow().block.map_or(0, |block| block.number);

@@ -68,7 +68,7 @@ struct Outgoing {
 
 /// Why a round of posting did nothing.
 #[derive(Debug, Error)]
-pub(crate) enum Hindrance {
+pub(crate) enum L1RoundError {
     #[error(transparent)]
     L1(#[from] L1Error),
     #[error(transparent)]
@@ -86,7 +86,7 @@ pub(crate) enum Hindrance {
 }
 
 /// Rounds with a pause between two, none after one that says that there is more to do, until the sequencer stops.
-pub(crate) async fn repeat<F: Future<Output = Result<bool, Hindrance>>>(
+pub(crate) async fn repeat<F: Future<Output = Result<bool, L1RoundError>>>(
     cx: &Context,
     trouble: &'static str,
     round: impl Fn() -> F,
@@ -136,18 +136,18 @@ pub(crate) async fn batch_of(store: &dyn Store, number: u64) -> Result<CodedBatc
 }
 
 /// L1's head must be one of our certified headers.
-pub(crate) async fn check_posted(cx: &Context, posted: PostedHead) -> Result<(), Hindrance> {
+pub(crate) async fn check_posted(cx: &Context, posted: PostedHead) -> Result<(), L1RoundError> {
     let PostedHead { number, hash, .. } = posted;
     let certified = cx.tracker.certified().number;
     if number > certified {
-        return Err(Hindrance::Ahead { posted: number, certified });
+        return Err(L1RoundError::Ahead { posted: number, certified });
     }
     let ours = match number {
         0 => Some(cx.chain.deployment.genesis_hash()),
         number => cx.store.batch(number).await?.map(|record| record.hash),
     };
     if ours != Some(hash) {
-        return Err(Hindrance::OtherChain { number, hash });
+        return Err(L1RoundError::OtherChain { number, hash });
     }
     Ok(())
 }
@@ -171,14 +171,14 @@ impl Poster {
 
     /// One round: asks L1 where it stands, finds out what came of the run that went out last, and posts the next one. True
     /// when a run went out.
-    async fn post_once(&self) -> Result<bool, Hindrance> {
+    async fn post_once(&self) -> Result<bool, L1RoundError> {
         let posted = self.l1.reader().posted_head().await?;
         let last = *self.sent.lock();
         if let Some(Outgoing { receipt, .. }) = last
             && posted.block < receipt.block
         {
             // One of several servers behind the endpoint lags behind: it has not seen the transaction.
-            return Err(Hindrance::Lagging { answered: posted.block, sent: receipt.block });
+            return Err(L1RoundError::Lagging { answered: posted.block, sent: receipt.block });
         }
         check_posted(&self.cx, posted).await?;
         self.cx.metrics.posted_number.set(posted.number);
@@ -188,7 +188,7 @@ impl Poster {
             // The transaction succeeds as well where L1 passed over the run, because it made a header itself meanwhile:
             // what is posted its head says.
             if posted.number < last {
-                return Err(Hindrance::PassedOver { last, posted: posted.number, transaction });
+                return Err(L1RoundError::PassedOver { last, posted: posted.number, transaction });
             }
             self.note_posted(intent, transaction).await?;
             if !more {
@@ -217,7 +217,7 @@ impl Poster {
 
     /// Has L1 make the last header of the next number's epoch, if its announced end is due: nothing else is taken for that
     /// number any more, and the next epoch begins behind it (rule E-11).
-    async fn end_at_head_after(&self, posted: PostedHead) -> Result<Option<Sent>, Hindrance> {
+    async fn end_at_head_after(&self, posted: PostedHead) -> Result<Option<Sent>, L1RoundError> {
         let number = posted.number.saturating_add(1);
         let Some(closing) = self.cx.tracker.closing(number).filter(|closing| closing.is_due(posted.block))
         else {
@@ -234,7 +234,7 @@ impl Poster {
     }
 
     /// The data of a run whose headers are there: where it may not have followed them, it goes out now.
-    async fn post_data_of(&self, intent: Intent) -> Result<bool, Hindrance> {
+    async fn post_data_of(&self, intent: Intent) -> Result<bool, L1RoundError> {
         let batches = self.batches_of(intent.first, intent.last).await?;
         let headers: Vec<_> = batches.iter().map(|batch| batch.sealed.header).collect();
         if self.l1.lacks_new_data(&headers).await? {

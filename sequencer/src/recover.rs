@@ -41,12 +41,12 @@ use crate::{
     l1_follower::L1Follower,
     members::{Committee, HeldBatch},
     pool::{Pool, done_in},
-    sealer::{OpenSecond, Sealer},
+    sealer::{OpenBlock, Sealer},
 };
 
 /// Why nothing is sealed yet.
 #[derive(Debug, Error)]
-pub(crate) enum Hindrance {
+pub(crate) enum L1RoundError {
     /// Too few members answer.
     #[error(
         "{answered} of {needed} members needed tell what they hold; a header that this disk does not know may have \
@@ -89,7 +89,7 @@ pub(crate) enum Hindrance {
     TwoHeaders { member: u16, number: u64, theirs: B256, ours: B256 },
 }
 
-impl Hindrance {
+impl L1RoundError {
     /// Whether waiting cannot help.
     pub(crate) fn is_fatal(&self) -> bool {
         match self {
@@ -169,7 +169,7 @@ impl Recovered {
     }
 
     /// Notes what stands in the way; true when it is something else than before.
-    fn hinder(&self, hindrance: &Hindrance) -> bool {
+    fn hinder(&self, hindrance: &L1RoundError) -> bool {
         let said = hindrance.to_string();
         self.hindrance.lock().replace(said.clone()) != Some(said)
     }
@@ -192,7 +192,7 @@ pub(crate) struct Recovery {
 
 impl Recovery {
     /// Has the sealer seal, as soon as it may, until the sequencer stops.
-    pub(crate) async fn recover_and_seal(self, sealer: Sealer, open: OpenSecond) {
+    pub(crate) async fn recover_and_seal(self, sealer: Sealer, open: OpenBlock) {
         let (mut open, mut stop) = (open, self.cx.stop.clone());
         while self.recover_loop().await {
             open = sealer.seal_loop(open).await;
@@ -214,7 +214,7 @@ impl Recovery {
                 outcome = self.recover(since) => outcome,
             };
             let Err(hindrance) = outcome else { break };
-            if matches!(hindrance, Hindrance::OutOfOffice(_)) {
+            if matches!(hindrance, L1RoundError::OutOfOffice(_)) {
                 // Only then all are waited for.
                 since = now();
             }
@@ -235,7 +235,7 @@ impl Recovery {
     }
 
     /// One attempt, Q-1 to Q-3.
-    pub(crate) async fn recover(&self, since: Instant) -> Result<(), Hindrance> {
+    pub(crate) async fn recover(&self, since: Instant) -> Result<(), L1RoundError> {
         // As it was before anybody was asked: what a member answers counts from then on.
         let office = self.cx.office();
         let before = self.cx.tracker.head();
@@ -252,20 +252,20 @@ impl Recovery {
         }
         let answers = answers?;
         if let Some(reason) = out_of_office(&office) {
-            return Err(Hindrance::OutOfOffice(reason));
+            return Err(L1RoundError::OutOfOffice(reason));
         }
         let head = self.cx.tracker.head();
         let number = head.number + 1;
-        let epoch = self.cx.tracker.epoch(number).await.map_err(|_| Hindrance::NoEpoch(number))?;
+        let epoch = self.cx.tracker.epoch(number).await.map_err(|_| L1RoundError::NoEpoch(number))?;
         let needed = usize::from(epoch.threshold);
         let answered = answers.answered.iter().filter(|member| epoch.member(**member).is_some()).count();
         let patient = since.elapsed() < Duration::from_millis(self.cx.config.recovery.patience_ms);
         if answered < needed || patient && !answers.silent.is_empty() {
-            return Err(Hindrance::TooFewMembers { answered, needed, silent: answers.silent });
+            return Err(L1RoundError::TooFewMembers { answered, needed, silent: answers.silent });
         }
         let signed = self.cx.store.heads().await?.acknowledged;
         if let Some(signed) = signed.filter(|signed| *signed > head.number) {
-            return Err(Hindrance::SignedAbove { signed, head: head.number });
+            return Err(L1RoundError::SignedAbove { signed, head: head.number });
         }
         if let Some(poster) = &self.poster {
             self.check_l1_head(poster.reader().posted_head().await?).await?;
@@ -281,21 +281,21 @@ impl Recovery {
     }
 
     /// L1's head is one of our headers.
-    async fn check_l1_head(&self, posted: PostedHead) -> Result<(), Hindrance> {
+    async fn check_l1_head(&self, posted: PostedHead) -> Result<(), L1RoundError> {
         let PostedHead { number, hash, .. } = posted;
         let head = self.cx.tracker.head().number;
         if number > head {
-            return Err(Hindrance::Behind { posted: number, head });
+            return Err(L1RoundError::Behind { posted: number, head });
         }
         let ours = match number {
             0 => Some(self.cx.chain.deployment.genesis_hash()),
             number => self.cx.store.batch(number).await?.map(|record| record.hash),
         };
-        if ours == Some(hash) { Ok(()) } else { Err(Hindrance::OtherChain { number, hash }) }
+        if ours == Some(hash) { Ok(()) } else { Err(L1RoundError::OtherChain { number, hash }) }
     }
 
     /// Asks every member and adopts, header by header, what is newer than our head.
-    async fn adopt_from(&self) -> Result<Answers, Hindrance> {
+    async fn adopt_from(&self) -> Result<Answers, L1RoundError> {
         let mut answers = Answers { answered: BTreeSet::new(), silent: Vec::new() };
         let mut asked = JoinSet::new();
         for member in self.committee.members() {
@@ -331,7 +331,7 @@ impl Recovery {
         &self,
         (member, highest): (u16, u64),
         contested: &mut Contested,
-    ) -> Result<bool, Hindrance> {
+    ) -> Result<bool, L1RoundError> {
         let head = self.cx.tracker.head().number;
         // What is here and not certified first: theirs must be the same, also where it ends below ours, and may have the
         // certificates that ours lack.
@@ -379,12 +379,12 @@ impl Recovery {
     /// Takes back what an earlier sequencer left here, without a certificate, where t members hold another header of that
     /// number: nothing else can be certified any more, and whoever has that sequencer's key could show another one to the
     /// member that is asked first.
-    async fn give_way_to_many(&self, number: u64, shown: &BTreeSet<u16>) -> Result<bool, Hindrance> {
+    async fn give_way_to_many(&self, number: u64, shown: &BTreeSet<u16>) -> Result<bool, L1RoundError> {
         let (head, certified) = (self.cx.tracker.head().number, self.cx.tracker.certified().number);
         if number <= certified || number > head {
             return Ok(false);
         }
-        let epoch = self.cx.tracker.epoch(number).await.map_err(|_| Hindrance::NoEpoch(number))?;
+        let epoch = self.cx.tracker.epoch(number).await.map_err(|_| L1RoundError::NoEpoch(number))?;
         let members = shown.iter().filter(|member| epoch.member(**member).is_some()).count();
         if members < usize::from(epoch.threshold) {
             return Ok(false);
@@ -412,7 +412,7 @@ impl Recovery {
     }
 
     /// Adopts one header.
-    async fn adopt(&self, member: u16, held: HeldBatch) -> Result<Adopted, Hindrance> {
+    async fn adopt(&self, member: u16, held: HeldBatch) -> Result<Adopted, L1RoundError> {
         let HeldBatch { sealed, certificate } = held;
         let sealed = Arc::new(sealed);
         let (number, theirs) = (sealed.header.number, sealed.header.hash());
@@ -455,7 +455,7 @@ impl Recovery {
             let second = number == sealed.header.number
                 && here.is_some_and(|record| self.is_ours(&record.sealed.signed_header()));
             if second {
-                return Err(Hindrance::TwoHeaders { member, number, theirs, ours });
+                return Err(L1RoundError::TwoHeaders { member, number, theirs, ours });
             }
             if number <= self.cx.tracker.certified().number {
                 return Ok(Adopted::GaveWay);
@@ -514,7 +514,7 @@ impl Recovery {
     }
 
     /// Makes room for a header that was adopted, and announces it.
-    async fn adopted(&self, member: u16, sealed: &SealedBatch) -> Result<(), Hindrance> {
+    async fn adopted(&self, member: u16, sealed: &SealedBatch) -> Result<(), L1RoundError> {
         let (number, hash) = (sealed.header.number, sealed.header.hash());
         self.backlog.sealed(number, sealed.header.envelope_bytes);
         tracing::warn!(member, number, %hash, "adopted a header that this disk did not know");
@@ -533,7 +533,7 @@ impl Recovery {
 
     /// Adopts a member's headers from a contested one on if one of them has a certificate: the committee has decided, and
     /// what this disk has gives way. False where it shows none.
-    async fn adopt_decided(&self, member: u16, (first, highest): (u64, u64)) -> Result<bool, Hindrance> {
+    async fn adopt_decided(&self, member: u16, (first, highest): (u64, u64)) -> Result<bool, L1RoundError> {
         let mut run = Vec::new();
         for number in first..=highest.min(first.saturating_add(MAX_CONTESTED_HEADERS - 1)) {
             let Ok(Some(HeldBatch { sealed, certificate })) = self.committee.sealed(member, number).await
@@ -574,14 +574,14 @@ impl Recovery {
     }
 
     /// What we signed binds before the header is here.
-    async fn bind(&self, member: u16, sealed: &SealedBatch) -> Result<(), Hindrance> {
+    async fn bind(&self, member: u16, sealed: &SealedBatch) -> Result<(), L1RoundError> {
         if !self.is_ours(&sealed.signed_header()) {
             return Ok(());
         }
         let (number, theirs) = (sealed.header.number, sealed.header.hash());
         match self.cx.store.put_acknowledged(number, theirs, sealed.header.l1_origin_number).await {
             Err(StoreError::Conflict { stored, .. }) => {
-                Err(Hindrance::TwoHeaders { member, number, theirs, ours: stored })
+                Err(L1RoundError::TwoHeaders { member, number, theirs, ours: stored })
             }
             written => Ok(written?),
         }
@@ -589,7 +589,7 @@ impl Recovery {
 
     /// Binds what we signed of a member's branch. False where it ends before `highest`: what does not follow, or what no
     /// sequencer signed, is no branch, and headers without end hold nobody up.
-    async fn bind_branch(&self, member: u16, (first, highest): (u64, u64)) -> Result<bool, Hindrance> {
+    async fn bind_branch(&self, member: u16, (first, highest): (u64, u64)) -> Result<bool, L1RoundError> {
         let last = highest.min(first.saturating_add(MAX_CONTESTED_HEADERS - 1));
         let mut parent = None;
         for number in first..=last {
@@ -608,13 +608,13 @@ impl Recovery {
     }
 
     /// The same for what may be dead.
-    async fn bind_living(&self, member: u16, sealed: &SealedBatch) -> Result<(), Hindrance> {
+    async fn bind_living(&self, member: u16, sealed: &SealedBatch) -> Result<(), L1RoundError> {
         if self.is_dead(&sealed.header).await? { Ok(()) } else { self.bind(member, sealed).await }
     }
 
     /// Whether L1 made a header below it that it knows nothing of. What another one of ours has taken the place of is known
     /// to be dead while L1 is away or lags.
-    async fn is_dead(&self, header: &BatchHeader) -> Result<bool, Hindrance> {
+    async fn is_dead(&self, header: &BatchHeader) -> Result<bool, L1RoundError> {
         let (number, hash) = (header.number, header.hash());
         let binds = self.cx.store.acknowledged(number).await?;
         if binds != Some(hash) && self.cx.store.was_acknowledged(number, hash).await? {

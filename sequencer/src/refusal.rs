@@ -41,7 +41,7 @@ pub const ADMISSION_REASONS: &[&str] = &[
     "shutting_down",
 ];
 
-/// Every reason for which something that members or helpers send is refused.
+/// Every reason for which something that members or hint publishers send is refused.
 pub const SUBMISSION_REASONS: &[&str] = &[
     "undecodable",
     "unknown_batch",

@@ -204,8 +204,8 @@ impl SequencerApiServer for SequencerRpc {
         hints: Encoded<BatchHints>,
     ) -> Result<bool, RpcError> {
         let known = caller.get::<KnownPeer>().map(|peer| peer.0);
-        let from_helper = matches!(known, Some(Party::Helper(_)));
-        self.hints.take_hints(release.decode_param()?, hints.decode_param()?, from_helper).await?;
+        let from_hint_publisher = matches!(known, Some(Party::HintPublisher(_)));
+        self.hints.take_hints(release.decode_param()?, hints.decode_param()?, from_hint_publisher).await?;
         Ok(true)
     }
 }

@@ -22,7 +22,7 @@ use tokio::{
 use crate::{
     backlog::Backlog,
     certifier::Certifier,
-    choice::{self, Choice, Room},
+    choice::{self, Capacity, Choice},
     context::Context,
     displaced::Displaced,
     l1_cache::L1Cache,
@@ -76,12 +76,12 @@ pub(crate) enum SealOutcome {
 
 /// What the sealer remembers between headers.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct OpenSecond {
+pub(crate) struct OpenBlock {
     /// The last second with something that makes a block and no header of a later second, if there is one.
     second: Option<u64>,
 }
 
-impl OpenSecond {
+impl OpenBlock {
     pub(crate) fn sealed(&mut self, second: u64, makes_block: bool) {
         if self.second.is_some_and(|open| open < second) {
             self.second = None;
@@ -112,7 +112,7 @@ pub(crate) struct Sealer {
 
 impl Sealer {
     /// Seals until the sequencer stops, or its time is over. Gives what it remembers between headers.
-    pub(crate) async fn seal_loop(&self, mut open: OpenSecond) -> OpenSecond {
+    pub(crate) async fn seal_loop(&self, mut open: OpenBlock) -> OpenBlock {
         let mut slots = interval(Duration::from_millis(self.cx.config.sealing.slot_ms));
         slots.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut stop = self.cx.stop.clone();
@@ -175,10 +175,10 @@ impl Sealer {
     }
 
     /// One attempt to seal the next header.
-    pub(crate) async fn seal_once(&self, open: &mut OpenSecond) -> Result<SealOutcome, SealFailure> {
+    pub(crate) async fn seal_once(&self, open: &mut OpenBlock) -> Result<SealOutcome, SealFailure> {
         let started = now();
         if self.displaced.take_reopened() {
-            let looked = open_second(&self.cx).await;
+            let looked = open_block(&self.cx).await;
             if looked.is_err() {
                 // Not looked at yet.
                 self.displaced.reopen();
@@ -388,7 +388,7 @@ impl Sealer {
     }
 
     /// What a batch stamped so may hold.
-    fn room(&self, head: &Head, timestamp_ms: u64) -> Room {
+    fn room(&self, head: &Head, timestamp_ms: u64) -> Capacity {
         let same_second = block_second(timestamp_ms) == block_second(head.timestamp_ms);
         let (gas, bytes) = if same_second { (head.second_gas, head.second_bytes) } else { (0, 0) };
         let limits = &self.cx.config.sealing;
@@ -398,7 +398,7 @@ impl Sealer {
             items: MAX_BATCH_ITEMS as u32,
         };
         let bytes = rule.bytes.min(limits.max_batch_bytes.into());
-        Room { rule, settings: Demand { bytes, items: limits.max_batch_items, ..rule } }
+        Capacity { rule, settings: Demand { bytes, items: limits.max_batch_items, ..rule } }
     }
 
     /// Whether envelopes wait that only the sums over the whole second keep out.
@@ -408,7 +408,7 @@ impl Sealer {
     }
 
     /// Chooses the items of the next batch, each accepted by the validity rule after those before it.
-    fn choose(&self, head: &Head, timestamp_ms: u64, epoch: &Epoch, room: Room) -> Choice<PoolItem> {
+    fn choose(&self, head: &Head, timestamp_ms: u64, epoch: &Epoch, room: Capacity) -> Choice<PoolItem> {
         // The pool's lock comes before the tracker's, here and at admission.
         let mut pool = self.pool.lock();
         let number = head.number + 1;
@@ -441,7 +441,7 @@ impl Sealer {
     /// or leads to the epoch that waiting envelopes are encrypted for.
     fn needs_empty_header(
         &self,
-        open: &OpenSecond,
+        open: &OpenBlock,
         head: &Head,
         origin: &L1Origin,
         epoch: &Epoch,
@@ -523,10 +523,10 @@ impl Sealer {
 }
 
 /// The second that the stored chain leaves open.
-pub(crate) async fn open_second(cx: &Context) -> Result<OpenSecond, StoreError> {
+pub(crate) async fn open_block(cx: &Context) -> Result<OpenBlock, StoreError> {
     let head = cx.tracker.head();
     let second = block_second(head.timestamp_ms);
-    let mut open = OpenSecond::default();
+    let mut open = OpenBlock::default();
     for number in (1..=head.number).rev() {
         let Some(record) = cx.store.batch(number).await? else { break };
         let header = &record.sealed.header;
@@ -554,7 +554,7 @@ struct Frame {
 
 impl Frame {
     /// What is left of a batch's room for ordinary envelopes.
-    fn room(&self, mut room: Room) -> Room {
+    fn room(&self, mut room: Capacity) -> Capacity {
         let (gas, bytes) = self.forced.iter().fold((0u64, 0u64), |(gas, bytes), entry| {
             (gas.saturating_add(most_gas(entry, u64::MAX)), bytes.saturating_add(entry.item.len() as u64))
         });
@@ -621,7 +621,7 @@ mod tests {
 
     #[test]
     fn a_second_is_closed_by_a_later_one_only() {
-        let mut open = OpenSecond::default();
+        let mut open = OpenBlock::default();
         assert!(!open.must_close(100));
         open.sealed(100, true);
         assert!(!open.must_close(100) && open.must_close(101));

@@ -29,8 +29,8 @@ use crate::{
     context::Context,
     displaced::Displaced,
     hints::HintReceiver,
+    housekeeping::{CONDITIONS, Housekeeping, refusals_route, relay_blocks, stages},
     introduce::doorkeeper,
-    keeper::{CONDITIONS, Keeper, refusals_route, relay_blocks, stages},
     l1_cache::L1Cache,
     l1_follower::L1Follower,
     lock::{DataLock, LockError},
@@ -44,7 +44,7 @@ use crate::{
     recover::{Recovered, Recovery},
     reservations::Demand,
     rpc::{SequencerRpc, SequencerView},
-    sealer::{Sealer, open_second},
+    sealer::{Sealer, open_block},
     sources::SourceLimits,
     supplier::Supplier,
     verifier::Verifier,
@@ -269,7 +269,7 @@ impl Sequencer {
             Ok(()) => {}
         }
         certifier.resume_certifying().await?;
-        let open = open_second(&cx).await?;
+        let open = open_block(&cx).await?;
         let stages = stages(&cx, &executor.status()).await?;
         backlog.restore(cx.store.as_ref(), stages, cx.tracker.head().number).await?;
         cx.show_chain();
@@ -339,7 +339,7 @@ impl Sequencer {
             recovered: Arc::clone(&recovered),
             executed: executor.watch_status(),
         };
-        let keeper = Keeper {
+        let housekeeping = Housekeeping {
             cx: Arc::clone(&cx),
             l1,
             agreement,
@@ -356,7 +356,7 @@ impl Sequencer {
         tasks.spawn("l1", follower.follow());
         tasks.spawn("blocks", relay_blocks(Arc::clone(&cx), executor.subscribe()));
         tasks.spawn("sealer", recovery.recover_and_seal(sealer, open));
-        tasks.spawn("keeper", keeper.run());
+        tasks.spawn("housekeeping", housekeeping.run());
         if let Some(settlement) = settlement {
             tasks.spawn("settlement", settlement.run(cx.stop.clone()));
         }

@@ -17,7 +17,7 @@ use tokio::sync::Mutex;
 
 use crate::{
     context::Context,
-    poster::{Hindrance, batch_of, check_posted, repeat, under_way},
+    poster::{L1RoundError, batch_of, check_posted, repeat, under_way},
 };
 
 /// Where the number is stored up to which final blocks have the data of all posted headers, u64.
@@ -126,7 +126,7 @@ impl Supplier {
 
     /// One round: posts what is lacking, asks again about what is final now, and looks at the next headers. True when there
     /// may be more.
-    async fn supply_once(&self) -> Result<bool, Hindrance> {
+    async fn supply_once(&self) -> Result<bool, L1RoundError> {
         let mut supply = self.supply.lock().await;
         let posted = self.l1.reader().posted_head().await?;
         check_posted(&self.cx, posted).await?;
@@ -137,7 +137,7 @@ impl Supplier {
             match self.go_on_with(step, (finalized, under_way)).await {
                 Ok(()) => {}
                 // What the contract refuses of one does not keep the others waiting.
-                Err(Hindrance::L1(error)) if !error.is_transient() => {
+                Err(L1RoundError::L1(error)) if !error.is_transient() => {
                     trouble = trouble.or(Some(error.into()))
                 }
                 Err(hindrance) => return Err(hindrance),
@@ -157,7 +157,7 @@ impl Supplier {
         &self,
         supply: &mut Supply,
         (finalized, posted, under_way): (u64, u64, Option<Span>),
-    ) -> Result<bool, Hindrance> {
+    ) -> Result<bool, L1RoundError> {
         if supply.steps.len() >= MAX_OPEN_STEPS || supply.looked == Some(finalized) {
             return Ok(false);
         }
@@ -197,7 +197,7 @@ impl Supplier {
         &self,
         step: &mut Step,
         (finalized, under_way): (u64, Option<Span>),
-    ) -> Result<(), Hindrance> {
+    ) -> Result<(), L1RoundError> {
         if step.ask_at.is_some_and(|block| block <= finalized) {
             step.judge(&self.l1.data_standing(step.after.0, step.after.1).await?, finalized);
         }
@@ -211,7 +211,7 @@ impl Supplier {
     }
 
     /// Posts the data of these headers, each piece within the limits of a posting.
-    async fn supply(&self, step: &mut Step, (first, last): Span) -> Result<(), Hindrance> {
+    async fn supply(&self, step: &mut Step, (first, last): Span) -> Result<(), L1RoundError> {
         let (mut batches, mut bytes) = (Vec::new(), 0usize);
         for number in first..=last {
             let batch = batch_of(self.cx.store.as_ref(), number).await?;
@@ -226,7 +226,7 @@ impl Supplier {
         self.supply_piece(step, &batches).await
     }
 
-    async fn supply_piece(&self, step: &mut Step, batches: &[CodedBatch]) -> Result<(), Hindrance> {
+    async fn supply_piece(&self, step: &mut Step, batches: &[CodedBatch]) -> Result<(), L1RoundError> {
         let numbers = batches.first().zip(batches.last());
         let Some((first, last)) = numbers.map(|(a, b)| (a.sealed.header.number, b.sealed.header.number))
         else {

@@ -6,7 +6,7 @@ mod common;
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use blindfold_chain::{ExecutionState, L1MadeHeader};
+use blindfold_chain::{ExecutionState, FallbackHeader};
 use blindfold_protocol::{BatchHeader, Canonical, ForcedEntry};
 use blindfold_rpc::{BlindApiClient, types::EnvelopeState};
 
@@ -181,7 +181,7 @@ async fn sealing_goes_on_from_a_header_that_l1_made() {
     });
     // In a block that becomes final only later: until then nothing is sealed on top of it.
     let l1_block = world.l1.finalized() + 1;
-    world.l1.make_header(L1MadeHeader { header, items: vec![], l1_block });
+    world.l1.make_header(FallbackHeader { header, items: vec![], l1_block });
     running.certified(header.number).await;
     assert_eq!(tracker.certified().hash, header.hash());
     world.clock.set(START_MS + 11_000);
@@ -218,7 +218,7 @@ async fn own_headers_that_l1_displaced_give_way_and_their_envelopes_are_never_se
     let items = vec![transaction(0, 0).item];
     let made = parent.l1_header(START_MS + 10_000, &items, &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
     let l1_block = world.l1.advance();
-    world.l1.make_header(L1MadeHeader { header: made, items, l1_block });
+    world.l1.make_header(FallbackHeader { header: made, items, l1_block });
     running.certified(2).await;
     assert_eq!(tracker.certified().hash, made.hash());
     // Number 3 is signed again, now on top of L1's header, and collects acknowledgements anew.
@@ -281,7 +281,7 @@ async fn a_certified_header_that_l1_replaced_ends_the_sequencer() {
     running.sealed(2).await;
     running.certify(2).await;
     let header = parent.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
-    world.l1.make_header(L1MadeHeader { header, items: vec![], l1_block: world.l1.finalized() });
+    world.l1.make_header(FallbackHeader { header, items: vec![], l1_block: world.l1.finalized() });
     let fault = within("the fault", running.handle.failed()).await;
     assert!(format!("{fault:?}").contains("resynchronise"), "{fault:?}");
     running.handle.shutdown().await;

@@ -6,7 +6,7 @@ mod common;
 
 use std::sync::Arc;
 
-use blindfold_chain::L1MadeHeader;
+use blindfold_chain::FallbackHeader;
 use blindfold_protocol::{
     B256, Canonical, Certificate, Envelope, SealedBatch, SequencerChange, SigningKey, limits::HANDOVER_BLOCKS,
 };
@@ -305,7 +305,7 @@ async fn what_was_signed_above_a_lost_header_waits_for_l1() {
     // After the posting deadline anybody has L1 make the third, and sealing goes on above it.
     let epoch = epoch(EPOCH, 1, LAST_NUMBER);
     let header = parent.l1_header::<Vec<u8>>(parent.head().timestamp_ms + 10_000, &[], &epoch).unwrap();
-    world.l1.make_header(L1MadeHeader { header, items: vec![], l1_block: world.l1.finalized() });
+    world.l1.make_header(FallbackHeader { header, items: vec![], l1_block: world.l1.finalized() });
     let running = world.start().await;
     let next = world.envelope_with(2, 2, |fields| fields.generation = 1);
     running.eventually("sealing", async || running.send(&next).await.is_ok()).await;

@@ -6,7 +6,7 @@ mod common;
 
 use std::sync::Arc;
 
-use blindfold_chain::{L1MadeHeader, L1Reader};
+use blindfold_chain::{FallbackHeader, L1Reader};
 use blindfold_protocol::{B256, Canonical, Envelope};
 use blindfold_rpc::types::EnvelopeState;
 use blindfold_sequencer::{Sequencer, StartError};
@@ -27,7 +27,7 @@ struct Voided {
     dead: [Envelope; 2],
     /// Hashes of the headers 2 and 3 that are void, and of the one that L1 made.
     signed: [B256; 2],
-    made: L1MadeHeader,
+    made: FallbackHeader,
 }
 
 impl Voided {
@@ -59,7 +59,7 @@ impl Voided {
         running.handle.shutdown().await;
         let header =
             parent.l1_header::<Vec<u8>>(START_MS + 60_000, &[], &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
-        let made = L1MadeHeader { header, items: vec![], l1_block: world.l1.advance() };
+        let made = FallbackHeader { header, items: vec![], l1_block: world.l1.advance() };
         world.l1.make_header(made.clone());
         world.l1.advance();
         world.clock.set(START_MS + 61_000);

@@ -4,7 +4,7 @@
 
 mod common;
 
-use blindfold_chain::L1MadeHeader;
+use blindfold_chain::FallbackHeader;
 use blindfold_protocol::SealedBatch;
 use blindfold_rpc::{BlindApiClient, types::EnvelopeState};
 use blindfold_sequencer::{HeldBatch, StartError};
@@ -221,7 +221,7 @@ async fn what_a_member_holds_in_place_of_l1s_header_stops_no_restart() {
     running.handle.shutdown().await;
     world.close_disk().await;
     let header = parent.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
-    world.l1.make_header(L1MadeHeader { header, items: vec![], l1_block: world.l1.finalized() });
+    world.l1.make_header(FallbackHeader { header, items: vec![], l1_block: world.l1.finalized() });
 
     let running = world.start().await;
     assert_ne!(running.batch(2).await.hash, lost);
@@ -250,7 +250,7 @@ async fn made_by_l1(world: &World, parent: &blindfold_protocol::validity::ChainS
         .l1_header::<Vec<u8>>(parent.head().timestamp_ms + 10_000, &[], &epoch(EPOCH, 1, LAST_NUMBER))
         .unwrap();
     let l1_block = world.l1.advance();
-    world.l1.make_header(L1MadeHeader { header, items: vec![], l1_block });
+    world.l1.make_header(FallbackHeader { header, items: vec![], l1_block });
 }
 
 /// L1 made the headers 2 and 5. We signed 2 to 4 before the first of them, and 3 and 4 anew above it; all members hold those,

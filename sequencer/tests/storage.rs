@@ -6,7 +6,7 @@ mod common;
 
 use std::sync::Arc;
 
-use blindfold_chain::{L1MadeHeader, limits::CALLERS_READS};
+use blindfold_chain::{FallbackHeader, limits::CALLERS_READS};
 use blindfold_protocol::{B256, Canonical, ForcedEntry};
 use blindfold_rpc::{
     BlindApiClient, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, Topic,
@@ -269,7 +269,7 @@ async fn what_gave_way_to_l1_is_known_although_the_disk_failed_in_between() {
         .await;
     store.fail("put_sealed", full());
     let header = parent.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
-    world.l1.make_header(L1MadeHeader { header, items: vec![], l1_block: world.l1.finalized() });
+    world.l1.make_header(FallbackHeader { header, items: vec![], l1_block: world.l1.finalized() });
     let mut heads = running.handle.tracker().watch_sealed();
     within("ours to give way", heads.wait_for(|head| head.number == 1)).await.unwrap();
     store.heal();
@@ -294,7 +294,7 @@ async fn nothing_is_signed_in_the_place_of_what_was_taken_back_for_l1() {
     running.sealed(2).await;
     store.fail("put_sealed", full());
     let header = parent.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
-    world.l1.make_header(L1MadeHeader { header, items: vec![], l1_block: world.l1.finalized() });
+    world.l1.make_header(FallbackHeader { header, items: vec![], l1_block: world.l1.finalized() });
     let mut heads = running.handle.tracker().watch_sealed();
     within("ours to give way", heads.wait_for(|head| head.number == 1)).await.unwrap();
     world.l1.set_down(true);
@@ -335,7 +335,7 @@ async fn a_second_that_l1_opened_is_closed_although_the_disk_failed_in_between()
     let items = vec![entry(0, 0).item];
     let header = parent.l1_header(START_MS + 10_000, &items, &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
     let l1_block = world.l1.advance();
-    world.l1.make_header(L1MadeHeader { header, items, l1_block });
+    world.l1.make_header(FallbackHeader { header, items, l1_block });
     let mut heads = running.handle.tracker().watch_sealed();
     within("L1's header", heads.wait_for(|head| head.number == 2)).await.unwrap();
     running

@@ -19,14 +19,14 @@ use common::{Running, World, ask, backend::Watched, hang_up, refused, within};
 /// More than wait in the strangers' queue.
 const FLOOD: usize = 60;
 
-fn helper_key() -> SigningKey {
+fn hint_publisher_key() -> SigningKey {
     SigningKey::from_bytes(&[77; 32]).unwrap()
 }
 
 fn world(watched: &Arc<Watched>) -> World {
     let mut world = World::with(|config, _| {
         config.sealing.max_uncertified_headers = 1;
-        config.helpers = vec![helper_key().address()];
+        config.hint_publishers = vec![hint_publisher_key().address()];
     });
     world.backend = Arc::<Watched>::clone(watched);
     world
@@ -42,11 +42,11 @@ async fn certified(world: &World, running: &Running<'_>) -> (Release, BatchHints
 }
 
 /// A client that shows who it is.
-fn helper(world: &World, running: &Running<'_>) -> HttpClient {
+fn publisher(world: &World, running: &Running<'_>) -> HttpClient {
     let (deployment, clock) = (world.chain.deployment, Arc::clone(&world.clock));
     let introduction = Introduction::new(move || {
         let now_ms = blindfold_sequencer::Clock::now_ms(clock.as_ref());
-        Hello::of_helper(&helper_key(), &deployment, Party::Sequencer, now_ms, [1; 16].into())
+        Hello::of_hint_publisher(&hint_publisher_key(), &deployment, Party::Sequencer, now_ms, [1; 16].into())
     });
     let config = ClientConfig { introduction: Some(introduction), ..ClientConfig::default() };
     http_client(&format!("http://{}", running.handle.rpc_addr()), &config).unwrap()
@@ -61,9 +61,9 @@ async fn until(what: &'static str, condition: impl Fn() -> bool) {
     .await;
 }
 
-/// Strangers have a queue of their own, and one of them at a time is before a helper.
+/// Strangers have a queue of their own, and one of them at a time is before a hint publisher.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_of_strangers_hints_keeps_no_helper_out() {
+async fn a_flood_of_strangers_hints_keeps_no_hint_publisher_out() {
     let watched = Arc::new(Watched::new());
     let world = world(&watched);
     let running = world.start_funded(&[1]).await;
@@ -90,18 +90,18 @@ async fn a_flood_of_strangers_hints_keeps_no_helper_out() {
     assert!(reasons.iter().all(|reason| reason == "overloaded"), "{reasons:?}");
     assert_eq!(watched.hints.load(SeqCst), 1, "one at a time");
 
-    let client = helper(&world, &running);
-    let of_helper = spawn({
+    let client = publisher(&world, &running);
+    let of_hint_publisher = spawn({
         let (release, hints) = (release.clone(), hints.clone());
         async move { client.submit_hints(Encoded::new(&release), Encoded::new(&hints)).await }
     });
     // It has its place, behind the one at work, when the door opens.
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert!(!of_helper.is_finished());
+    assert!(!of_hint_publisher.is_finished());
     drop(closed);
-    within("the helper", of_helper).await.unwrap().unwrap();
+    within("the hint publisher", of_hint_publisher).await.unwrap().unwrap();
     let looks = watched.opened_with.lock().unwrap().clone();
-    assert_eq!(looks[1], [right], "the helper's hints were next");
+    assert_eq!(looks[1], [right], "the hint publisher's hints were next");
     while let Some(reason) = within("the others", strangers.join_next()).await {
         assert!(["wrong_key", "second_hints"].contains(&reason.unwrap().as_str()));
     }
@@ -117,12 +117,12 @@ async fn a_flood_of_repeated_hints_verifies_nothing() {
     let (release, hints) = certified(&world, &running).await;
     running.submit(&release, &hints).await.unwrap();
     let looks = watched.hints.load(SeqCst);
-    let (helper, mut wrong) = (helper(&world, &running), hints.clone());
+    let (publisher, mut wrong) = (publisher(&world, &running), hints.clone());
     wrong.entries[0] = HintEntry::Key([7; 16]);
     for _ in 0..FLOOD {
         running.submit(&release, &hints).await.unwrap();
         assert_eq!(running.submit(&release, &wrong).await.unwrap_err().reason, "second_hints");
-        helper.submit_hints(Encoded::new(&release), Encoded::new(&hints)).await.unwrap();
+        publisher.submit_hints(Encoded::new(&release), Encoded::new(&hints)).await.unwrap();
     }
     assert_eq!(watched.hints.load(SeqCst), looks);
     running.handle.shutdown().await;

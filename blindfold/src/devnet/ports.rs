@@ -17,7 +17,7 @@ pub struct Ports {
     pub sequencer: (u16, u16),
     /// Each member's JSON-RPC and admin server.
     pub members: Vec<(u16, u16)>,
-    /// The helper's admin server.
+    /// The hint publisher's admin server.
     pub hint_publisher: u16,
     /// The full node's JSON-RPC and admin server.
     pub full_node: (u16, u16),

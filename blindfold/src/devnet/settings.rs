@@ -27,7 +27,7 @@ use crate::roles::{
 
 /// Pause between two postings of headers to the development L1, in milliseconds: about one a block of it.
 const POSTING_INTERVAL_MS: u64 = 500;
-/// How often the helper and the full node look there for hints, in milliseconds.
+/// How often the hint publisher and the full node look there for hints, in milliseconds.
 const HINTS_INTERVAL_MS: u64 = 500;
 /// How often the sequencer looks for accusations there, in milliseconds.
 const ACCUSATIONS_INTERVAL_MS: u64 = 1_000;
@@ -112,7 +112,7 @@ impl Layout<'_> {
                     interval_ms: OUTPUTS_INTERVAL_MS,
                     depth_blocks: OUTPUTS_DEPTH_BLOCKS,
                 },
-                helpers: vec![named_key(super::accounts::HINT_PUBLISHER).address()],
+                hint_publishers: vec![named_key(super::accounts::HINT_PUBLISHER).address()],
                 members: self.members().map(|(member, url)| SequencerMember { member, url }).collect(),
                 l1_poll_ms: L1_POLL_INTERVAL_MS,
                 ..SequencerConfig::default()
@@ -154,7 +154,7 @@ impl Layout<'_> {
                     .filter(|(other, _)| *other != member)
                     .map(|(member, url)| PeerUrl { member, url })
                     .collect(),
-                helpers: vec![named_key(super::accounts::HINT_PUBLISHER).address()],
+                hint_publishers: vec![named_key(super::accounts::HINT_PUBLISHER).address()],
                 limits: MemberLimits { max_l1_age_ms: MAX_L1_AGE_MS, ..MemberLimits::default() },
                 inbound: Default::default(),
             },
@@ -165,7 +165,7 @@ impl Layout<'_> {
         (1u16..).zip(&self.ports.members).map(|(member, (rpc, _))| (member, http(*rpc)))
     }
 
-    /// Settings of the helper's process.
+    /// Settings of the hint publisher's process.
     #[must_use]
     pub fn hint_publisher(&self) -> HintPublisherSettings {
         HintPublisherSettings {

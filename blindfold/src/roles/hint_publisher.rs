@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BackendSettings, End, L1Settings, Wei, load_chain, load_parameters, tables};
 
-/// Settings of the helper's process. What it keeps on disk can be lost.
+/// Settings of the hint publisher's process. What it keeps on disk can be lost.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HintPublisherSettings {
@@ -22,14 +22,14 @@ pub struct HintPublisherSettings {
     pub parameters: Vec<PathBuf>,
     /// L1.
     pub l1: L1Settings,
-    /// Folder of the helper's files: tables, computed again if missing.
+    /// Folder of the hint publisher's files: tables, computed again if missing.
     #[serde(default = "default_data_dir")]
     pub data_dir: PathBuf,
     /// Heavy cryptography.
     #[serde(default)]
     pub backend: BackendSettings,
-    /// The account whose key proves to sequencer and members who this helper is; that of `l1_posting` where none is given.
-    /// Their settings name it under `helpers`, and then keep places for it.
+    /// The account whose key proves to sequencer and members who this hint publisher is; that of `l1_posting` where none is given.
+    /// Their settings name it under `hint_publishers`, and then keep places for it.
     #[serde(default)]
     pub hello_key: Option<KeySource>,
     /// Posting hints to L1.
@@ -39,11 +39,11 @@ pub struct HintPublisherSettings {
     pub hint_publisher: HintPublisherConfig,
 }
 
-/// Posting hints to L1. One helper of a chain has to; more may.
+/// Posting hints to L1. One hint publisher of a chain has to; more may.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct L1PostingSettings {
-    /// Whether this helper posts.
+    /// Whether this hint publisher posts.
     pub enabled: bool,
     /// Pays for postings, and its bond answers for them; needed when enabled.
     pub key: Option<KeySource>,
@@ -54,7 +54,7 @@ pub struct L1PostingSettings {
     pub data: DataPlace,
     /// Pause between two looks at L1, in milliseconds.
     pub interval_ms: u64,
-    /// How long a final run is left to other helpers first, in milliseconds.
+    /// How long a final run is left to other hint publishers first, in milliseconds.
     pub takeover_ms: u64,
     /// First pause after trouble, in milliseconds.
     pub retry_ms: u64,
@@ -74,7 +74,7 @@ impl Default for L1PostingSettings {
 impl L1PostingSettings {
     fn deps(&self, l1: &L1Client) -> Result<Option<L1PostingDeps>> {
         if !self.enabled {
-            tracing::info!("l1_posting.enabled is false: another helper has to post hints to L1");
+            tracing::info!("l1_posting.enabled is false: another hint publisher has to post hints to L1");
             return Ok(None);
         }
         let key = self.key.as_ref().context("l1_posting.enabled needs l1_posting.key")?;
@@ -114,7 +114,7 @@ impl HintPublisherSettings {
         let backend_here = backend.clone();
         let deps = HintPublisherDeps { chain, parameters, backend: backend_here, hello_key, l1_posting };
         let handle = HintPublisher::start(self.hint_publisher, deps).await?;
-        // Beside the running helper: a batch that comes earlier computes what it needs, as ever.
+        // Beside the running hint publisher: a batch that comes earlier computes what it needs, as ever.
         tables::provide_in_background(&self.data_dir, sets, backend, tables::Lines::OfTheNewest);
         End::of(handle.failed()).await?.after(handle.stop()).await
     }

@@ -135,7 +135,7 @@ pub fn transfer(byte: u8, nonce: u64) -> (Bytes, B256) {
     sign(&fields(nonce), &key(byte))
 }
 
-/// Session key and message of an envelope, opened as a committee and a helper would.
+/// Session key and message of an envelope, opened as a committee and a hint publisher would.
 pub fn opening(envelope: &Envelope) -> (SessionKey, Vec<u8>) {
     let (committee, backend) = (committee(), blindfold_bte::auto(1));
     let ad = envelope.header.hash().0;

@@ -17,8 +17,8 @@ use blindfold_bte::{
     dealer,
 };
 use blindfold_chain::{
-    AnnouncedEnd, EpochParameters, L1Deposit, L1Error, L1MadeHeader, L1News, L1Origin, L1Reader,
-    ParameterSet, PendingL1Header, Sealed, Tracker, VoidRun,
+    AnnouncedEnd, EpochParameters, FallbackHeader, L1Deposit, L1Error, L1News, L1Origin, L1Reader,
+    ParameterSet, PendingFallbackHeader, Sealed, Tracker, VoidRun,
 };
 use blindfold_l1::{FoundData, PostedData, PostedHints, PostedRun, Posting};
 use blindfold_protocol::{
@@ -200,9 +200,9 @@ pub struct ScriptedL1 {
     finalized: AtomicU64,
     /// How many blocks there are after the newest final one.
     pub unfinal: AtomicU64,
-    pub l1_headers: Mutex<Vec<L1MadeHeader>>,
+    pub l1_headers: Mutex<Vec<FallbackHeader>>,
     /// Headers that L1 made and that are not final.
-    pub not_final: Mutex<Vec<PendingL1Header>>,
+    pub not_final: Mutex<Vec<PendingFallbackHeader>>,
     /// Hashes of blocks that are not final.
     pub shown: Mutex<BTreeMap<u64, B256>>,
     /// L1 block of each posted number.
@@ -294,7 +294,7 @@ impl L1Reader for ScriptedL1 {
         Ok(Vec::new())
     }
 
-    async fn l1_header(&self, number: u64) -> Result<Option<L1MadeHeader>, L1Error> {
+    async fn l1_header(&self, number: u64) -> Result<Option<FallbackHeader>, L1Error> {
         Ok(self.l1_headers.lock().iter().find(|made| made.header.number == number).cloned())
     }
 
@@ -307,7 +307,7 @@ impl L1Reader for ScriptedL1 {
         Ok(self.l1_headers.lock().last().map(|made| made.header.number))
     }
 
-    async fn l1_headers_not_final(&self) -> Result<Vec<PendingL1Header>, L1Error> {
+    async fn l1_headers_not_final(&self) -> Result<Vec<PendingFallbackHeader>, L1Error> {
         Ok(self.not_final.lock().clone())
     }
 

@@ -46,10 +46,10 @@ fn batch(c: &mut Criterion) {
         group.bench_function("verify proofs", |b| b.iter(|| backend.verify_proofs(&mut rng, &proofs)));
         group.bench_function("release share", |b| b.iter(|| backend.release_share(&keys[0], &points)));
         group.bench_function("verify share", |b| {
-            b.iter(|| backend.find_liars(&mut rng, &parameters, &points, &shares[..1]))
+            b.iter(|| backend.invalid_shares(&mut rng, &parameters, &points, &shares[..1]))
         });
         group.bench_function("verify all shares", |b| {
-            b.iter(|| backend.find_liars(&mut rng, &parameters, &points, &shares))
+            b.iter(|| backend.invalid_shares(&mut rng, &parameters, &points, &shares))
         });
         group.finish();
     }

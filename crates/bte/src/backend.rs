@@ -98,7 +98,7 @@ pub trait Backend: Send + Sync {
     ///
     /// # Errors
     /// [`BatchError::Empty`], [`BatchError::TooLarge`].
-    fn find_liars(
+    fn invalid_shares(
         &self,
         rng: &mut dyn CryptoRng,
         parameters: &Parameters,

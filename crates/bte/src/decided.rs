@@ -186,7 +186,7 @@ impl Backend for Decided {
         self.fast.release_share(key, points)
     }
 
-    fn find_liars(
+    fn invalid_shares(
         &self,
         rng: &mut dyn CryptoRng,
         parameters: &Parameters,
@@ -194,14 +194,14 @@ impl Backend for Decided {
         shares: &[(u16, [u8; G1_BYTES])],
     ) -> Result<Vec<u16>, BatchError> {
         let mut rng = Expanded::new(rng);
-        let named = self.fast.find_liars(&mut rng, parameters, points, shares)?;
+        let named = self.fast.invalid_shares(&mut rng, parameters, points, shares)?;
         let suspects: Vec<_> = shares.iter().filter(|(member, _)| named.contains(member)).copied().collect();
         if suspects.is_empty() {
             return Ok(named);
         }
-        let liars = self.portable().find_liars(&mut rng, parameters, points, &suspects)?;
-        (liars.len()..named.len()).for_each(|_| self.tell(Check::Share));
-        Ok(liars)
+        let invalid = self.portable().invalid_shares(&mut rng, parameters, points, &suspects)?;
+        (invalid.len()..named.len()).for_each(|_| self.tell(Check::Share));
+        Ok(invalid)
     }
 
     fn verify_singletons(

@@ -1,8 +1,8 @@
 //! Verifying a hint: encrypt again and compare.
 //!
 //! The hint of a well-formed ciphertext is its session key K. C fixes k, k fixes ek^k, which with D fixes K: so no
-//! helper, even with the user's help, can make a verifier accept anything but what honest decryption gives. Both
-//! comparisons are needed; without the one on D, user and helper could choose after the fact whether the
+//! hint publisher, even with the user's help, can make a verifier accept anything but what honest decryption gives. Both
+//! comparisons are needed; without the one on D, user and hint publisher could choose after the fact whether the
 //! transaction exists. No subgroup check, decompression or random weight is involved.
 
 use crate::comb::{generator_times, generator_times_all};

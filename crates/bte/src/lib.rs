@@ -1,7 +1,7 @@
 //! Batched threshold encryption with verifiable hints, over BLS12-381.
 //!
 //! Users encrypt to a committee of n members, any t of which release one 48-byte value per batch of ciphertexts. A
-//! helper that knows it opens the batch and publishes a 16-byte **hint** for each ciphertext; anyone verifies a hint by
+//! hint publisher that knows it opens the batch and publishes a 16-byte **hint** for each ciphertext; anyone verifies a hint by
 //! encrypting again. Sources: Simple BTE (ePrint 2026/760) and helper-aided decryption ("Phone a Friend").
 //!
 //! | step | who | here |
@@ -10,10 +10,10 @@
 //! | check the parameters | everyone | [`Parameters::decode`], [`Parameters::check`] |
 //! | encrypt | user | [`EncryptionKey::encrypt`] |
 //! | verify the proof of knowledge | sequencer, members, nodes | [`verify_proofs`] |
-//! | cross-terms, before the release | helper | [`Backend::predecrypt`] |
+//! | cross-terms, before the release | hint publisher | [`Backend::predecrypt`] |
 //! | release | members | [`MemberKey::release_share`], [`Parameters::combine`] |
-//! | open | helper | [`Backend::finalize`]; without pre-decryption [`Backend::decrypt`] |
-//! | name lying members | helper | [`Parameters::find_liars`] |
+//! | open | hint publisher | [`Backend::finalize`]; without pre-decryption [`Backend::decrypt`] |
+//! | name lying members | hint publisher | [`Parameters::invalid_shares`] |
 //! | verify hints | nodes | [`Backend::open_hints`], [`EncryptionKey::open_hint`] |
 //! | prove a ciphertext malformed | members, nodes | [`MemberKey::singleton_share`], [`Parameters::verify_singletons`] |
 //!

@@ -106,7 +106,7 @@ impl Backend for Portable {
         self.install(|| key.release_share(points))
     }
 
-    fn find_liars(
+    fn invalid_shares(
         &self,
         rng: &mut dyn CryptoRng,
         parameters: &Parameters,
@@ -114,7 +114,7 @@ impl Backend for Portable {
         shares: &[(u16, [u8; G1_BYTES])],
     ) -> Result<Vec<u16>, BatchError> {
         let mut rng = Expanded::new(rng);
-        self.install(|| parameters.find_liars(&mut rng, points, shares))
+        self.install(|| parameters.invalid_shares(&mut rng, points, shares))
     }
 
     fn verify_singletons(

@@ -196,7 +196,7 @@ impl Backend for ReferenceBackend {
         Ok(valid(plain::release_share(&shares, &headers(points))))
     }
 
-    fn find_liars(
+    fn invalid_shares(
         &self,
         _rng: &mut dyn CryptoRng,
         parameters: &Parameters,

@@ -81,7 +81,7 @@ impl Parameters {
     }
 
     /// Combines shares of distinct members into the release of their batch; takes the first t of those given. Cheap:
-    /// the shares are not verified. If afterwards no ciphertext opens, [`Parameters::find_liars`] names the bad shares.
+    /// the shares are not verified. If afterwards no ciphertext opens, [`Parameters::invalid_shares`] names the bad shares.
     ///
     /// # Errors
     /// [`CombineError`].
@@ -116,7 +116,7 @@ impl Parameters {
     ///
     /// # Errors
     /// [`BatchError::Empty`], [`BatchError::TooLarge`].
-    pub fn find_liars(
+    pub fn invalid_shares(
         &self,
         rng: &mut (impl CryptoRng + ?Sized),
         points: &[CiphertextPoint],

@@ -1,6 +1,6 @@
 //! Singleton releases: proof that a ciphertext is malformed.
 //!
-//! A helper may not simply claim that ciphertext m does not decrypt. The committee releases pd'_m = \[τ\]·C_m (the
+//! A hint publisher may not simply claim that ciphertext m does not decrypt. The committee releases pd'_m = \[τ\]·C_m (the
 //! release of a batch that holds m alone, which says nothing that the public release of its batch does not); anyone
 //! checks e(pd'_m, g2) = e(C_m, h₁), computes z_m = e(pd'_m, h_B) and sees the decryption fail.
 

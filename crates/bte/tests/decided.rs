@@ -66,7 +66,7 @@ impl Backend for Refusing {
         self.0.release_share(key, points)
     }
 
-    fn find_liars(
+    fn invalid_shares(
         &self,
         _rng: &mut dyn CryptoRng,
         _parameters: &Parameters,
@@ -137,14 +137,14 @@ impl Backend for Blind {
         self.0.release_share(key, points)
     }
 
-    fn find_liars(
+    fn invalid_shares(
         &self,
         rng: &mut dyn CryptoRng,
         parameters: &Parameters,
         points: &[CiphertextPoint],
         shares: &[(u16, [u8; 48])],
     ) -> Result<Vec<u16>, BatchError> {
-        self.0.find_liars(rng, parameters, points, shares)
+        self.0.invalid_shares(rng, parameters, points, shares)
     }
 
     fn verify_singletons(
@@ -195,7 +195,7 @@ fn a_refusal_that_is_wrong_is_overruled_and_counted() {
     let openings = want.openings.iter().filter(|r| r.is_ok()).count();
     assert_eq!(counts.get(&Check::Singleton).copied(), Some(singletons + openings));
     // Three members, the first of whom is honest in one share and not in another; two numbers are no member's.
-    assert_eq!(want.liars, Ok(vec![2, 3, 0, 99, 1]));
+    assert_eq!(want.invalid, Ok(vec![2, 3, 0, 99, 1]));
     assert_eq!(counts.get(&Check::Share).copied(), Some(1));
     assert_eq!(counts.get(&Check::Opening), None);
 }

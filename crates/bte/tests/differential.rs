@@ -134,7 +134,7 @@ fn honest_answers_are_right_and_forgeries_are_named() {
         let messages: Vec<_> = batch.iter().map(|made| Ok(made.message.clone())).collect();
         assert_eq!(answers.messages, messages);
         assert_eq!(answers.proofs, batch.iter().map(|made| Ok(made.point())).collect::<Vec<_>>());
-        assert_eq!(answers.liars, Ok(vec![]));
+        assert_eq!(answers.invalid, Ok(vec![]));
         assert_eq!(answers.singletons, vec![Ok(()); 3]);
 
         let answers = Questions::honest(&parameters, &keys, &batch).with_forgeries(&batch).ask(&*backend);
@@ -157,7 +157,7 @@ fn honest_answers_are_right_and_forgeries_are_named() {
             Err(ProofError::Equation),
         ];
         assert_eq!(answers.proofs[3..], want);
-        assert_eq!(answers.liars, Ok(vec![2, 3, 4, 0, 99, 1]));
+        assert_eq!(answers.invalid, Ok(vec![2, 3, 4, 0, 99, 1]));
         let want = [
             Err(SingletonError::Mismatch),
             Err(SingletonError::Mismatch),
@@ -182,7 +182,7 @@ fn every_backend_refuses_batches_of_a_wrong_size_or_content() {
             assert_eq!(backend.prepare(&parameters, points.len()), Err(want));
             assert_eq!(backend.predecrypt(&parameters, points).err(), Some(want));
             assert_eq!(backend.release_share(&keys[0], points), Err(want));
-            assert_eq!(backend.find_liars(&mut rng(18), &parameters, points, &[]), Err(want));
+            assert_eq!(backend.invalid_shares(&mut rng(18), &parameters, points, &[]), Err(want));
         }
         let nothing = Questions::honest(&parameters, &keys, &[]).ask(&*backend);
         assert!(nothing.messages.is_empty() && nothing.proofs.is_empty() && nothing.singletons.is_empty());
@@ -328,13 +328,13 @@ fn a_wrong_release_opens_nothing_and_the_liars_are_named() {
             let opened = backend.finalize(&parameters, &predecrypted, release, &inputs(&batch));
             assert_eq!(opened, Ok(vec![Opening::Malformed; 6]));
         }
-        let liars = backend.find_liars(&mut rng(7), &parameters, &points, &shares);
-        assert_eq!(liars, Ok(vec![2, 3, 6]), "{}", backend.name());
+        let invalid = backend.invalid_shares(&mut rng(7), &parameters, &points, &shares);
+        assert_eq!(invalid, Ok(vec![2, 3, 6]), "{}", backend.name());
     }
 
     let mut rng = rng(8);
     let honest: Vec<_> = [0, 3, 4, 6].iter().map(|i| shares[*i]).collect();
-    assert_eq!(parameters.find_liars(&mut rng, &points, &honest), Ok(vec![]));
+    assert_eq!(parameters.invalid_shares(&mut rng, &points, &honest), Ok(vec![]));
     assert_eq!(parameters.combine(&honest), Ok(good));
     for (member, share) in &shares {
         let liar = [2, 3, 6].contains(member);

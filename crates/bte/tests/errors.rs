@@ -200,9 +200,9 @@ fn batches() {
     assert_eq!(backend.prepare(&parameters, 3), Ok(()));
     assert_eq!(backend.release_share(&keys[0], &[]), Err(BatchError::Empty));
     assert_eq!(backend.release_share(&keys[0], &four), Err(too_large));
-    assert_eq!(backend.find_liars(&mut rng, &parameters, &[], &[]), Err(BatchError::Empty));
-    assert_eq!(backend.find_liars(&mut rng, &parameters, &four, &[]), Err(too_large));
-    assert_eq!(backend.find_liars(&mut rng, &parameters, &all, &[(0, all[0].to_bytes())]), Ok(vec![0]));
+    assert_eq!(backend.invalid_shares(&mut rng, &parameters, &[], &[]), Err(BatchError::Empty));
+    assert_eq!(backend.invalid_shares(&mut rng, &parameters, &four, &[]), Err(too_large));
+    assert_eq!(backend.invalid_shares(&mut rng, &parameters, &all, &[(0, all[0].to_bytes())]), Ok(vec![0]));
 
     let release = parameters.combine(&shares(&keys, &all)).expect("enough");
     let predecrypted = backend.predecrypt(&parameters, &all).expect("within limits");

@@ -144,7 +144,7 @@ fn batched_checks_name_exactly_what_is_wrong() {
     let few = &made[..4];
     let points = points(few);
     let honest = shares(keys, &points);
-    check(24, (any::<[u8; 9]>(), 0..16u32, any::<u64>()), |(faults, liars, seed)| {
+    check(24, (any::<[u8; 9]>(), 0..16u32, any::<u64>()), |(faults, invalid, seed)| {
         let mut rng = rng(seed);
         let mut faulty = made.clone();
         for (made, fault) in faulty.iter_mut().zip(faults) {
@@ -161,11 +161,11 @@ fn batched_checks_name_exactly_what_is_wrong() {
         prop_assert_eq!(verify_proofs(&mut rng, &items), alone);
 
         let mut shares = honest.clone();
-        let lying: Vec<u16> = (1..=4).filter(|member| liars >> (member - 1) & 1 == 1).collect();
+        let lying: Vec<u16> = (1..=4).filter(|member| invalid >> (member - 1) & 1 == 1).collect();
         for member in &lying {
             shares[usize::from(*member) - 1].1 = points[usize::from(*member) - 1].to_bytes();
         }
-        prop_assert_eq!(parameters.find_liars(&mut rng, &points, &shares), Ok(lying));
+        prop_assert_eq!(parameters.invalid_shares(&mut rng, &points, &shares), Ok(lying));
         Ok(())
     });
 }

@@ -157,7 +157,7 @@ fn check_batch(name: &str, file: &Value) {
         parameters.verify_share(key.index(), &points, &share).expect("an honest share");
         shares.push((key.index(), share));
     }
-    assert_eq!(parameters.find_liars(&mut rng, &points, &shares), Ok(vec![]));
+    assert_eq!(parameters.invalid_shares(&mut rng, &points, &shares), Ok(vec![]));
     let threshold = usize::from(parameters.threshold());
     for start in 0..shares.len() {
         let some: Vec<_> = shares.iter().cycle().skip(start).take(threshold).copied().collect();

@@ -5,8 +5,8 @@ use blindfold_protocol::{Bytes, validity::OriginFacts};
 
 pub use blindfold_engine::L1Origin;
 pub use blindfold_l1::{
-    AnnouncedEnd, L1Deposit, L1Error, L1MadeHeader, L1News, L1Reader, L1Submitter, MAX_FORCED_ENTRIES,
-    PendingL1Header, VoidRun,
+    AnnouncedEnd, FallbackHeader, L1Deposit, L1Error, L1News, L1Reader, L1Submitter, MAX_FORCED_ENTRIES,
+    PendingFallbackHeader, VoidRun,
 };
 
 /// The part of an origin that the validity rule looks at.
@@ -18,11 +18,11 @@ pub fn origin_facts(origin: &L1Origin) -> OriginFacts {
 ///
 /// # Errors
 /// Items of the forced queue that are missing.
-pub fn made_by_l1(posting: &Posting) -> Result<Option<L1MadeHeader>, DataFault> {
+pub fn made_by_l1(posting: &Posting) -> Result<Option<FallbackHeader>, DataFault> {
     if posting.certificate.is_some() {
         return Ok(None);
     }
-    Ok(posting.data.whole()?.into_iter().next().map(|batch| L1MadeHeader {
+    Ok(posting.data.whole()?.into_iter().next().map(|batch| FallbackHeader {
         header: batch.header,
         items: batch.items.into_iter().map(Bytes::from).collect(),
         l1_block: posting.l1_block,

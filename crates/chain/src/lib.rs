@@ -7,7 +7,7 @@
 //! - [`Decryption`]: opening batches with what the members give.
 //! - [`verify_hints`]: what the batch says, proved and not believed; [`HintIntake`] stores what stands.
 //! - [`Executor`]: one L2 block per second from certified and hinted batches, through an execution client.
-//! - [`Gathering`]: fetching certified batches from members, of whom some may be slow.
+//! - [`RunFetcher`]: fetching certified batches from members, of whom some may be slow.
 //! - [`Settlement`]: which batches are safe and which are final on L1, for the execution client to know.
 //! - [`SubstitutePoster`]: posting to L1 what the sequencer keeps from it.
 //! - [`Fork`]: where a disk and L1 part, and the way back.
@@ -18,8 +18,7 @@ pub mod announce;
 mod closing;
 mod decrypt;
 mod executor;
-mod gather;
-mod hindrance;
+mod fetch;
 mod hints;
 mod intake;
 mod l1;
@@ -33,6 +32,7 @@ mod parameters;
 mod read;
 mod rebuild;
 mod records;
+mod round_error;
 mod run;
 mod settlement;
 mod tracker;
@@ -47,13 +47,12 @@ pub use executor::{
     BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope, ExecutionFault, ExecutionState, Executor,
     ExecutorDeps, ExecutorStatus, HaltLimits, InnerTransaction, NewBlock, OpenedBatches,
 };
-pub use gather::{Gathered, Gathering, GivenRun};
-pub use hindrance::Hindrance;
+pub use fetch::{FetchedRuns, GivenRun, RunFetcher};
 pub use hints::{HintsFault, ItemOutcome, check_release_shape, verify_hints};
 pub use intake::{HintIntake, HintsAccepted, HintsRefusal};
 pub use l1::{
-    AnnouncedEnd, L1Deposit, L1Error, L1MadeHeader, L1News, L1Origin, L1Reader, L1Submitter,
-    MAX_FORCED_ENTRIES, PendingL1Header, VoidRun, made_by_l1, origin_facts,
+    AnnouncedEnd, FallbackHeader, L1Deposit, L1Error, L1News, L1Origin, L1Reader, L1Submitter,
+    MAX_FORCED_ENTRIES, PendingFallbackHeader, VoidRun, made_by_l1, origin_facts,
 };
 pub use l1_rounds::{L1Round, L1Rounds};
 pub use next_look::NextLook;
@@ -64,6 +63,7 @@ pub use parameters::{EpochParameters, ParameterSet, ParametersMismatch};
 pub use read::{ReadApi, ReadContext, RoleView, passthrough};
 pub use rebuild::{Fork, OtherHeader, RebuildFault, WayBack};
 pub use records::{accepted, makes_block, own_hints, verdicts};
+pub use round_error::L1RoundError;
 pub use run::{CertifiedHeaders, CertifiedRun, RunLimits, coded, next_headers, next_run};
 pub use settlement::{Settled, Settlement, TakesMarks};
 pub use tracker::{

@@ -23,7 +23,7 @@ use blindfold_runtime::{Instant, now};
 use blindfold_store::StoreError;
 
 use crate::{
-    CertifiedHeaders, CertifiedRun, Closing, Hindrance, RunLimits, Tracker, coded, next_headers, next_run,
+    CertifiedHeaders, CertifiedRun, Closing, L1RoundError, RunLimits, Tracker, coded, next_headers, next_run,
 };
 
 /// Headers are posted once this part of `postingDeadline` has passed since their origin.
@@ -156,8 +156,8 @@ impl SubstitutePoster {
     /// L1's newest block.
     ///
     /// # Errors
-    /// [`Hindrance`]. After an error of L1 the headers may be posted with or without their data.
-    pub async fn look(&mut self, newest: u64, turn: Turn) -> Result<Look, Hindrance> {
+    /// [`L1RoundError`]. After an error of L1 the headers may be posted with or without their data.
+    pub async fn look(&mut self, newest: u64, turn: Turn) -> Result<Look, L1RoundError> {
         let PostedHead { number, hash, block, .. } = self.l1.reader().posted_head().await?;
         if block < self.sent_at {
             // One of several servers lags behind.
@@ -206,7 +206,7 @@ impl SubstitutePoster {
     }
 
     /// Posts a run with its data.
-    async fn post_run(&mut self, first: u64, run: CertifiedRun) -> Result<u64, Hindrance> {
+    async fn post_run(&mut self, first: u64, run: CertifiedRun) -> Result<u64, L1RoundError> {
         let last = run.certificate.number;
         self.owe((first, last)).await?;
         let block = self.l1.post(&run.batches, &run.certificate).await?.block;
@@ -217,7 +217,7 @@ impl SubstitutePoster {
     }
 
     /// Posts headers of a longer queue without their data, which is owed then.
-    async fn post_headers(&mut self, first: u64, queue: CertifiedHeaders) -> Result<u64, Hindrance> {
+    async fn post_headers(&mut self, first: u64, queue: CertifiedHeaders) -> Result<u64, L1RoundError> {
         let last = queue.certificate.number;
         self.owe((first, last)).await?;
         let block = self.l1.post_headers(&queue.headers, &queue.certificate).await?.block;
@@ -226,7 +226,7 @@ impl SubstitutePoster {
     }
 
     /// Posts the data of the oldest batch that is owed, of those up to the posted head.
-    async fn post_owed_data(&mut self, posted: u64) -> Result<Look, Hindrance> {
+    async fn post_owed_data(&mut self, posted: u64) -> Result<Look, L1RoundError> {
         let owed = self.owed().await?;
         let Some(number) = owed.first().map(|(first, _)| *first).filter(|first| *first <= posted) else {
             return Ok(Look::default());

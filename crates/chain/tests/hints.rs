@@ -44,7 +44,7 @@ async fn each_false_hint_is_named() {
         change(&mut forged);
         verify_hints(&*backend(), &parameters, &sealed.batch, &sealed.verdicts, &forged).unwrap_err()
     };
-    // What a helper would publish who claims that the first envelope is malformed: its true singleton release.
+    // What a hint publisher would publish who claims that the first envelope is malformed: its true singleton release.
     let of_first = singleton(&points[0][0].2);
     let cases: [(Change<'_>, HintsFault, &str); 9] = [
         (&|hints| hints.number = 2, HintsFault::OtherHeader, "other_header"),

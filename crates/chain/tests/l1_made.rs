@@ -8,7 +8,7 @@ use std::sync::Arc;
 use blindfold_chain::limits::POSTING_MARGIN;
 use blindfold_chain::{
     AnnouncedEnd, CertificateOutcome, EnvelopeOutcome, ExecutionState, HeaderId, L1Error, NewBlock, NextStep,
-    PendingL1Header, ReadApi, ReadContext, Refusal, RoleView, SealRefusal, Sealed, VoidRun,
+    PendingFallbackHeader, ReadApi, ReadContext, Refusal, RoleView, SealRefusal, Sealed, VoidRun,
 };
 use blindfold_protocol::validity::Verdict;
 use blindfold_protocol::{B256, Bundle, Canonical, CertifiedBatch, EnvelopeFault, ForcedEntry, SealedBatch};
@@ -379,8 +379,8 @@ async fn what_l1_went_past_is_certified_only_if_l1_takes_its_header_back() {
 }
 
 /// What L1 made in its block 9, which is not final.
-fn not_final(header: HeaderId) -> PendingL1Header {
-    PendingL1Header { header, l1_block: 9, l1_hash: B256::repeat_byte(0xaa) }
+fn not_final(header: HeaderId) -> PendingFallbackHeader {
+    PendingFallbackHeader { header, l1_block: 9, l1_hash: B256::repeat_byte(0xaa) }
 }
 
 /// O-1: only another block in the place of the one that made it says that L1 took a header back.

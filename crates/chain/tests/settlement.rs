@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use blindfold_chain::{Hindrance, L1Error, L1Origin, L1Reader, Sealed, Settled, Settlement};
+use blindfold_chain::{L1Error, L1Origin, L1Reader, L1RoundError, Sealed, Settled, Settlement};
 use blindfold_l1::{
     DataFault, HintBlobs, HintEvent, HintPosting, HintTree, PostedData, PostedLog, PostedRun, RunReference,
 };
@@ -316,7 +316,7 @@ async fn data_that_is_missing_is_waited_for_unless_the_hints_are_final() {
     l1.post(101, &stage.run(3..=4));
     l1.hint(102, 2, &stage.run(3..=4), |_| {});
     l1.beacon_down.store(true, Ordering::SeqCst);
-    assert!(matches!(settlement.round().await, Err(Hindrance::L1(_))));
+    assert!(matches!(settlement.round().await, Err(L1RoundError::L1(_))));
     assert_eq!(settlement.marks(), Settled { posted: 4, safe: 2, finalized: 0 });
     for last in [2, 4] {
         l1.tell(103, finalized(last));

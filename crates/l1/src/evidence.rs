@@ -13,7 +13,7 @@ use crate::run::PostedRun;
 
 /// The contract before which a case comes. Each has its own commitments and rewards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Court {
+pub enum DisputeContract {
     /// `BlindedInbox`: two headers for one number, a broken promise.
     Inbox,
     /// `HintRegistry`: a wrong posting.

@@ -49,7 +49,7 @@ impl L1News {
 
 /// A header that L1 made in a block that is not final yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PendingL1Header {
+pub struct PendingFallbackHeader {
     /// The header.
     pub header: HeaderId,
     /// The L1 block that made it.
@@ -60,7 +60,7 @@ pub struct PendingL1Header {
 
 /// A header that L1 made (`BlindedInbox.postL1Header`), with the entries of the forced queue that it took.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct L1MadeHeader {
+pub struct FallbackHeader {
     /// The header.
     pub header: BatchHeader,
     /// The items in order, as they stand in the batch.
@@ -69,7 +69,7 @@ pub struct L1MadeHeader {
     pub l1_block: u64,
 }
 
-impl L1MadeHeader {
+impl FallbackHeader {
     /// The batch that stands for it: nobody signed it.
     pub fn batch(&self) -> SealedBatch {
         SealedBatch::by_l1(self.header, self.items.iter().map(|item| item.to_vec()).collect())

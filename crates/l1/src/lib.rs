@@ -90,10 +90,10 @@ pub use deploy_plan::{BrokenOff, DeployFunds, DeployPlan, deploy};
 pub use error::{L1Error, Recovery, RunFault};
 pub use events::{HintEvent, L1HeaderLog, PostedLog};
 pub use evidence::{
-    AccountProof, Court, EnvelopeTree, GivenPromise, ItemLeaf, OmissionAnswer, challenge_evidence,
+    AccountProof, DisputeContract, EnvelopeTree, GivenPromise, ItemLeaf, OmissionAnswer, challenge_evidence,
     commitment, equivocation_evidence, omission_evidence,
 };
-pub use facts::{L1MadeHeader, L1News, MAX_FORCED_ENTRIES, PendingL1Header, VoidRun};
+pub use facts::{FallbackHeader, L1News, MAX_FORCED_ENTRIES, PendingFallbackHeader, VoidRun};
 pub use faults::{Output, SequencerEvent};
 pub use hint_blobs::{HintBlobs, HintData, HintIndex};
 pub use hint_posting::{HintPosting, MAX_RUN_HINT_BYTES, PostedBatch, PostedEntry, PostedFault};

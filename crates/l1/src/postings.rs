@@ -11,7 +11,7 @@ use crate::{
     data::{DataFault, InboxCall, PostCall, PostedData, inbox_calls, unfit},
     error::L1Error,
     events::L1HeaderLog,
-    facts::PendingL1Header,
+    facts::PendingFallbackHeader,
     logs::{FinalLog, malformed_log},
     run::{PostedRun, RunReference},
 };
@@ -250,14 +250,14 @@ impl L1Client {
     ///
     /// # Errors
     /// The errors of a call.
-    pub async fn l1_headers_not_final(&self) -> Result<Vec<PendingL1Header>, L1Error> {
+    pub async fn l1_headers_not_final(&self) -> Result<Vec<PendingFallbackHeader>, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
         let (after, through) = (self.finalized().await?.number, self.newest_block().await?);
         let logs = self.newest_logs(inbox, &[BlindedInbox::L1Header::SIGNATURE_HASH], after, through).await?;
         let mut headers = Vec::with_capacity(logs.len());
         for log in logs {
             if let Some(event) = log.event::<BlindedInbox::L1Header>()? {
-                headers.push(PendingL1Header {
+                headers.push(PendingFallbackHeader {
                     header: HeaderId { number: event.number, hash: event.headerHash },
                     l1_block: log.block,
                     l1_hash: log.block_hash,

@@ -12,8 +12,8 @@ use crate::{
     data::{DataFault, FoundData, PostedData},
     error::L1Error,
     events::{HintEvent, PostedLog},
-    evidence::{Court, equivocation_evidence},
-    facts::{L1MadeHeader, L1News, MAX_FORCED_ENTRIES, PendingL1Header, VoidRun},
+    evidence::{DisputeContract, equivocation_evidence},
+    facts::{FallbackHeader, L1News, MAX_FORCED_ENTRIES, PendingFallbackHeader, VoidRun},
     faults::Output,
     hint_blobs::HintData,
     hints::{PostedHints, PublisherBond},
@@ -92,7 +92,7 @@ pub trait L1Reader: Send + Sync {
     }
 
     /// The header that L1 made for this number, if it made one.
-    async fn l1_header(&self, _number: u64) -> Result<Option<L1MadeHeader>, L1Error> {
+    async fn l1_header(&self, _number: u64) -> Result<Option<FallbackHeader>, L1Error> {
         untold("l1_header")
     }
 
@@ -122,7 +122,7 @@ pub trait L1Reader: Send + Sync {
     }
 
     /// The headers that L1 made in blocks that are not final yet, oldest first.
-    async fn l1_headers_not_final(&self) -> Result<Vec<PendingL1Header>, L1Error> {
+    async fn l1_headers_not_final(&self) -> Result<Vec<PendingFallbackHeader>, L1Error> {
         Ok(Vec::new())
     }
 
@@ -235,12 +235,16 @@ pub trait L1Reader: Send + Sync {
     }
 
     /// The L1 block of a commitment to evidence; `None` for none, or when it is used up.
-    async fn committed_at(&self, _court: Court, _commitment: B256) -> Result<Option<u64>, L1Error> {
+    async fn committed_at(
+        &self,
+        _contract: DisputeContract,
+        _commitment: B256,
+    ) -> Result<Option<u64>, L1Error> {
         untold("committed_at")
     }
 
     /// What waits to be claimed by an account, in wei.
-    async fn reward_of(&self, _court: Court, _account: Address) -> Result<u128, L1Error> {
+    async fn reward_of(&self, _contract: DisputeContract, _account: Address) -> Result<u128, L1Error> {
         untold("reward_of")
     }
 }
@@ -302,7 +306,7 @@ impl L1Reader for L1Client {
         L1Client::bridge_deposits(self, after, through).await
     }
 
-    async fn l1_header(&self, number: u64) -> Result<Option<L1MadeHeader>, L1Error> {
+    async fn l1_header(&self, number: u64) -> Result<Option<FallbackHeader>, L1Error> {
         let made = self.all_l1_headers().await?;
         let Some(made) = made.iter().find(|made| made.header.number == number) else { return Ok(None) };
         let (header, l1_block) = (made.header, made.l1_block);
@@ -315,7 +319,7 @@ impl L1Reader for L1Client {
             let entries = self.forced_entries(from, header.envelope_count as usize, l1_block).await?;
             entries.into_iter().map(|entry| entry.item).collect()
         };
-        Ok(Some(L1MadeHeader { header, items, l1_block }))
+        Ok(Some(FallbackHeader { header, items, l1_block }))
     }
 
     async fn last_l1_header(&self) -> Result<Option<u64>, L1Error> {
@@ -334,7 +338,7 @@ impl L1Reader for L1Client {
         Ok(after.map(|made| (made.header.number, made.l1_block)))
     }
 
-    async fn l1_headers_not_final(&self) -> Result<Vec<PendingL1Header>, L1Error> {
+    async fn l1_headers_not_final(&self) -> Result<Vec<PendingFallbackHeader>, L1Error> {
         L1Client::l1_headers_not_final(self).await
     }
 
@@ -437,14 +441,18 @@ impl L1Reader for L1Client {
         self.shown_together(signer, equivocation_evidence(one, two), block).await
     }
 
-    async fn committed_at(&self, court: Court, commitment: B256) -> Result<Option<u64>, L1Error> {
-        L1Client::committed_at(self, court, commitment).await
+    async fn committed_at(
+        &self,
+        contract: DisputeContract,
+        commitment: B256,
+    ) -> Result<Option<u64>, L1Error> {
+        L1Client::committed_at(self, contract, commitment).await
     }
 
-    async fn reward_of(&self, court: Court, account: Address) -> Result<u128, L1Error> {
-        let amount = match court {
-            Court::Hints => self.hint_reward(account).await?,
-            Court::Inbox => self.reward(account).await?,
+    async fn reward_of(&self, contract: DisputeContract, account: Address) -> Result<u128, L1Error> {
+        let amount = match contract {
+            DisputeContract::Hints => self.hint_reward(account).await?,
+            DisputeContract::Inbox => self.reward(account).await?,
         };
         Ok(amount.saturating_to())
     }

@@ -10,7 +10,7 @@ use crate::{
         BlindedInbox, CommitteeRegistry, DepositPortal, FeeVault, ForcedQueue, HintRegistry, OutputRegistry,
     },
     error::L1Error,
-    evidence::{Court, GivenPromise},
+    evidence::{DisputeContract, GivenPromise},
     postings::{Bond, PostedHead},
     queue::{KIND_ENVELOPE, KIND_TRANSACTION},
 };
@@ -327,8 +327,12 @@ impl L1Client {
     ///
     /// # Errors
     /// The errors of a call.
-    pub async fn committed_at(&self, court: Court, commitment: B256) -> Result<Option<u64>, L1Error> {
-        let block: U256 = if court == Court::Hints {
+    pub async fn committed_at(
+        &self,
+        contract: DisputeContract,
+        commitment: B256,
+    ) -> Result<Option<u64>, L1Error> {
+        let block: U256 = if contract == DisputeContract::Hints {
             let registry = self.inner.config.contracts.hint_registry;
             let call = HintRegistry::committedAtCall { commitment };
             self.inner.rpc.view("committedAt", registry, &call, "latest").await?

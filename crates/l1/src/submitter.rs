@@ -8,7 +8,7 @@ use crate::{
     challenge::HintEvidence,
     data_standing::DataStanding,
     error::L1Error,
-    evidence::{Court, OmissionAnswer},
+    evidence::{DisputeContract, OmissionAnswer},
     faults::Output,
     hint_posting::HintPosting,
     reader::{L1Reader, untold},
@@ -83,7 +83,12 @@ pub trait L1Submitter: Send + Sync {
     }
 
     /// Commits to evidence that is shown with the same salt in a later block.
-    async fn commit(&self, _court: Court, _evidence: B256, _salt: B256) -> Result<Sent, L1Error> {
+    async fn commit(
+        &self,
+        _contract: DisputeContract,
+        _evidence: B256,
+        _salt: B256,
+    ) -> Result<Sent, L1Error> {
         untold("commit")
     }
 
@@ -98,7 +103,7 @@ pub trait L1Submitter: Send + Sync {
     }
 
     /// Takes what waits to be claimed.
-    async fn claim_reward(&self, _court: Court) -> Result<Sent, L1Error> {
+    async fn claim_reward(&self, _contract: DisputeContract) -> Result<Sent, L1Error> {
         untold("claim_reward")
     }
 
@@ -190,10 +195,10 @@ impl L1Submitter for L1Writer {
         L1Writer::answer_omission(self, answer).await
     }
 
-    async fn commit(&self, court: Court, evidence: B256, salt: B256) -> Result<Sent, L1Error> {
-        match court {
-            Court::Hints => self.commit_challenge(evidence, salt).await,
-            Court::Inbox => L1Writer::commit(self, evidence, salt).await,
+    async fn commit(&self, contract: DisputeContract, evidence: B256, salt: B256) -> Result<Sent, L1Error> {
+        match contract {
+            DisputeContract::Hints => self.commit_challenge(evidence, salt).await,
+            DisputeContract::Inbox => L1Writer::commit(self, evidence, salt).await,
         }
     }
 
@@ -206,10 +211,10 @@ impl L1Submitter for L1Writer {
         L1Writer::slash_equivocation(self, one, two, salt).await
     }
 
-    async fn claim_reward(&self, court: Court) -> Result<Sent, L1Error> {
-        match court {
-            Court::Hints => self.claim_hint_reward().await,
-            Court::Inbox => L1Writer::claim_reward(self).await,
+    async fn claim_reward(&self, contract: DisputeContract) -> Result<Sent, L1Error> {
+        match contract {
+            DisputeContract::Hints => self.claim_hint_reward().await,
+            DisputeContract::Inbox => L1Writer::claim_reward(self).await,
         }
     }
 

@@ -19,8 +19,8 @@ pub enum Party {
     Sequencer,
     /// The committee's member with this index, from 1, by its BLS key.
     Member(u16),
-    /// A helper, by the key of this account. Who counts as one, each server's operator says.
-    Helper(Address),
+    /// A hint publisher, by the key of this account. Who counts as one, each server's operator says.
+    HintPublisher(Address),
 }
 
 impl fmt::Display for Party {
@@ -28,7 +28,7 @@ impl fmt::Display for Party {
         match self {
             Self::Sequencer => formatter.write_str("sequencer"),
             Self::Member(index) => write!(formatter, "member-{index}"),
-            Self::Helper(address) => write!(formatter, "helper-{address:#x}"),
+            Self::HintPublisher(address) => write!(formatter, "helper-{address:#x}"),
         }
     }
 }
@@ -40,7 +40,7 @@ impl FromStr for Party {
         let party = if let Some(index) = text.strip_prefix("member-") {
             Self::Member(index.parse().map_err(|_| HelloFault::Form)?)
         } else if let Some(address) = text.strip_prefix("helper-") {
-            Self::Helper(address.parse().map_err(|_| HelloFault::Form)?)
+            Self::HintPublisher(address.parse().map_err(|_| HelloFault::Form)?)
         } else {
             Self::Sequencer
         };
@@ -109,15 +109,15 @@ impl Hello {
         Self::of_account(Party::Sequencer, key, deployment, server, timestamp_ms, nonce)
     }
 
-    /// A helper's hello to a server.
-    pub fn of_helper(
+    /// A hint publisher's hello to a server.
+    pub fn of_hint_publisher(
         key: &SigningKey,
         deployment: &Deployment,
         server: Party,
         timestamp_ms: u64,
         nonce: FixedBytes<16>,
     ) -> Self {
-        Self::of_account(Party::Helper(key.address()), key, deployment, server, timestamp_ms, nonce)
+        Self::of_account(Party::HintPublisher(key.address()), key, deployment, server, timestamp_ms, nonce)
     }
 
     fn of_account(

@@ -111,7 +111,7 @@ impl Taken {
         self.large.saturating_add(self.notifications)
     }
 
-    const fn fits(self, room: Room) -> bool {
+    const fn fits(self, room: Capacity) -> bool {
         self.bytes <= room.bytes
             && self.large <= room.large
             && self.notifications <= room.notifications
@@ -121,14 +121,14 @@ impl Taken {
 
 /// How much may be taken.
 #[derive(Clone, Copy, Debug)]
-struct Room {
+struct Capacity {
     bytes: u64,
     large: u64,
     notifications: u64,
     beyond_small: u64,
 }
 
-impl Room {
+impl Capacity {
     const fn of_all(bytes: u64) -> Self {
         let beyond_small = bytes - bytes / SMALL_PART_OF_ANSWERS;
         Self { bytes, large: bytes / LARGE_PART_OF_ANSWERS, notifications: beyond_small, beyond_small }
@@ -172,12 +172,12 @@ impl Budget {
     }
 
     /// What all addresses together may hold: a part is kept for peers.
-    const fn room_of_addresses(&self) -> Room {
-        Room::of_all(self.max_bytes - self.max_bytes / PEERS_PART_OF_ANSWERS)
+    const fn room_of_addresses(&self) -> Capacity {
+        Capacity::of_all(self.max_bytes - self.max_bytes / PEERS_PART_OF_ANSWERS)
     }
 
-    const fn room_of_account(&self) -> Room {
-        Room::of_account(self.max_bytes_of_address)
+    const fn room_of_account(&self) -> Capacity {
+        Capacity::of_account(self.max_bytes_of_address)
     }
 
     fn add(&self, account: Account, more: Taken) -> bool {

@@ -82,7 +82,7 @@ pub trait SequencerApi {
     #[method(name = "submitRefusal", with_extensions)]
     async fn submit_refusal(&self, refusal: Refusal) -> Result<bool, RpcError>;
 
-    /// The helper's release and hints for one batch.
+    /// The hint publisher's release and hints for one batch.
     #[method(name = "submitHints", with_extensions)]
     async fn submit_hints(
         &self,

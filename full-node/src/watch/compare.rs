@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn every_difference_is_found_with_its_place_and_kind() {
         type Change = fn(&mut Vec<PostedBatch>);
-        let cases: [(Change, u64, u32, FaultKind); 13] = [
+        let disputes: [(Change, u64, u32, FaultKind); 13] = [
             (|posted| posted[0].entries[0].key = [2; 16], 7, 0, FaultKind::WrongKey),
             (|posted| posted[0].entries[0].kind = 3, 7, 0, FaultKind::UnknownKind),
             (|posted| posted[0].entries[1].key[15] = 1, 7, 1, FaultKind::StrayKey),
@@ -173,7 +173,7 @@ mod tests {
             (|posted| posted[2].entries[0].key[15] = 1, 9, 0, FaultKind::NoRelease),
             (|posted| posted[2].singletons[0] = [9; 48], 9, 0, FaultKind::WrongRelease),
         ];
-        for (change, number, index, kind) in cases {
+        for (change, number, index, kind) in disputes {
             let mut posted = right();
             change(&mut posted);
             let fault = Fault { number, index, kind, key: None };

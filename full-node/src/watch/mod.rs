@@ -8,17 +8,17 @@
 //!
 //! With that key it also posts certified headers that the sequencer keeps from L1 for long.
 //!
-//! What a case needs is on disk before its commitment goes out, and L1 is asked before every step, so a node that is
+//! What a dispute needs is on disk before its commitment goes out, and L1 is asked before every step, so a node that is
 //! killed goes on where it was ([`Watcher`]).
 
-mod book;
 mod compare;
 mod config;
+mod evidence;
 mod judge;
 mod watcher;
 
-pub use book::{BookError, CaseBook, Claim, DamagedBook};
 pub use compare::{Fault, FaultKind, Finding, compare};
 pub use config::{WatchConfig, WatchConfigError};
+pub use evidence::{Claim, DamagedEvidence, EvidenceError, EvidenceStore};
 pub use judge::Judge;
 pub use watcher::{WatchRound, Watcher, WatcherDeps};

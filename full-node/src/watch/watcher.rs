@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use blindfold_chain::{Hindrance, SubstitutePoster, Tracker, Turn, own_hints, verdicts};
+use blindfold_chain::{L1RoundError, SubstitutePoster, Tracker, Turn, own_hints, verdicts};
 use blindfold_l1::{
-    Court, HintData, HintEvidence, L1Blocks, L1Error, L1Reader, L1Submitter, PostedLog, RegistryState,
-    commitment,
+    DisputeContract, HintData, HintEvidence, L1Blocks, L1Error, L1Reader, L1Submitter, PostedLog,
+    RegistryState, commitment,
 };
 use blindfold_runtime::Backoff;
 use blindfold_store::{Store, StoreError};
 use tokio::sync::watch;
 
 use super::WatchConfig;
-use super::book::{Case, CaseBook, Matter};
 use super::compare::{Fault, Finding, first_fault};
+use super::evidence::{Dispute, EvidenceStore, Offence};
 use super::judge::{Judge, Judgement};
 use crate::counters::Counters;
 use crate::node::stopped;
@@ -38,7 +38,7 @@ pub struct WatchRound {
     /// Open postings that this node cannot judge yet.
     pub unchecked: usize,
     /// Cases that are not settled.
-    pub cases: usize,
+    pub disputes: usize,
     /// Whether there is more to do at once.
     pub more: bool,
     /// The first thing that L1 gave no answer about; all else was looked at.
@@ -64,14 +64,14 @@ struct Unanswered(Option<L1Error>);
 
 impl Unanswered {
     /// What came of one thing; `None` for no answer, which is kept for the end.
-    fn of<T>(&mut self, outcome: Result<T, Hindrance>) -> Result<Option<T>, StoreError> {
+    fn of<T>(&mut self, outcome: Result<T, L1RoundError>) -> Result<Option<T>, StoreError> {
         match outcome {
             Ok(done) => Ok(Some(done)),
-            Err(Hindrance::L1(trouble)) => {
+            Err(L1RoundError::L1(trouble)) => {
                 self.0.get_or_insert(trouble);
                 Ok(None)
             }
-            Err(Hindrance::Store(error)) => Err(error),
+            Err(L1RoundError::Store(error)) => Err(error),
         }
     }
 }
@@ -86,7 +86,7 @@ pub struct WatcherDeps {
     /// The chain as the node verified it.
     pub tracker: Tracker,
     /// Cases found here and elsewhere in the node.
-    pub book: Arc<CaseBook>,
+    pub evidence: Arc<EvidenceStore>,
     /// What it checks hints with that it has not opened itself.
     pub judge: Judge,
     /// What the node counts.
@@ -129,7 +129,7 @@ impl Watcher {
                 outcome = self.round() => outcome,
             };
             let (more, trouble) = match outcome {
-                Ok(round) => (round.more, round.trouble.map(Hindrance::from)),
+                Ok(round) => (round.more, round.trouble.map(L1RoundError::from)),
                 Err(error) => (false, Some(error)),
             };
             let wait = pause(more, trouble.is_some(), self.config.interval_ms, &mut pauses);
@@ -144,12 +144,12 @@ impl Watcher {
         }
     }
 
-    /// Looks once at everything, and takes the next step of every case. What L1 gives no answer about holds up nothing
-    /// else: not the other postings, nor other cases, nor what is overdue; the round tells of the first such thing.
+    /// Looks once at everything, and takes the next step of every dispute. What L1 gives no answer about holds up nothing
+    /// else: not the other postings, nor other disputes, nor what is overdue; the round tells of the first such thing.
     ///
     /// # Errors
-    /// [`Hindrance`]: L1 does not say where it stands, or the disk fails.
-    pub async fn round(&mut self) -> Result<WatchRound, Hindrance> {
+    /// [`L1RoundError`]: L1 does not say where it stands, or the disk fails.
+    pub async fn round(&mut self) -> Result<WatchRound, L1RoundError> {
         let blocks = self.deps.l1.blocks().await?;
         self.catch_up(&blocks).await?;
         let open = self.open_now(&blocks).await?;
@@ -163,30 +163,30 @@ impl Watcher {
                 Some(Finding::Wrong(fault)) => {
                     round.wrong += 1;
                     if self.deps.reporter.is_some() {
-                        self.deps.book.keep_posting(posting, fault).await?;
+                        self.deps.evidence.keep_posting(posting, fault).await?;
                     }
                 }
                 Some(Finding::Right) => {}
             }
         }
         if let Some(reporter) = self.deps.reporter.clone() {
-            for case in self.deps.book.list() {
-                unanswered.of(self.advance(&reporter, &case, &open, &blocks).await)?;
+            for dispute in self.deps.evidence.list() {
+                unanswered.of(self.advance(&reporter, &dispute, &open, &blocks).await)?;
             }
             unanswered.of(self.take_rewards(&reporter).await)?;
             round.more = unanswered.of(self.post_overdue(&blocks).await)?.unwrap_or(false);
         }
         round.more |= unanswered.of(self.compare_outputs().await)?.unwrap_or(false);
-        round.cases = self.deps.book.list().len();
+        round.disputes = self.deps.evidence.list().len();
         self.deps.counters.watch_wrong_postings_open.set(round.wrong as u64);
         self.deps.counters.watch_unchecked_postings.set(round.unchecked as u64);
-        self.deps.counters.watch_open_cases.set(round.cases as u64);
+        self.deps.counters.watch_open_cases.set(round.disputes as u64);
         round.trouble = unanswered.0;
         Ok(round)
     }
 
     /// Posts what the sequencer keeps from L1. True when there may be more of it.
-    async fn post_overdue(&mut self, blocks: &L1Blocks) -> Result<bool, Hindrance> {
+    async fn post_overdue(&mut self, blocks: &L1Blocks) -> Result<bool, L1RoundError> {
         let counters = &self.deps.counters;
         let Some(poster) = &mut self.poster else { return Ok(false) };
         match poster.look(blocks.newest, Turn::FullNode).await {
@@ -204,7 +204,7 @@ impl Watcher {
                 Ok(look.more)
             }
             // Somebody else may have been faster.
-            Err(Hindrance::L1(error)) if !error.is_transient() => {
+            Err(L1RoundError::L1(error)) if !error.is_transient() => {
                 counters.watch_failures.increment();
                 tracing::warn!(
                     %error,
@@ -218,17 +218,17 @@ impl Watcher {
     }
 
     /// Takes the final events into the list of open postings.
-    async fn catch_up(&mut self, blocks: &L1Blocks) -> Result<(), Hindrance> {
+    async fn catch_up(&mut self, blocks: &L1Blocks) -> Result<(), L1RoundError> {
         let mut after = match self.through {
             Some(through) => through,
             None => {
                 let window = u64::from(self.deps.l1.timing().await?.challenge_window);
                 let start = blocks.newest.saturating_sub(window.saturating_mul(WINDOWS_BACK));
-                // Not later than the postings of our own cases.
-                let cases = self.deps.book.list();
-                let oldest = cases.iter().filter_map(|case| match &case.matter {
-                    Matter::Hints { block, .. } => Some(block.saturating_sub(1)),
-                    Matter::Headers(_) => None,
+                // Not later than the postings of our own disputes.
+                let disputes = self.deps.evidence.list();
+                let oldest = disputes.iter().filter_map(|dispute| match &dispute.offence {
+                    Offence::Hints { block, .. } => Some(block.saturating_sub(1)),
+                    Offence::Headers(_) => None,
                 });
                 oldest.min().map_or(start, |oldest| oldest.min(start)).min(blocks.finalized)
             }
@@ -246,7 +246,7 @@ impl Watcher {
     }
 
     /// The open postings after the newest block, which L1 may still take back.
-    async fn open_now(&self, blocks: &L1Blocks) -> Result<RegistryState, Hindrance> {
+    async fn open_now(&self, blocks: &L1Blocks) -> Result<RegistryState, L1RoundError> {
         let mut open = self.open.clone();
         let after = self.through.unwrap_or(blocks.finalized);
         let events = self.deps.l1.hint_events(after, blocks.newest.max(after)).await?;
@@ -255,7 +255,7 @@ impl Watcher {
     }
 
     /// What a posting is worth; `None` while the node does not know all of its batches, or cannot judge one.
-    async fn find(&mut self, posting: &PostedLog) -> Result<Option<Finding>, Hindrance> {
+    async fn find(&mut self, posting: &PostedLog) -> Result<Option<Finding>, L1RoundError> {
         if let Some(finding) = self.findings.get(&(posting.id, posting.root)) {
             return Ok(Some(*finding));
         }
@@ -286,7 +286,7 @@ impl Watcher {
 
     /// Compares a posting with our own hints, and judges by themselves the batches that we have not opened: of a run that
     /// members release to nobody there is no other way to tell. The first fault counts.
-    async fn judge(&self, posting: &PostedLog) -> Result<Option<Finding>, Hindrance> {
+    async fn judge(&self, posting: &PostedLog) -> Result<Option<Finding>, L1RoundError> {
         if posting.last > self.deps.tracker.certified().number {
             return Ok(None);
         }
@@ -327,16 +327,16 @@ impl Watcher {
         }
     }
 
-    /// The next step of a case: L1 says how far it is.
+    /// The next step of a dispute: L1 says how far it is.
     async fn advance(
         &mut self,
         reporter: &Arc<dyn L1Submitter>,
-        case: &Case,
+        dispute: &Dispute,
         open: &RegistryState,
         blocks: &L1Blocks,
-    ) -> Result<(), Hindrance> {
-        let settled_at = match &case.matter {
-            Matter::Hints { id, block, root, .. } => {
+    ) -> Result<(), L1RoundError> {
+        let settled_at = match &dispute.offence {
+            Offence::Hints { id, block, root, .. } => {
                 let listed = |open: &RegistryState| {
                     open.open_posting(*id).is_some_and(|posting| posting.root == *root)
                 };
@@ -347,7 +347,7 @@ impl Watcher {
                     (false, false) => Some(*block),
                 }
             }
-            Matter::Headers(pair) => {
+            Offence::Headers(pair) => {
                 let l1 = &self.deps.l1;
                 match l1.are_shown(pair, None).await? {
                     false => None,
@@ -360,14 +360,14 @@ impl Watcher {
         if let Some(block) = settled_at {
             if block <= blocks.finalized {
                 self.reward_due = true;
-                self.deps.book.close(case).await?;
+                self.deps.evidence.close(dispute).await?;
             }
             return Ok(());
         }
-        match self.prosecute(reporter, case, open, blocks).await {
-            Err(Hindrance::L1(error)) if !error.is_transient() => {
+        match self.prosecute(reporter, dispute, open, blocks).await {
+            Err(L1RoundError::L1(error)) if !error.is_transient() => {
                 self.deps.counters.watch_failures.increment();
-                tracing::error!(claim = ?case.claim(), %error,
+                tracing::error!(claim = ?dispute.claim(), %error,
                     "L1 refuses our evidence; it is tried again. Has the account of watch.key enough ether?");
                 Ok(())
             }
@@ -379,31 +379,31 @@ impl Watcher {
     async fn prosecute(
         &mut self,
         reporter: &Arc<dyn L1Submitter>,
-        case: &Case,
+        dispute: &Dispute,
         open: &RegistryState,
         blocks: &L1Blocks,
-    ) -> Result<(), Hindrance> {
-        let claim = case.claim();
-        let (court, evidence) = (claim.court(), claim.evidence());
-        let commitment = commitment(reporter.account(), evidence, case.salt);
-        let Some(committed) = self.deps.l1.committed_at(court, commitment).await? else {
-            reporter.commit(court, evidence, case.salt).await?;
+    ) -> Result<(), L1RoundError> {
+        let claim = dispute.claim();
+        let (contract, evidence) = (claim.contract(), claim.evidence());
+        let commitment = commitment(reporter.account(), evidence, dispute.salt);
+        let Some(committed) = self.deps.l1.committed_at(contract, commitment).await? else {
+            reporter.commit(contract, evidence, dispute.salt).await?;
             tracing::info!(?claim, "committed to evidence on L1");
             return Ok(());
         };
         if committed >= blocks.newest {
             return Ok(());
         }
-        match &case.matter {
-            Matter::Hints { id, fault, .. } => {
+        match &dispute.offence {
+            Offence::Hints { id, fault, .. } => {
                 let Some(posting) = open.open_posting(*id) else { return Ok(()) };
                 let Some(evidence) = self.evidence(posting, fault).await? else { return Ok(()) };
-                reporter.challenge(&evidence, case.salt).await?;
+                reporter.challenge(&evidence, dispute.salt).await?;
                 self.deps.counters.watch_challenges.increment();
                 tracing::warn!(?claim, "a wrong posting of hints was struck out");
             }
-            Matter::Headers(pair) => {
-                reporter.slash_equivocation(pair, case.salt).await?;
+            Offence::Headers(pair) => {
+                reporter.slash_equivocation(pair, dispute.salt).await?;
                 self.deps.counters.watch_slashings.increment();
                 tracing::warn!(?claim, "the sequencer's two headers were shown on L1");
             }
@@ -413,7 +413,11 @@ impl Watcher {
     }
 
     /// Everything that a challenge is made from, out of the store.
-    async fn evidence(&self, posting: &PostedLog, fault: &Fault) -> Result<Option<HintEvidence>, Hindrance> {
+    async fn evidence(
+        &self,
+        posting: &PostedLog,
+        fault: &Fault,
+    ) -> Result<Option<HintEvidence>, L1RoundError> {
         let Some(data) = self.data_of(posting).await? else { return Ok(None) };
         let (mut headers, mut wrong) = (Vec::new(), None);
         for number in posting.first..=posting.last {
@@ -429,16 +433,16 @@ impl Watcher {
         Ok(Some(HintEvidence { posting: *posting, data, headers, batch, verdicts, index, key }))
     }
 
-    async fn take_rewards(&mut self, reporter: &Arc<dyn L1Submitter>) -> Result<(), Hindrance> {
+    async fn take_rewards(&mut self, reporter: &Arc<dyn L1Submitter>) -> Result<(), L1RoundError> {
         if !self.reward_due {
             return Ok(());
         }
-        for court in [Court::Hints, Court::Inbox] {
-            let amount = self.deps.l1.reward_of(court, reporter.account()).await?;
+        for contract in [DisputeContract::Hints, DisputeContract::Inbox] {
+            let amount = self.deps.l1.reward_of(contract, reporter.account()).await?;
             if amount > 0 {
-                reporter.claim_reward(court).await?;
+                reporter.claim_reward(contract).await?;
                 self.deps.counters.watch_rewards.increment();
-                tracing::info!(amount, ?court, "took a reward on L1");
+                tracing::info!(amount, ?contract, "took a reward on L1");
             }
         }
         self.reward_due = false;
@@ -446,7 +450,7 @@ impl Watcher {
     }
 
     /// Compares claims about blocks with ours, as far as we have executed. Whether there is more at once.
-    async fn compare_outputs(&self) -> Result<bool, Hindrance> {
+    async fn compare_outputs(&self) -> Result<bool, L1RoundError> {
         let stored = self.store.meta(OUTPUTS_KEY).await?;
         let first = stored.and_then(|bytes| bytes.try_into().ok()).map_or(1, u64::from_be_bytes);
         let outputs = self.deps.l1.final_outputs(first, MAX_OUTPUTS).await?;

@@ -242,7 +242,7 @@ impl SequencerDouble {
         certificate
     }
 
-    /// Takes the helper's hints and announces them.
+    /// Takes the hint publisher's hints and announces them.
     pub async fn hint(&self, sealed: &Sealed) -> (Release, BatchHints) {
         let (release, hints) = open_batch(&sealed.batch, &sealed.verdicts);
         self.machine.intake.submit(Some(release.clone()), hints.clone()).await.expect("honest hints");

@@ -19,17 +19,17 @@ const CODES: usize = exponents::DIGITS * (64u32.div_ceil(WINDOW_BITS)) as usize;
 pub(crate) struct Comb {
     shared: Arc<Shared>,
     entries: Buffer<GtLimbs>,
-    room: Mutex<Option<Room>>,
+    room: Mutex<Option<Buffers>>,
 }
 
 /// For so many exponents as were asked for at once.
-struct Room {
+struct Buffers {
     up: Pinned<i32>,
     codes: Buffer<i32>,
     powers: Buffer<GtLimbs>,
 }
 
-impl Room {
+impl Buffers {
     fn new(index: Index, exponents: usize) -> Result<Self, DeviceError> {
         Ok(Self {
             up: Pinned::new(index, CODES * exponents)?,
@@ -67,7 +67,7 @@ impl Base for Comb {
             Some(room) if room.powers.len() >= count => room,
             small => {
                 *small = None; // frees first
-                small.insert(Room::new(self.shared.index, count.next_power_of_two())?)
+                small.insert(Buffers::new(self.shared.index, count.next_power_of_two())?)
             }
         };
         in_pieces(&mut room.up.values_mut()[..CODES * count], CODES, exponents, |codes, exponents| {

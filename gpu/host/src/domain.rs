@@ -63,14 +63,14 @@ pub(crate) struct Loaded {
     windows: Buffer<u32>,
     levels: Vec<Level>,
     schedule: Buffer<u32>,
-    room: Mutex<Room>,
+    room: Mutex<Buffers>,
     finish: Mutex<Finish>,
     /// Buffers that held cross-terms: allocating on a device stops it.
     idle: Mutex<Vec<Buffer<GtLimbs>>>,
 }
 
 /// Working memory of a convolution.
-struct Room {
+struct Buffers {
     /// The inputs, and the release after them.
     inputs: Buffer<G1Limbs>,
     points: Buffer<PointLimbs>,
@@ -91,7 +91,7 @@ struct Finish {
     blindings: Buffer<GtLimbs>,
 }
 
-impl Room {
+impl Buffers {
     fn new(index: Index, shape: Shape, levels: &[Level]) -> Result<Self, DeviceError> {
         let n = shape.points();
         let apart = levels.iter().filter(|level| level.digits_apart).map(|level| level.twiddles.1).max();
@@ -150,7 +150,7 @@ impl Loaded {
         let mut lane = shared.batches();
         let queue = &mut lane.queue;
         let halves = &setup.twiddles[..shape.size() / 2];
-        let room = Room::new(index, shape, &levels)?;
+        let room = Buffers::new(index, shape, &levels)?;
         let loaded = Self {
             shape,
             in_lanes: shape.points() / 2 <= in_lanes,
@@ -182,7 +182,7 @@ impl Loaded {
     fn convolve(
         &self,
         lane: &mut Lane,
-        room: &Room,
+        room: &Buffers,
         inputs: &[G1Limbs],
         release: Option<&G1Limbs>,
         outputs: &Buffer<GtLimbs>,
@@ -206,7 +206,7 @@ impl Loaded {
     fn forward(
         &self,
         queue: &mut Queue,
-        room: &Room,
+        room: &Buffers,
         count: usize,
         release: bool,
     ) -> Result<(), DeviceError> {
@@ -244,7 +244,7 @@ impl Loaded {
         Ok(())
     }
 
-    fn multiply(&self, queue: &mut Queue, room: &Room) -> Result<(), DeviceError> {
+    fn multiply(&self, queue: &mut Queue, room: &Buffers) -> Result<(), DeviceError> {
         self.fixed.each_tile(queue, 0..self.shape.points(), |queue, first, count, lines| {
             // SAFETY: so many points, elements and denominators from there, and their lines.
             let code = unsafe {
@@ -266,7 +266,7 @@ impl Loaded {
     fn back(
         &self,
         queue: &mut Queue,
-        room: &Room,
+        room: &Buffers,
         outputs: &Buffer<GtLimbs>,
         count: usize,
     ) -> Result<(), DeviceError> {

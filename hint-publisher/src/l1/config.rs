@@ -11,8 +11,8 @@ pub struct L1PostingConfig {
     pub bond_wei: u128,
     /// Pause between two looks at L1, in milliseconds.
     pub interval_ms: u64,
-    /// How long a final run is left to other helpers before this one posts its hints, in milliseconds; 0 for the
-    /// first helper.
+    /// How long a final run is left to other hint publishers before this one posts its hints, in milliseconds; 0 for the
+    /// first hint publisher.
     pub takeover_ms: u64,
     /// First pause after trouble with L1 or the sequencer, in milliseconds; it doubles up to `max_retry_ms`.
     pub retry_ms: u64,

@@ -37,7 +37,7 @@ const MAX_UNANSWERED_RUNS: usize = 2;
 
 /// Why a round ended before its end. The next one begins where L1 stands then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Hindrance {
+pub enum PostingError {
     /// L1.
     #[error(transparent)]
     L1(#[from] L1Error),
@@ -74,7 +74,7 @@ pub struct HintPosterDeps {
     pub parameters: Arc<ParameterSet>,
     /// Verifies hints.
     pub backend: Arc<dyn Backend>,
-    /// What the helper counts.
+    /// What the hint publisher counts.
     pub metrics: HintPublisherMetrics,
     /// What `/readyz` says, with the condition `l1_posting`.
     pub readiness: Readiness,
@@ -93,11 +93,11 @@ struct HintTerms {
 
 /// The right hints of a run, as far as they are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Truth {
+enum RightHints {
     Unknown,
     /// No batch has an item.
     Empty,
-    /// The roots that `HintRegistry` computes from the right hints: where this helper posts to, and in the other place. Both
+    /// The roots that `HintRegistry` computes from the right hints: where this hint publisher posts to, and in the other place. Both
     /// are right; `None` where they do not fit.
     Roots([Option<B256>; 2]),
 }
@@ -109,7 +109,7 @@ struct Known {
     head_hash: B256,
     /// When the run was first seen to be due: final, or waiting for that too long.
     seen_ms: u64,
-    truth: Truth,
+    right_hints: RightHints,
     /// When something failed for it last; 0 when nothing did.
     failed_ms: u64,
     /// Not before this time again.
@@ -222,9 +222,9 @@ impl HintPoster {
     /// does not answer about keep no other one waiting, however long each question and each round takes.
     ///
     /// # Errors
-    /// [`Hindrance`] when L1 does not answer: what was done until then is done; or when the sequencer does not: all else is
+    /// [`PostingError`] when L1 does not answer: what was done until then is done; or when the sequencer does not: all else is
     /// done.
-    pub async fn round(&mut self, clock_ms: &(dyn Fn() -> u64 + Sync)) -> Result<Round, Hindrance> {
+    pub async fn round(&mut self, clock_ms: &(dyn Fn() -> u64 + Sync)) -> Result<Round, PostingError> {
         let now_ms = clock_ms();
         let l1 = Arc::clone(&self.deps.l1);
         let terms = match self.terms {
@@ -263,9 +263,11 @@ impl HintPoster {
             }
         }
         self.known.retain(|last, _| view.runs.contains_key(last));
-        self.book.runs.retain(|last, _| self.known.get(last).is_none_or(|known| known.truth != Truth::Empty));
+        self.book.runs.retain(|last, _| {
+            self.known.get(last).is_none_or(|known| known.right_hints != RightHints::Empty)
+        });
         self.report(&entries, &task, &round);
-        task.unanswered.into_iter().next().map_or(Ok(round), |fault| Err(Hindrance::Source(fault)))
+        task.unanswered.into_iter().next().map_or(Ok(round), |fault| Err(PostingError::Source(fault)))
     }
 
     /// Takes the final events up to `finalized` into the book.
@@ -309,7 +311,7 @@ impl HintPoster {
             first: run.first,
             head_hash: run.head_hash,
             seen_ms: now_ms,
-            truth: Truth::Unknown,
+            right_hints: RightHints::Unknown,
             failed_ms: 0,
             retry_at_ms: 0,
             pause_ms: self.config.retry_ms,
@@ -337,7 +339,7 @@ impl HintPoster {
     /// Closes our postings for a run that has other hints for good, so that the bond can be taken out one day.
     async fn unlock(&self, entry: &RunEntry, task: &Task<'_>) -> Result<(), L1Error> {
         let me = self.deps.l1.account();
-        for posting in entry.open.iter().filter(|posting| posting.publisher == me && task.ripe(posting)) {
+        for posting in entry.open.iter().filter(|posting| posting.publisher == me && task.is_due(posting)) {
             match self.deps.l1.release_hints(posting.id).await {
                 Ok(_) => tracing::info!(id = posting.id, "a posting that was not needed is released"),
                 Err(error) if !error.is_transient() => {
@@ -355,26 +357,26 @@ impl HintPoster {
         entry: &RunEntry,
         task: &mut Task<'_>,
         round: &mut Round,
-    ) -> Result<(), Hindrance> {
+    ) -> Result<(), PostingError> {
         let (run, me) = (entry.run, self.deps.l1.account());
         // Ours were verified before they were posted.
         if let Some(own) = entry.open.iter().find(|posting| posting.publisher == me) {
-            if task.ripe(own) {
+            if task.is_due(own) {
                 self.finalize(own, round).await?;
             }
             return Ok(());
         }
         let Some(known) = self.known.get(&run.last) else { return Ok(()) };
-        if known.truth == Truth::Empty {
+        if known.right_hints == RightHints::Empty {
             return Ok(());
         }
-        if let Truth::Roots(roots) = known.truth
+        if let RightHints::Roots(roots) = known.right_hints
             && let Some(posting) = entry.open.iter().find(|posting| roots.contains(&Some(posting.root)))
         {
             return self.see_through(posting, task, round).await;
         }
         let takes_over = task.now_ms >= known.seen_ms.saturating_add(self.config.takeover_ms);
-        let without_bond = matches!(known.truth, Truth::Roots(_)) && !task.is_covered();
+        let without_bond = matches!(known.right_hints, RightHints::Roots(_)) && !task.is_covered();
         if !takes_over || task.now_ms < known.retry_at_ms || task.unanswered.len() == MAX_UNANSWERED_RUNS {
             task.wait_for(&run, round);
             return Ok(());
@@ -394,10 +396,10 @@ impl HintPoster {
             match gather(self.deps.source.as_ref(), &run, &self.deps.parameters, &self.deps.backend).await {
                 Ok(Some(hints)) => hints,
                 Ok(None) => {
-                    self.learn(run.last, Truth::Empty);
+                    self.learn(run.last, RightHints::Empty);
                     return Ok(());
                 }
-                Err(GatherFault::Stopped) => return Err(Hindrance::Source(GatherFault::Stopped)),
+                Err(GatherFault::Stopped) => return Err(PostingError::Source(GatherFault::Stopped)),
                 Err(fault @ GatherFault::Source { .. }) => {
                     self.put_off(run.last, task);
                     task.wait_for(&run, round);
@@ -420,14 +422,14 @@ impl HintPoster {
         hints: &[BatchHints],
         task: &mut Task<'_>,
         round: &mut Round,
-    ) -> Result<(), Hindrance> {
+    ) -> Result<(), PostingError> {
         let run = entry.run;
         let data = HintPosting::of(hints);
         let roots = self.deps.l1.hint_roots(run.first, &data).await?;
         let is_posted = entry.open.iter().any(|posting| roots.contains(&Some(posting.root)));
         let Some(root) = roots[0].filter(|_| !is_posted) else {
             if is_posted {
-                self.learn(run.last, Truth::Roots(roots));
+                self.learn(run.last, RightHints::Roots(roots));
                 return Ok(());
             }
             self.put_off(run.last, task);
@@ -439,7 +441,7 @@ impl HintPoster {
             );
             return Ok(());
         };
-        self.learn(run.last, Truth::Roots(roots));
+        self.learn(run.last, RightHints::Roots(roots));
         if !task.is_covered() {
             round.bond_short = true;
             task.wait_for(&run, round);
@@ -464,14 +466,14 @@ impl HintPoster {
         Ok(())
     }
 
-    /// Makes another helper's right posting final when its publisher does not.
+    /// Makes another hint publisher's right posting final when its publisher does not.
     async fn see_through(
         &mut self,
         posting: &PostedLog,
         task: &Task<'_>,
         round: &mut Round,
-    ) -> Result<(), Hindrance> {
-        if !task.ripe(posting) {
+    ) -> Result<(), PostingError> {
+        if !task.is_due(posting) {
             return Ok(());
         }
         let Some(known) = self.known.get_mut(&posting.last) else { return Ok(()) };
@@ -482,7 +484,7 @@ impl HintPoster {
         Ok(())
     }
 
-    async fn finalize(&self, posting: &PostedLog, round: &mut Round) -> Result<(), Hindrance> {
+    async fn finalize(&self, posting: &PostedLog, round: &mut Round) -> Result<(), PostingError> {
         let (id, last) = (posting.id, posting.last);
         match self.deps.l1.finalize_hints(id).await {
             Ok(_) => {
@@ -521,14 +523,14 @@ impl HintPoster {
         if !stands || posting.root != root {
             self.deps.metrics.l1_failures.increment();
             tracing::error!(id = posting.id, expected = %root, found = %posting.root,
-                "L1 does not hold the hints that were posted: stop the helper and report it, its bond is at stake");
+                "L1 does not hold the hints that were posted: stop the hint publisher and report it, its bond is at stake");
         }
         Ok(())
     }
 
-    fn learn(&mut self, last: u64, truth: Truth) {
+    fn learn(&mut self, last: u64, right_hints: RightHints) {
         if let Some(known) = self.known.get_mut(&last) {
-            known.truth = truth;
+            known.right_hints = right_hints;
             known.pause_ms = self.config.retry_ms;
         }
     }
@@ -618,7 +620,7 @@ impl Task<'_> {
     }
 
     /// Whether a posting has outlived its window: a transaction that is sent now gets into a later block.
-    fn ripe(&self, posting: &PostedLog) -> bool {
+    fn is_due(&self, posting: &PostedLog) -> bool {
         self.blocks.newest >= posting.l1_block.saturating_add(self.terms.challenge_window)
     }
 

@@ -143,14 +143,14 @@ impl Backend for Watched {
         self.portable.release_share(key, points)
     }
 
-    fn find_liars(
+    fn invalid_shares(
         &self,
         rng: &mut dyn CryptoRng,
         parameters: &Parameters,
         points: &[CiphertextPoint],
         shares: &[(u16, [u8; 48])],
     ) -> Result<Vec<u16>, BatchError> {
-        self.portable.find_liars(rng, parameters, points, shares)
+        self.portable.invalid_shares(rng, parameters, points, shares)
     }
 
     fn verify_singletons(

@@ -146,7 +146,8 @@ impl CommitteeApiServer for Api {
         let (batch, verdicts) = self.batch(number)?;
         let certificate = certificate.decode_param()?;
         let epoch = epochs().at(certificate.number).cloned().expect("registered");
-        certificate::verify(&certificate, &epoch, &chain_config().deployment).expect("the helper checked it");
+        certificate::verify(&certificate, &epoch, &chain_config().deployment)
+            .expect("the hint publisher checked it");
         let key = &committee().keys[usize::from(self.member) - 1];
         let mut pds: Vec<[u8; 48]> = sub_batches(&verdicts, MAX_BATCH)
             .iter()
@@ -193,13 +194,13 @@ impl CommitteeApiServer for Api {
     }
 }
 
-/// A sequencer and four members, without the helper.
+/// A sequencer and four members, without the hint publisher.
 pub struct Stage {
     pub sequencer: SequencerDouble,
     pub members: Vec<MemberDouble>,
     pub sealer: network::Sealer,
     pub config: HintPublisherConfig,
-    /// The helper's.
+    /// The hint publisher's.
     pub backend: Arc<Watched>,
 }
 
@@ -238,9 +239,9 @@ impl Stage {
     }
 
     pub async fn start(&self) -> HintPublisherHandle {
-        let helper = self.try_start().await.expect("the helper starts");
+        let publisher = self.try_start().await.expect("the hint publisher starts");
         self.sequencer.followed_by(1).await;
-        helper
+        publisher
     }
 
     /// Seals a batch that members have validated; the sequencer keeps it.

@@ -11,7 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    AnnouncedEnd, L1Deposit, L1Error, L1MadeHeader, L1News, L1Origin, L1Reader, L1Submitter,
+    AnnouncedEnd, FallbackHeader, L1Deposit, L1Error, L1News, L1Origin, L1Reader, L1Submitter,
     MAX_FORCED_ENTRIES, VoidRun,
 };
 use blindfold_engine::{
@@ -102,7 +102,7 @@ struct L1State {
     forced: Vec<ForcedEntry>,
     /// L1 deposits: block and gas.
     bridge: Vec<(u64, u64)>,
-    l1_headers: Vec<L1MadeHeader>,
+    l1_headers: Vec<FallbackHeader>,
 }
 
 impl ScriptedL1 {
@@ -142,12 +142,12 @@ impl ScriptedL1 {
         at
     }
 
-    pub fn make_header(&self, made: L1MadeHeader) {
+    pub fn make_header(&self, made: FallbackHeader) {
         self.state.lock().l1_headers.push(made);
     }
 
     /// Whoever answers now lags: this block is its newest, and it knows of no header. Gives those that it knew.
-    pub fn fall_back(&self, finalized: u64) -> Vec<L1MadeHeader> {
+    pub fn fall_back(&self, finalized: u64) -> Vec<FallbackHeader> {
         let mut state = self.state.lock();
         state.finalized = finalized;
         std::mem::take(&mut state.l1_headers)
@@ -258,7 +258,7 @@ impl L1Reader for ScriptedL1 {
         Ok(within.map(deposit).collect())
     }
 
-    async fn l1_header(&self, number: u64) -> Result<Option<L1MadeHeader>, L1Error> {
+    async fn l1_header(&self, number: u64) -> Result<Option<FallbackHeader>, L1Error> {
         self.up()?;
         Ok(self.state.lock().l1_headers.iter().find(|made| made.header.number == number).cloned())
     }

@@ -520,7 +520,7 @@ impl Running<'_> {
         }
     }
 
-    /// What an honest helper publishes for batch `number`.
+    /// What an honest hint publisher publishes for batch `number`.
     pub async fn open(&self, number: u64) -> (Release, BatchHints) {
         let info = self.batch(number).await;
         open_batch(&info.sealed.decode().expect("a batch"), &info.verdicts)

@@ -193,7 +193,7 @@ impl Run {
         self.forgeries.arm_certificate();
         self.both(1).await?;
 
-        self.progress.step("kill -9: the helper");
+        self.progress.step("kill -9: the hint publisher");
         self.devnet.process("hint-publisher")?.kill().await?;
         self.both(2).await?;
         self.devnet.process("hint-publisher")?.start()?;

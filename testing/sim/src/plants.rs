@@ -361,14 +361,14 @@ impl Backend for OtherBackend {
         self.0.release_share(key, points)
     }
 
-    fn find_liars(
+    fn invalid_shares(
         &self,
         rng: &mut dyn CryptoRng,
         parameters: &Parameters,
         points: &[CiphertextPoint],
         shares: &[(u16, [u8; G1_BYTES])],
     ) -> Result<Vec<u16>, BatchError> {
-        self.0.find_liars(rng, parameters, points, shares)
+        self.0.invalid_shares(rng, parameters, points, shares)
     }
 
     fn verify_singletons(

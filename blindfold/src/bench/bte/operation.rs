@@ -31,7 +31,7 @@ pub(super) enum Operation {
     /// Verify one member's share
     VerifyShare,
     /// Verify all members' shares at once, all honest
-    FindLiars,
+    InvalidShares,
     /// Verify the proofs of knowledge
     VerifyProofs,
     /// The article's bandwidth-optimized hints of 32 bytes (reference only)
@@ -69,7 +69,7 @@ impl Operation {
             Self::Encrypt => "encrypt",
             Self::ReleaseShare => "release share",
             Self::VerifyShare => "verify share",
-            Self::FindLiars => "find liars (none)",
+            Self::InvalidShares => "invalid shares (none)",
             Self::VerifyProofs => "verify proofs",
             Self::RandomnessHints => "article's 32 B hints",
             Self::TargetHints => "article's 576 B hints",

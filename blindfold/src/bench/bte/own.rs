@@ -82,10 +82,10 @@ impl Own {
     }
 
     /// Verification of shares: with one it is the check of a member, with all the search for liars.
-    fn find_liars(&self, fixture: &Fixture, shares: &[(u16, [u8; 48])]) -> Result<Sample> {
+    fn invalid_shares(&self, fixture: &Fixture, shares: &[(u16, [u8; 48])]) -> Result<Sample> {
         let (mut rng, parameters) = (rng(), self.parameters()?);
         sample(
-            || Ok(self.backend.find_liars(&mut rng, parameters, &fixture.points, shares)?),
+            || Ok(self.backend.invalid_shares(&mut rng, parameters, &fixture.points, shares)?),
             |liars| {
                 ensure!(liars.is_empty(), "a right share was refused");
                 Ok(())
@@ -170,8 +170,8 @@ impl Contender for Own {
                 || Ok(self.backend.release_share(&fixture.member, points)?),
                 |share| fixture.check_share(share),
             )?,
-            Operation::VerifyShare => self.find_liars(fixture, &fixture.shares[..1])?,
-            Operation::FindLiars => self.find_liars(fixture, &fixture.shares)?,
+            Operation::VerifyShare => self.invalid_shares(fixture, &fixture.shares[..1])?,
+            Operation::InvalidShares => self.invalid_shares(fixture, &fixture.shares)?,
             Operation::VerifyProofs => self.verify_proofs(fixture)?,
             Operation::RandomnessHints
             | Operation::TargetHints

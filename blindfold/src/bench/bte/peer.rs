@@ -188,7 +188,7 @@ impl Contender for Peer {
                 |share| fixture.check_share(share),
             )?,
             Operation::VerifyShare => peer.verify_shares(&fixture.shares[..1])?,
-            Operation::FindLiars => peer.verify_shares(&fixture.shares)?,
+            Operation::InvalidShares => peer.verify_shares(&fixture.shares)?,
             Operation::VerifyProofs => sample(
                 || {
                     let proofs = made().map(|(made, own)| verify_proof(&made.ad, own));

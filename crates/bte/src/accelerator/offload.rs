@@ -347,14 +347,14 @@ impl Backend for Offload {
         self.cpu.backend().release_share(key, points)
     }
 
-    fn find_liars(
+    fn invalid_shares(
         &self,
         rng: &mut dyn CryptoRng,
         parameters: &Parameters,
         points: &[CiphertextPoint],
         shares: &[(u16, [u8; G1_BYTES])],
     ) -> Result<Vec<u16>, BatchError> {
-        self.cpu.backend().find_liars(rng, parameters, points, shares)
+        self.cpu.backend().invalid_shares(rng, parameters, points, shares)
     }
 
     fn verify_singletons(

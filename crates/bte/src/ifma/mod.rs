@@ -214,14 +214,14 @@ impl Backend for Ifma {
         })
     }
 
-    fn find_liars(
+    fn invalid_shares(
         &self,
         rng: &mut dyn CryptoRng,
         parameters: &Parameters,
         points: &[CiphertextPoint],
         shares: &[(u16, [u8; G1_BYTES])],
     ) -> Result<Vec<u16>, BatchError> {
-        self.portable.find_liars(rng, parameters, points, shares)
+        self.portable.invalid_shares(rng, parameters, points, shares)
     }
 
     fn verify_singletons(

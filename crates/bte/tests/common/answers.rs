@@ -14,7 +14,7 @@ pub struct Answers {
     pub messages: Vec<Result<Vec<u8>, HintError>>,
     pub proofs: Vec<Result<CiphertextPoint, ProofError>>,
     pub shares: Vec<Result<[u8; 48], BatchError>>,
-    pub liars: Result<Vec<u16>, BatchError>,
+    pub invalid: Result<Vec<u16>, BatchError>,
     pub singletons: Vec<Result<(), SingletonError>>,
     pub openings: Vec<Result<Opening, SingletonError>>,
 }
@@ -154,7 +154,7 @@ impl<'a> Questions<'a> {
             messages: backend.open_hints(&self.parameters.encryption_key(), &hints),
             proofs: backend.verify_proofs(&mut rng, &proofs),
             shares: self.keys.iter().map(share).collect(),
-            liars: backend.find_liars(&mut rng, self.parameters, &self.points, &self.shares),
+            invalid: backend.invalid_shares(&mut rng, self.parameters, &self.points, &self.shares),
             singletons: backend.verify_singletons(&mut rng, self.parameters, &self.singletons),
             openings: backend.open_singletons(&mut rng, self.parameters, &openings),
         }

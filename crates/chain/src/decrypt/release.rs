@@ -260,8 +260,10 @@ impl Opener<'_> {
         };
         if !opened.as_ref().is_some_and(|(_, openings)| proves_itself(openings)) {
             let points = points(self.view.sub_batch(place));
-            let faulty =
-                self.backend.find_liars(&mut rng(), scheme, &points, shares).map_err(DecryptError::Batch)?;
+            let faulty = self
+                .backend
+                .invalid_shares(&mut rng(), scheme, &points, shares)
+                .map_err(DecryptError::Batch)?;
             if !faulty.is_empty() {
                 return Ok(faulty);
             }

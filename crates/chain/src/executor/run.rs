@@ -18,7 +18,7 @@ use tokio::sync::{broadcast, watch};
 use super::deposits::Deposits;
 use super::details::{BlockDetails, DepositCursor, ExecutedEnvelope};
 use super::plan::{Plan, SkippedOutside};
-use super::seconds::{ClosedSecond, Gathering};
+use super::seconds::{BlockAssembler, BlockSlot};
 use super::void::VoidRuns;
 use super::{ExecutionState, ExecutorDeps, ExecutorStatus, HaltLimits, NewBlock, OpenedBatches};
 use crate::limits::{
@@ -120,7 +120,7 @@ pub(super) struct Runner {
     pub(super) status: watch::Sender<ExecutorStatus>,
     pub(super) settled: watch::Receiver<Settled>,
     stopped: watch::Receiver<bool>,
-    gathering: Gathering,
+    assembler: BlockAssembler,
     next_batch: u64,
     parent: Option<Parent>,
     deposits: Deposits,
@@ -181,7 +181,7 @@ impl Runner {
             safe: None,
             finalized: None,
         });
-        let gathering = Gathering::default();
+        let assembler = BlockAssembler::default();
         let opener = Opener::new(
             Arc::clone(deps.tracker.store()),
             Arc::clone(&deps.parameters),
@@ -198,7 +198,7 @@ impl Runner {
             status,
             settled,
             stopped,
-            gathering,
+            assembler,
             next_batch,
             parent,
             deposits,
@@ -263,7 +263,7 @@ impl Runner {
 
     fn begin(&mut self, start: Start) {
         let Start { parent, last_batch, taken } = start;
-        self.gathering = Gathering::default();
+        self.assembler = BlockAssembler::default();
         self.next_batch = last_batch + 1;
         self.parent = parent;
         self.deposits = Deposits::after(taken);
@@ -314,7 +314,7 @@ impl Runner {
         self.mark(false).await
     }
 
-    async fn next_second(&mut self) -> Result<ClosedSecond, End> {
+    async fn next_second(&mut self) -> Result<BlockSlot, End> {
         let mut certified = self.deps.tracker.watch_certified();
         loop {
             while certified.borrow_and_update().number >= self.next_batch {
@@ -322,7 +322,7 @@ impl Runner {
                 let record = self.deps.tracker.store().batch(number).await?;
                 let record = record.ok_or(ExecutionFault::Damaged { what: "batch", number })?;
                 self.next_batch += 1;
-                if let Some(closed) = self.gathering.push(record)? {
+                if let Some(closed) = self.assembler.push(record)? {
                     return Ok(closed);
                 }
             }
@@ -593,7 +593,7 @@ impl Runner {
 
     async fn record(
         &mut self,
-        closed: &ClosedSecond,
+        closed: &BlockSlot,
         block: ExecutedBlock,
         details: BlockDetails,
     ) -> Result<(), End> {

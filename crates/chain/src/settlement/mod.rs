@@ -18,7 +18,7 @@ use crate::limits::{
     KEPT_POSTED_HEADERS, SETTLEMENT_INTERVAL_MS, SETTLEMENT_MAX_PAUSE_MS, SETTLEMENT_SAVE_BLOCKS,
     SETTLEMENT_STEP_BLOCKS,
 };
-use crate::{Executor, Hindrance, L1Reader, Tracker, accepted, own_hints};
+use crate::{Executor, L1Reader, L1RoundError, Tracker, accepted, own_hints};
 use marks::Stored;
 use runs::Runs;
 
@@ -109,8 +109,8 @@ impl Settlement {
     /// Reads L1 to its end, and moves the marks as far as it says and as far as we have come.
     ///
     /// # Errors
-    /// [`Hindrance`]; marks that could be moved are moved.
-    pub async fn round(&mut self) -> Result<(), Hindrance> {
+    /// [`L1RoundError`]; marks that could be moved are moved.
+    pub async fn round(&mut self) -> Result<(), L1RoundError> {
         let read = self.read().await;
         let mut marks = self.stored.marks;
         let moved = self.advance(&mut marks).await;
@@ -118,7 +118,7 @@ impl Settlement {
         read.and(moved)
     }
 
-    async fn read(&mut self) -> Result<(), Hindrance> {
+    async fn read(&mut self) -> Result<(), L1RoundError> {
         if self.claim_delay.is_none() {
             self.claim_delay = Some(self.l1.claim_delay().await?);
         }
@@ -136,7 +136,7 @@ impl Settlement {
     }
 
     /// Moves each mark over the runs that follow it. Data is looked at last: its source may be away.
-    async fn advance(&mut self, marks: &mut Settled) -> Result<(), Hindrance> {
+    async fn advance(&mut self, marks: &mut Settled) -> Result<(), L1RoundError> {
         let certified = self.tracker.certified().number;
         for index in 0..self.runs.list.len() {
             let (last, head_hash) = (self.last(index), self.runs.list[index].head_hash);
@@ -178,7 +178,7 @@ impl Settlement {
         Ok(())
     }
 
-    async fn keep(&mut self, marks: Settled) -> Result<(), Hindrance> {
+    async fn keep(&mut self, marks: Settled) -> Result<(), L1RoundError> {
         self.runs.forget(marks.finalized);
         let next = Stored { after: self.runs.resume_after(self.through), marks };
         // Without news a later start reads some blocks again, that is all.
@@ -210,7 +210,7 @@ impl Settlement {
         self.runs.list[index].reference.last
     }
 
-    async fn is_final(&mut self, index: usize) -> Result<bool, Hindrance> {
+    async fn is_final(&mut self, index: usize) -> Result<bool, L1RoundError> {
         if self.runs.hints.is_settled(self.last(index)) {
             return Ok(true);
         }
@@ -230,7 +230,7 @@ impl Settlement {
         Ok(!needs_hints)
     }
 
-    async fn is_safe(&mut self, index: usize) -> Result<bool, Hindrance> {
+    async fn is_safe(&mut self, index: usize) -> Result<bool, L1RoundError> {
         if self.is_final(index).await? {
             return Ok(true);
         }
@@ -247,7 +247,7 @@ impl Settlement {
     }
 
     /// Whether L1 holds the run's batches, with the sequencer's signatures.
-    async fn has_data(&mut self, index: usize) -> Result<bool, Hindrance> {
+    async fn has_data(&mut self, index: usize) -> Result<bool, L1RoundError> {
         let (run, through) = (self.runs.list[index].reference, self.through);
         if self.runs.list[index].data {
             return Ok(true);
@@ -278,7 +278,7 @@ impl Settlement {
 }
 
 /// The roots that postings of our own hints for the run have; `None` while some are not here.
-async fn own_roots(store: &dyn Store, run: &RunReference) -> Result<Option<HintRoots>, Hindrance> {
+async fn own_roots(store: &dyn Store, run: &RunReference) -> Result<Option<HintRoots>, L1RoundError> {
     let mut own: Vec<BatchHints> = Vec::new();
     for number in run.first..=run.last {
         let Some(hints) = store.batch(number).await?.and_then(own_hints) else { return Ok(None) };

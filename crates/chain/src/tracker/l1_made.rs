@@ -8,7 +8,7 @@ use blindfold_protocol::{EnvelopeFault, SealedBatch};
 
 use super::{Applied, Refusal, Tracker};
 use crate::records::{Maker, verdicts};
-use crate::{L1Error, L1MadeHeader};
+use crate::{FallbackHeader, L1Error};
 
 impl Tracker {
     /// Takes a header that L1 made, with the items it took from the forced queue, and moves the certified head to it.
@@ -19,7 +19,7 @@ impl Tracker {
     /// # Errors
     /// [`Refusal::VoidedByL1`] when another header is certified here; [`Refusal::Behind`] and
     /// [`Refusal::AncestorDiffers`] when what L1 built on has to come first.
-    pub async fn accept_l1_header(&self, made: &L1MadeHeader) -> Result<Applied, Refusal> {
+    pub async fn accept_l1_header(&self, made: &FallbackHeader) -> Result<Applied, Refusal> {
         let (tracker, batch, made_at) = (self.clone(), Arc::new(made.batch()), made.l1_block);
         self.exclusively(async move { tracker.accept_l1_header_locked(&batch, made_at).await })
             .await

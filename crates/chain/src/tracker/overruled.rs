@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::{HeaderId, Refusal, Tracker};
 use crate::limits::{L1_HEADERS_AGE_MS, L1_HEADERS_PATIENCE_MS, MAX_PENDING_L1_HEADERS, POSTING_MARGIN};
-use crate::{Closing, L1Error, PendingL1Header};
+use crate::{Closing, L1Error, PendingFallbackHeader};
 
 /// What L1 told last about the headers that it made.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(super) struct Overruled {
     /// The final ones above it, oldest first: not on this chain yet, or in the place of one that is.
     headers: Vec<HeaderId>,
     /// Those that are not known to be final, or taken back.
-    pending: Vec<PendingL1Header>,
+    pending: Vec<PendingFallbackHeader>,
     /// Its newest block, final or not.
     newest: u64,
     /// The last answer was of an older block, and its newest block was passed over.
@@ -44,7 +44,7 @@ impl Default for Overruled {
 
 impl Overruled {
     /// Takes an answer: what L1 made in blocks that are not final, and which of the pending ones are gone.
-    fn take(&mut self, newest: u64, shown: Vec<PendingL1Header>, gone: &[PendingL1Header]) {
+    fn take(&mut self, newest: u64, shown: Vec<PendingFallbackHeader>, gone: &[PendingFallbackHeader]) {
         self.pending.retain(|made| !gone.contains(made) && !shown.contains(made));
         self.pending.extend(shown);
         // The oldest ones go first: they are the next to be final.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    AnnouncedEnd, L1Deposit, L1Error, L1MadeHeader, L1News, L1Origin, L1Reader, MAX_FORCED_ENTRIES,
-    PendingL1Header, VoidRun,
+    AnnouncedEnd, FallbackHeader, L1Deposit, L1Error, L1News, L1Origin, L1Reader, MAX_FORCED_ENTRIES,
+    PendingFallbackHeader, VoidRun,
 };
 use blindfold_engine::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, SkipReason,
@@ -30,9 +30,9 @@ pub struct ScriptedL1 {
     pub events: Mutex<Vec<LedgerEvent>>,
     pub forced: Mutex<Vec<ForcedEntry>>,
     pub bridge: Mutex<Vec<L1Deposit>>,
-    pub l1_headers: Mutex<Vec<L1MadeHeader>>,
+    pub l1_headers: Mutex<Vec<FallbackHeader>>,
     /// Headers that L1 made and that are not final.
-    pub not_final: Mutex<Vec<PendingL1Header>>,
+    pub not_final: Mutex<Vec<PendingFallbackHeader>>,
     /// Hashes of blocks that are not final.
     pub shown: Mutex<BTreeMap<u64, B256>>,
     pub void_runs: Mutex<Vec<VoidRun>>,
@@ -168,7 +168,7 @@ impl L1Reader for ScriptedL1 {
         Ok(self.bridge.lock().iter().filter(within).cloned().collect())
     }
 
-    async fn l1_header(&self, number: u64) -> Result<Option<L1MadeHeader>, L1Error> {
+    async fn l1_header(&self, number: u64) -> Result<Option<FallbackHeader>, L1Error> {
         self.up()?;
         Ok(self.l1_headers.lock().iter().find(|made| made.header.number == number).cloned())
     }
@@ -178,7 +178,7 @@ impl L1Reader for ScriptedL1 {
         Ok(self.l1_headers.lock().last().map(|made| made.header.number))
     }
 
-    async fn l1_headers_not_final(&self) -> Result<Vec<PendingL1Header>, L1Error> {
+    async fn l1_headers_not_final(&self) -> Result<Vec<PendingFallbackHeader>, L1Error> {
         self.up()?;
         Ok(self.not_final.lock().clone())
     }

@@ -16,7 +16,7 @@ use alloy_primitives::{Signature, TxKind, U256};
 use blindfold_bte::bls::{PublicKey, SecretKey};
 use blindfold_bte::{Backend, CiphertextPoint, MemberKey, Opening, Parameters, Proof, dealer, verify_proof};
 use blindfold_chain::{
-    EpochParameters, Executor, ExecutorDeps, HaltLimits, HintIntake, L1MadeHeader, L1Reader, ParameterSet,
+    EpochParameters, Executor, ExecutorDeps, FallbackHeader, HaltLimits, HintIntake, L1Reader, ParameterSet,
     Sealed, Tracker,
 };
 use blindfold_engine::ExecutionClient;
@@ -261,11 +261,11 @@ impl Sequencer {
     }
 
     /// The header that L1 makes on top of this tracker's head, out of these items, in the newest final block.
-    pub fn l1_header(&self, ms: u64, items: Vec<Bytes>) -> L1MadeHeader {
+    pub fn l1_header(&self, ms: u64, items: Vec<Bytes>) -> FallbackHeader {
         let made =
             self.tracker.with_state(|state| state.l1_header(START_SECOND * 1_000 + ms, &items, &epoch()));
         let l1_block = *self.l1.finalized.lock();
-        L1MadeHeader { header: made.expect("L1 may make it"), items, l1_block }
+        FallbackHeader { header: made.expect("L1 may make it"), items, l1_block }
     }
 
     pub async fn seal_envelopes(&self, ms: u64, envelopes: &[Envelope]) -> Sealed {
@@ -323,7 +323,7 @@ pub fn points_of(sealed: &SealedBatch, verdicts: &[Verdict]) -> Vec<Vec<(u32, En
         .collect()
 }
 
-/// What an honest helper publishes: shares of members 1, 2 and 4.
+/// What an honest hint publisher publishes: shares of members 1, 2 and 4.
 pub fn open_batch(sealed: &SealedBatch, verdicts: &[Verdict]) -> (Release, BatchHints) {
     let committee = committee();
     let (number, header_hash) = (sealed.header.number, sealed.header.hash());

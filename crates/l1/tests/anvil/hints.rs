@@ -2,8 +2,8 @@
 
 use blindfold_bte::{EncryptionKey, bls, dealer};
 use blindfold_l1::{
-    Challenge, Court, DataFault, DataPlace, HintBlobs, HintData, HintEvent, HintPosting, HintTree, L1Client,
-    L1Writer, PostedLog, PostedRun, PostingState, PublisherBond, RegistryState, challenge_evidence,
+    Challenge, DataFault, DataPlace, DisputeContract, HintBlobs, HintData, HintEvent, HintPosting, HintTree,
+    L1Client, L1Writer, PostedLog, PostedRun, PostingState, PublisherBond, RegistryState, challenge_evidence,
     commitment, first_wrong_entry,
 };
 use blindfold_protocol::{
@@ -387,12 +387,16 @@ async fn what_is_not_final_yet_is_read_with_its_data() {
     let reporter = game.stage.writer(USER).await;
     let evidence = challenge_evidence(posted.id, 1, 0);
     let commitment = commitment(reporter.address(), evidence, SALT);
-    assert_eq!(client.committed_at(Court::Hints, commitment).await.unwrap(), None);
+    assert_eq!(client.committed_at(DisputeContract::Hints, commitment).await.unwrap(), None);
     let sent = reporter.commit_challenge(evidence, SALT).await.unwrap();
-    assert_eq!(client.committed_at(Court::Hints, commitment).await.unwrap(), Some(sent.block));
-    assert_eq!(client.committed_at(Court::Inbox, commitment).await.unwrap(), None, "the inbox has its own");
+    assert_eq!(client.committed_at(DisputeContract::Hints, commitment).await.unwrap(), Some(sent.block));
+    assert_eq!(
+        client.committed_at(DisputeContract::Inbox, commitment).await.unwrap(),
+        None,
+        "the inbox has its own"
+    );
     game.dispute(&reporter, posted.id, &wrong, 0).await.unwrap();
-    assert_eq!(client.committed_at(Court::Hints, commitment).await.unwrap(), None, "it is used up");
+    assert_eq!(client.committed_at(DisputeContract::Hints, commitment).await.unwrap(), None, "it is used up");
     let newest = client.newest_block().await.unwrap();
     let later = client.hint_events(posted.l1_block, newest).await.unwrap();
     let [HintEvent::Struck { id, last, publisher: of, .. }] = later[..] else {

@@ -35,7 +35,7 @@ fn a_hello_is_worth_something_at_its_server_only_and_from_its_peer_only() {
             PartyKey::Bls(stranger.public_key()),
         ),
         (
-            Hello::of_helper(&other, &deployment(), Party::Sequencer, 5, NONCE),
+            Hello::of_hint_publisher(&other, &deployment(), Party::Sequencer, 5, NONCE),
             Party::Sequencer,
             PartyKey::Address(other.address()),
             PartyKey::Address(sequencer.address()),
@@ -74,8 +74,8 @@ fn a_hello_is_worth_something_at_its_server_only_and_from_its_peer_only() {
 
 #[test]
 fn parties_have_one_name_each() {
-    let helper = Party::Helper(Address::repeat_byte(0xab));
-    for party in [Party::Sequencer, Party::Member(1), Party::Member(64), helper] {
+    let publisher = Party::HintPublisher(Address::repeat_byte(0xab));
+    for party in [Party::Sequencer, Party::Member(1), Party::Member(64), publisher] {
         assert_eq!(party.to_string().parse(), Ok(party));
     }
     let checksummed = format!("helper-{}", Address::repeat_byte(0xab));

@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::{
-    field::{Field, until},
+    arena::{Arena, until},
     report::{Gas, Outcome},
     roles::{change_settings, section},
 };
@@ -39,9 +39,9 @@ struct WallClock {
 
 impl WallClock {
     /// A clock that is right as yet, for a process that is started with these variables.
-    async fn of(field: &Field, role: &str) -> Result<Self> {
+    async fn of(arena: &Arena, role: &str) -> Result<Self> {
         ensure!(cfg!(target_os = "linux"), "another process's clock can be set on Linux only");
-        let dir = field.devnet.dir();
+        let dir = arena.devnet.dir();
         let library = compiled(dir).await?;
         let offset = dir.join(format!("{role}.clock"));
         let variables = BTreeMap::from([
@@ -76,36 +76,36 @@ async fn compiled(dir: &Path) -> Result<PathBuf> {
 /// The clock of the sequencer's machine, then that of a member's, jumps an hour ahead and back. L1 judges: while it
 /// confirms the time that the sequencer keeps, sealing goes on by that; while it is away, nothing is sealed until the clock
 /// is right again. A member votes by the time that it keeps. No header bears another time than its own.
-pub async fn clock_jump(field: &mut Field) -> Outcome {
-    let first = field.transfer(0).await?.1.number.context("a number")?;
-    let relay = L1Relay::start(field.devnet.l1_url()).await?;
-    let own = sequencer_l1(field, &relay.url(), MAX_L1_AGE_MS)?;
-    let wall = WallClock::of(field, "sequencer").await?;
-    restart(field, "sequencer", wall.variables.clone()).await?;
-    let outcome = sequencers_clock(field, &relay, &wall).await;
+pub async fn clock_jump(arena: &mut Arena) -> Outcome {
+    let first = arena.transfer(0).await?.1.number.context("a number")?;
+    let relay = L1Relay::start(arena.devnet.l1_url()).await?;
+    let own = sequencer_l1(arena, &relay.url(), MAX_L1_AGE_MS)?;
+    let wall = WallClock::of(arena, "sequencer").await?;
+    restart(arena, "sequencer", wall.variables.clone()).await?;
+    let outcome = sequencers_clock(arena, &relay, &wall).await;
     // Later cases need it as it was, whatever came of this one.
-    sequencer_l1(field, &own.0, own.1)?;
-    restart(field, "sequencer", BTreeMap::new()).await?;
+    sequencer_l1(arena, &own.0, own.1)?;
+    restart(arena, "sequencer", BTreeMap::new()).await?;
     outcome?;
 
-    let wall = WallClock::of(field, "member-1").await?;
-    restart(field, "member-1", wall.variables.clone()).await?;
+    let wall = WallClock::of(arena, "member-1").await?;
+    restart(arena, "member-1", wall.variables.clone()).await?;
     // Without this one nothing is certified that the first does not vote for.
-    field.devnet.process("member-4")?.kill().await?;
-    let outcome = members_clock(field, &wall).await;
-    restart(field, "member-1", BTreeMap::new()).await?;
-    let process = field.devnet.process("member-4")?;
+    arena.devnet.process("member-4")?.kill().await?;
+    let outcome = members_clock(arena, &wall).await;
+    restart(arena, "member-1", BTreeMap::new()).await?;
+    let process = arena.devnet.process("member-4")?;
     process.start()?;
     process.ready().await?;
     outcome?;
 
-    let last = timely_transfer(field, 1).await?;
-    stamps(field, first, last).await?;
+    let last = timely_transfer(arena, 1).await?;
+    stamps(arena, first, last).await?;
     Ok(Gas::default())
 }
 
-async fn restart(field: &mut Field, role: &str, variables: BTreeMap<String, OsString>) -> Result<()> {
-    let process = field.devnet.process(role)?;
+async fn restart(arena: &mut Arena, role: &str, variables: BTreeMap<String, OsString>) -> Result<()> {
+    let process = arena.devnet.process(role)?;
     process.kill().await?;
     process.set_variables(variables);
     process.start()?;
@@ -113,9 +113,9 @@ async fn restart(field: &mut Field, role: &str, variables: BTreeMap<String, OsSt
 }
 
 /// Changes where the sequencer finds L1, and how old L1's newest block may be. Gives what was set before.
-fn sequencer_l1(field: &Field, url: &str, max_age_ms: i64) -> Result<(String, i64)> {
+fn sequencer_l1(arena: &Arena, url: &str, max_age_ms: i64) -> Result<(String, i64)> {
     let mut before = None;
-    change_settings(field.devnet.dir(), "sequencer", "sequencer", |table| {
+    change_settings(arena.devnet.dir(), "sequencer", "sequencer", |table| {
         let url_before = section(table, "l1")?.insert("url".to_owned(), url.into());
         let sealing = section(section(table, "sequencer")?, "sealing")?;
         let age_before = sealing.insert("max_l1_age_ms".to_owned(), max_age_ms.into());
@@ -126,62 +126,62 @@ fn sequencer_l1(field: &Field, url: &str, max_age_ms: i64) -> Result<(String, i6
     Ok((url.as_str().context("a URL")?.to_owned(), age.as_integer().context("an age")?))
 }
 
-async fn sequencers_clock(field: &mut Field, relay: &L1Relay, wall: &WallClock) -> Result<()> {
-    let admin = field.devnet.ports.sequencer.1;
+async fn sequencers_clock(arena: &mut Arena, relay: &L1Relay, wall: &WallClock) -> Result<()> {
+    let admin = arena.devnet.ports.sequencer.1;
     for offset_ms in [HOUR_MS, -HOUR_MS] {
         wall.jump(offset_ms)?;
-        said(field, "sequencer", "the wall clock jumped; L1 confirms ours", offset_ms).await?;
-        timely_transfer(field, 0).await?;
-        let unready = field.unready(admin).await?;
+        said(arena, "sequencer", "the wall clock jumped; L1 confirms ours", offset_ms).await?;
+        timely_transfer(arena, 0).await?;
+        let unready = arena.unready(admin).await?;
         ensure!(!unready.contains_key("clock"), "expected L1 to confirm the kept clock, seen {unready:?}");
     }
 
     wall.jump(HOUR_MS)?;
     relay.go_away();
-    clock_is_unready(field, "sequencer", admin).await?;
-    let sealed = field.sequencer_status().await?.head.number;
-    let waiting = field.users[0].send().await?.0.id();
+    clock_is_unready(arena, "sequencer", admin).await?;
+    let sealed = arena.sequencer_status().await?.head.number;
+    let waiting = arena.users[0].send().await?.0.id();
     sleep(STOP).await;
-    let now = field.sequencer_status().await?.head.number;
+    let now = arena.sequencer_status().await?.head.number;
     ensure!(now == sealed, "expected nothing sealed after {sealed} while the clocks disagree, seen {now}");
     // Set right, L1 still away.
     wall.jump(0)?;
-    field.executed(waiting).await?;
+    arena.executed(waiting).await?;
     relay.go_on();
-    clock_is_ready(field, "sequencer", admin).await
+    clock_is_ready(arena, "sequencer", admin).await
 }
 
-async fn members_clock(field: &mut Field, wall: &WallClock) -> Result<()> {
-    let admin = field.devnet.ports.members[0].1;
+async fn members_clock(arena: &mut Arena, wall: &WallClock) -> Result<()> {
+    let admin = arena.devnet.ports.members[0].1;
     for offset_ms in [HOUR_MS, -HOUR_MS] {
         wall.jump(offset_ms)?;
         // Its L1 is not compared, so nobody says which of the two is right.
-        clock_is_unready(field, "member-1", admin).await?;
-        timely_transfer(field, 1).await?;
+        clock_is_unready(arena, "member-1", admin).await?;
+        timely_transfer(arena, 1).await?;
     }
     wall.jump(0)?;
-    clock_is_ready(field, "member-1", admin).await
+    clock_is_ready(arena, "member-1", admin).await
 }
 
-async fn clock_is_unready(field: &Field, role: &str, admin: u16) -> Result<()> {
+async fn clock_is_unready(arena: &Arena, role: &str, admin: u16) -> Result<()> {
     until(&format!("{role} to say that its clock jumped"), async || {
-        let unready = field.unready(admin).await?;
+        let unready = arena.unready(admin).await?;
         Ok(unready.get("clock").filter(|reason| reason.contains("clock jumped")).map(drop))
     })
     .await
 }
 
-async fn clock_is_ready(field: &Field, role: &str, admin: u16) -> Result<()> {
+async fn clock_is_ready(arena: &Arena, role: &str, admin: u16) -> Result<()> {
     until(&format!("{role}'s clock to be right"), async || {
-        Ok((!field.unready(admin).await?.contains_key("clock")).then_some(()))
+        Ok((!arena.unready(admin).await?.contains_key("clock")).then_some(()))
     })
     .await
 }
 
 /// Waits for a line of the role's log with these words that ends with the offset, to the second or so: the process has
 /// seen it.
-async fn said(field: &mut Field, role: &str, words: &str, offset_ms: i64) -> Result<()> {
-    let log = field.devnet.process(role)?.log().to_owned();
+async fn said(arena: &mut Arena, role: &str, words: &str, offset_ms: i64) -> Result<()> {
+    let log = arena.devnet.process(role)?.log().to_owned();
     let near = |line: &str| {
         // A colour may stand before the number; it ends with an m.
         let number = line.rsplit(['=', 'm']).next()?.parse::<i64>().ok()?;
@@ -195,10 +195,10 @@ async fn said(field: &mut Field, role: &str, words: &str, offset_ms: i64) -> Res
 }
 
 /// A transfer whose header bears the time between its sending and its execution. Gives the number.
-async fn timely_transfer(field: &mut Field, index: usize) -> Result<u64> {
+async fn timely_transfer(arena: &mut Arena, index: usize) -> Result<u64> {
     let sent_ms = now_ms();
-    let number = field.transfer(index).await?.1.number.context("a number")?;
-    let stamp_ms = field.sealed(number).await?.0.header.timestamp_ms;
+    let number = arena.transfer(index).await?.1.number.context("a number")?;
+    let stamp_ms = arena.sealed(number).await?.0.header.timestamp_ms;
     let latest = now_ms().min(sent_ms + SEALED_WITHIN_MS) + CLOCK_SKEW_MS;
     ensure!(
         (sent_ms.saturating_sub(CLOCK_SKEW_MS)..=latest).contains(&stamp_ms),
@@ -208,11 +208,11 @@ async fn timely_transfer(field: &mut Field, index: usize) -> Result<u64> {
 }
 
 /// No header of these numbers bears a time that is off by anything like the jump.
-async fn stamps(field: &Field, first: u64, last: u64) -> Result<()> {
+async fn stamps(arena: &Arena, first: u64, last: u64) -> Result<()> {
     let now_ms = now_ms();
-    let mut before_ms = field.sealed(first).await?.0.header.timestamp_ms;
+    let mut before_ms = arena.sealed(first).await?.0.header.timestamp_ms;
     for number in first + 1..=last {
-        let stamp_ms = field.sealed(number).await?.0.header.timestamp_ms;
+        let stamp_ms = arena.sealed(number).await?.0.header.timestamp_ms;
         ensure!(
             before_ms < stamp_ms && stamp_ms <= now_ms + CLOCK_SKEW_MS,
             "batch {number} bears {stamp_ms} ms, after {before_ms} ms, at {now_ms} ms"

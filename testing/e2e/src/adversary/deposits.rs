@@ -7,7 +7,7 @@ use blindfold_l1::{L1Error, L1Writer, L2Call, Sent, contracts::DepositPortal::ga
 use serde_json::json;
 
 use super::{
-    field::{Field, until},
+    arena::{Arena, until},
     raw::amount,
     report::{Gas, Outcome},
 };
@@ -22,15 +22,15 @@ const HONEST_GAS: u64 = 100_000;
 const LEAST_PRICE_WEI: u64 = 1_000_000_000;
 /// What the honest user deposits: an ether.
 const DEPOSIT_WEI: u128 = 1_000_000_000_000_000_000;
-/// Who deposits: one whose books need not come out to the wei.
+/// Who deposits: one whose accounting need not come out to the wei.
 const USER: usize = 3;
 
 /// One deposit asks for the gas of a whole L1 block. It burns as much on L1; doing so again in the next block would burn
 /// more than a transaction can have, so others come in.
-pub async fn deposit_hog(field: &mut Field) -> Outcome {
+pub async fn deposit_hog(arena: &mut Arena) -> Outcome {
     let mut gas = Gas::default();
-    let (hog, accomplice) = (field.bully(), field.forger());
-    let to = field.users[USER].key.address();
+    let (hog, accomplice) = (arena.bully(), arena.forger());
+    let to = arena.users[USER].key.address();
     let deposit = |mint: u128, gas| L2Call {
         to: Some(to),
         mint: U256::from(mint),
@@ -49,20 +49,20 @@ pub async fn deposit_hog(field: &mut Field) -> Outcome {
         filled.gas_used
     );
 
-    let before = field.reads()?.balance(&to).await?;
-    let user = field.account(field.users[USER].key.clone());
+    let before = arena.reads()?.balance(&to).await?;
+    let user = arena.account(arena.users[USER].key.clone());
     let honest = deposited(&user, &deposit(DEPOSIT_WEI, HONEST_GAS)).await?;
     gas.step("depositTransaction after it", honest.gas_used);
     let most = 3 * HONEST_GAS + 100_000;
     ensure!(honest.gas_used < most, "expected less than {most} gas, seen {}", honest.gas_used);
-    let next = price(field, filled.block + 1).await?;
+    let next = price(arena, filled.block + 1).await?;
     let again = U256::from(BLOCK_GAS) * next / U256::from(LEAST_PRICE_WEI);
     ensure!(
         again > U256::from(MOST_L1_GAS),
         "expected a second deposit to need more than {MOST_L1_GAS} gas in the next block, seen {again}"
     );
     until("the honest deposit on L2", async || {
-        let now = field.reads()?.balance(&to).await?;
+        let now = arena.reads()?.balance(&to).await?;
         Ok((now >= before + U256::from(DEPOSIT_WEI)).then_some(()))
     })
     .await?;
@@ -93,15 +93,15 @@ async fn deposited(user: &L1Writer, deposit: &L2Call) -> Result<Sent> {
 }
 
 /// What deposits cost in this L1 block, in wei a gas.
-async fn price(field: &Field, block: u64) -> Result<U256> {
-    let portal = field.devnet.chain.deposit_portal;
+async fn price(arena: &Arena, block: u64) -> Result<U256> {
+    let portal = arena.devnet.chain.deposit_portal;
     let data = hex::encode_prefixed(gasPriceWeiCall {}.abi_encode());
     let call = json!([{ "to": portal, "data": data }, format!("{block:#x}")]);
     until(&format!("L1 block {block}"), async || {
-        if field.raw.height().await? < block {
+        if arena.raw.height().await? < block {
             return Ok(None);
         }
-        Ok(Some(amount(&field.raw.call("eth_call", call.clone()).await?)?))
+        Ok(Some(amount(&arena.raw.call("eth_call", call.clone()).await?)?))
     })
     .await
 }

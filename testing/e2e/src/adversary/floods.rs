@@ -13,8 +13,8 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
+    arena::{Arena, FUNDS_WEI, TIMING, WAIT, until},
     committee::everything_posted,
-    field::{FUNDS_WEI, Field, TIMING, WAIT, until},
     forced::places,
     report::{Gas, Outcome},
 };
@@ -41,12 +41,12 @@ const REFUSALS: &[&str] = &[
 ];
 
 /// Garbage that is ordered and skipped moves no fee.
-pub async fn fee_stuffing(field: &mut Field) -> Outcome {
+pub async fn fee_stuffing(arena: &mut Arena) -> Outcome {
     let mut gas = Gas::default();
-    let before = field.sequencer_status().await?;
+    let before = arena.sequencer_status().await?;
     // All of it waits for one header, and nothing else does.
-    everything_posted(field).await?;
-    field.devnet.process("sequencer")?.kill().await?;
+    everything_posted(arena).await?;
+    arena.devnet.process("sequencer")?.kill().await?;
     let garbage = |n: u8| {
         let mut garbage = vec![0; GARBAGE_BYTES];
         // The version of an envelope, and a gas limit of 0, for which nothing has to be paid.
@@ -56,8 +56,8 @@ pub async fn fee_stuffing(field: &mut Field) -> Outcome {
     let items: Vec<Vec<u8>> = (0..GARBAGE_ITEMS).map(garbage).collect();
     // From several accounts, because each waits for its transaction to be in a block.
     let sent = try_join_all(items.chunks(items.len() / STUFFERS).enumerate().map(|(n, items)| {
-        let (stuffer, raw) = (named_key(&format!("stuffer-{n}")), &field.raw);
-        let writer = field.account(stuffer);
+        let (stuffer, raw) = (named_key(&format!("stuffer-{n}")), &arena.raw);
+        let writer = arena.account(stuffer);
         async move {
             raw.call("anvil_setBalance", json!([writer.address(), U256::from(FUNDS_WEI)])).await?;
             let mut sent = Vec::new();
@@ -73,18 +73,18 @@ pub async fn fee_stuffing(field: &mut Field) -> Outcome {
     let last = sent.iter().map(|sent| sent.block).max().context("an item")?;
     let expected: Vec<_> = items.into_iter().map(|item| (item, "undecodable")).collect();
     until("the garbage to be final on L1", async || {
-        Ok((field.devnet.l1.finalized().await?.number >= last).then_some(()))
+        Ok((arena.devnet.l1.finalized().await?.number >= last).then_some(()))
     })
     .await?;
-    field.devnet.process("sequencer")?.start()?;
-    field.devnet.process("sequencer")?.ready().await?;
-    let found = until("the garbage to stand in batches", async || places(field, &expected).await).await?;
-    let (_, receipt) = field.transfer(0).await?;
+    arena.devnet.process("sequencer")?.start()?;
+    arena.devnet.process("sequencer")?.ready().await?;
+    let found = until("the garbage to stand in batches", async || places(arena, &expected).await).await?;
+    let (_, receipt) = arena.transfer(0).await?;
     let number = receipt.number.context("a number")?;
     let first = found.iter().copied().min().context("a batch")?;
     let mut loads: BTreeMap<u64, u64> = BTreeMap::new();
     for number in first..=number {
-        let (sealed, _) = field.sealed(number).await?;
+        let (sealed, _) = arena.sealed(number).await?;
         *loads.entry(sealed.header.timestamp_ms / 1_000).or_default() +=
             u64::from(sealed.header.envelope_bytes);
         let fees = (sealed.header.base_fee, sealed.header.gas_base_fee);
@@ -101,41 +101,41 @@ pub async fn fee_stuffing(field: &mut Field) -> Outcome {
 }
 
 /// Malformed envelopes cost their payer the surcharge, each, and hold nobody up.
-pub async fn malformed_flood(field: &mut Field) -> Outcome {
-    let payer = field.spoiler.key.address();
-    let surcharge = field.devnet.chain.malformed_surcharge;
-    let before = field.node().get_fee_account(payer).await?;
+pub async fn malformed_flood(arena: &mut Arena) -> Outcome {
+    let payer = arena.spoiler.key.address();
+    let surcharge = arena.devnet.chain.malformed_surcharge;
+    let before = arena.node().get_fee_account(payer).await?;
     let mut ids = Vec::new();
     for _ in 0..MALFORMED {
-        ids.push(field.spoiler.send_malformed().await?.id());
+        ids.push(arena.spoiler.send_malformed().await?.id());
     }
-    let (_, honest) = field.transfer(0).await?;
+    let (_, honest) = arena.transfer(0).await?;
     ensure!(honest.state == EnvelopeState::Executed, "expected an honest transfer to go on, seen {honest:?}");
     let mut numbers = Vec::from_iter(honest.number);
     for id in &ids {
         let receipt = until(&format!("envelope {id} to be found malformed"), async || {
-            let receipt = field.receipt(*id).await?;
+            let receipt = arena.receipt(*id).await?;
             Ok(receipt.filter(|receipt| receipt.state == EnvelopeState::Malformed))
         })
         .await?;
         numbers.extend(receipt.number);
     }
     // The surcharges are settled when the hints are final on L1, by the next header.
-    let helper = named_key(HINT_PUBLISHER).address();
+    let publisher = named_key(HINT_PUBLISHER).address();
     numbers.sort_unstable();
     let mut through = 0;
     for number in numbers {
         if number > through {
-            through = field.posted_run(number).await?.run.last;
-            field.posting_by(helper, through).await?;
+            through = arena.posted_run(number).await?.run.last;
+            arena.posting_by(publisher, through).await?;
         }
     }
-    everything_posted(field).await?;
-    field.devnet.mine(TIMING.challenge_window.into()).await?;
+    everything_posted(arena).await?;
+    arena.devnet.mine(TIMING.challenge_window.into()).await?;
     let deadline = Instant::now() + WAIT;
     let after = loop {
-        field.transfer(1).await?;
-        let account = field.node().get_fee_account(payer).await?;
+        arena.transfer(1).await?;
+        let account = arena.node().get_fee_account(payer).await?;
         if account.held <= before.held {
             break account;
         }
@@ -151,19 +151,19 @@ pub async fn malformed_flood(field: &mut Field) -> Outcome {
 }
 
 /// Whoever asks for many promises is refused in the end; what was promised is kept.
-pub async fn promise_flood(field: &mut Field) -> Outcome {
+pub async fn promise_flood(arena: &mut Arena) -> Outcome {
     // Each reserves a quarter of a second's gas.
-    let gas_limit = field.devnet.chain.second_gas_limit() / 4;
-    let offer = field.spoiler.offer().await?;
+    let gas_limit = arena.devnet.chain.second_gas_limit() / 4;
+    let offer = arena.spoiler.offer().await?;
     let mut envelopes: Vec<Envelope> = Vec::new();
     for nonce in 0..PROMISES as u64 {
-        let (raw, _) = field.spoiler.transfer(nonce, U256::from(1));
-        envelopes.push(field.spoiler.envelope_with_gas(raw.to_vec(), gas_limit, &offer)?);
+        let (raw, _) = arena.spoiler.transfer(nonce, U256::from(1));
+        envelopes.push(arena.spoiler.envelope_with_gas(raw.to_vec(), gas_limit, &offer)?);
     }
     let mut promised: Vec<(B256, Promise)> = Vec::new();
     let mut refused = 0;
     // All at once, or a slow machine seals some before it asks for the next.
-    let asked = envelopes.iter().map(|envelope| field.spoiler.try_submit(envelope, true));
+    let asked = envelopes.iter().map(|envelope| arena.spoiler.try_submit(envelope, true));
     for (envelope, answer) in envelopes.iter().zip(try_join_all(asked).await?) {
         match answer {
             Ok(promise) => promised.push((envelope.id(), promise.context("a promise")?)),
@@ -177,7 +177,7 @@ pub async fn promise_flood(field: &mut Field) -> Outcome {
     ensure!(!promised.is_empty(), "no promise was given: nothing is shown");
     for (id, promise) in &promised {
         let number = until(&format!("the promised envelope {id} to be sealed"), async || {
-            Ok(field.receipt(*id).await?.and_then(|receipt| receipt.number))
+            Ok(arena.receipt(*id).await?.and_then(|receipt| receipt.number))
         })
         .await?;
         ensure!(
@@ -186,11 +186,11 @@ pub async fn promise_flood(field: &mut Field) -> Outcome {
             promise.seal_by
         );
     }
-    honest_again(field).await
+    honest_again(arena).await
 }
 
 /// The fees that the flood raised fall again, and an honest transfer goes through.
-async fn honest_again(field: &mut Field) -> Result<Gas> {
-    field.transfer(0).await?;
+async fn honest_again(arena: &mut Arena) -> Result<Gas> {
+    arena.transfer(0).await?;
     Ok(Gas::default())
 }

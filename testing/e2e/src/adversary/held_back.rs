@@ -19,8 +19,8 @@ use serde_json::Value;
 use tokio::time::{Duration, sleep};
 
 use super::{
+    arena::{Arena, until},
     committee::{everything_posted, last_header, make_header},
-    field::{Field, until},
     raw::Doomed,
     report::{Gas, Outcome},
     roles::{change_settings, section},
@@ -58,25 +58,25 @@ const TRANSFER_GAS: u64 = 21_000;
 /// The sequencer lets L1 stand still for itself. Within W that hides what is forced, and no longer: then it may name a
 /// newer origin, which brings it, or go on with the old one. Members do not certify that, L1 refuses it whoever certified
 /// it, and when nothing else comes, L1 takes the forced item itself.
-pub async fn origin_held_back(field: &mut Field) -> Outcome {
+pub async fn origin_held_back(arena: &mut Arena) -> Outcome {
     let mut gas = Gas::default();
-    let bond = field.bond().await?.amount;
-    let relay = L1Relay::start(field.devnet.l1_url()).await?;
-    sequencer_sees_l1_through(field, &relay, None).await?;
-    hidden_for_w(field, &relay, &mut gas).await?;
+    let bond = arena.bond().await?.amount;
+    let relay = L1Relay::start(arena.devnet.l1_url()).await?;
+    sequencer_sees_l1_through(arena, &relay, None).await?;
+    hidden_for_w(arena, &relay, &mut gas).await?;
 
-    sequencer_sees_l1_through(field, &relay, Some(NO_BOUND)).await?;
-    refused_beyond_w(field, &relay, &mut gas).await?;
-    let after = field.bond().await?.amount;
+    sequencer_sees_l1_through(arena, &relay, Some(NO_BOUND)).await?;
+    refused_beyond_w(arena, &relay, &mut gas).await?;
+    let after = arena.bond().await?.amount;
     ensure!(after == bond, "expected the sequencer's bond of {bond} wei, seen {after}");
     Ok(gas)
 }
 
 /// Starts the sequencer anew behind the relay, with its own idea of W if there is one.
-async fn sequencer_sees_l1_through(field: &mut Field, relay: &L1Relay, w: Option<u64>) -> Result<()> {
-    everything_posted(field).await?;
-    let dir = field.devnet.dir().to_owned();
-    field.devnet.process("sequencer")?.kill().await?;
+async fn sequencer_sees_l1_through(arena: &mut Arena, relay: &L1Relay, w: Option<u64>) -> Result<()> {
+    everything_posted(arena).await?;
+    let dir = arena.devnet.dir().to_owned();
+    arena.devnet.process("sequencer")?.kill().await?;
     if let Some(seconds) = w {
         relay.claim_origin_age(seconds);
     }
@@ -88,11 +88,11 @@ async fn sequencer_sees_l1_through(field: &mut Field, relay: &L1Relay, w: Option
         }
         Ok(())
     })?;
-    let process = field.devnet.process("sequencer")?;
+    let process = arena.devnet.process("sequencer")?;
     process.start()?;
     process.ready().await?;
-    field.transfer(0).await?;
-    everything_posted(field).await
+    arena.transfer(0).await?;
+    everything_posted(arena).await
 }
 
 /// The chain's settings with another W. Gives the file.
@@ -106,10 +106,10 @@ fn other_w(dir: &Path, seconds: u64) -> Result<String> {
 }
 
 /// Forces a transfer of user `index` to [`REFUGE`].
-async fn force(field: &Field, index: usize) -> Result<Sent> {
-    let user = &field.users[index];
+async fn force(arena: &Arena, index: usize) -> Result<Sent> {
+    let user = &arena.users[index];
     let fields = TransactionFields {
-        chain_id: field.devnet.chain.chain_id,
+        chain_id: arena.devnet.chain.chain_id,
         nonce: user.nonce,
         to: REFUGE,
         value: U256::from(FORCED_WEI),
@@ -119,28 +119,28 @@ async fn force(field: &Field, index: usize) -> Result<Sent> {
         max_priority_fee_per_gas: 0,
     };
     let (raw, _) = sign(&fields, &user.key);
-    Ok(field.account(user.key.clone()).force_transaction(TRANSFER_GAS, &raw).await?)
+    Ok(arena.account(user.key.clone()).force_transaction(TRANSFER_GAS, &raw).await?)
 }
 
 /// Waits until so many forced transfers have been executed.
-async fn arrived(field: &Field, count: u64) -> Result<()> {
+async fn arrived(arena: &Arena, count: u64) -> Result<()> {
     until(&format!("forced transfer {count} to be executed"), async || {
-        Ok((field.reads()?.balance(&REFUGE).await? == U256::from(FORCED_WEI * count)).then_some(()))
+        Ok((arena.reads()?.balance(&REFUGE).await? == U256::from(FORCED_WEI * count)).then_some(()))
     })
     .await
 }
 
 /// Gives the sequencer something to seal until there is an answer.
 async fn amid_traffic<T>(
-    field: &mut Field,
+    arena: &mut Arena,
     what: &str,
-    mut probe: impl AsyncFnMut(&Field) -> Result<Option<T>>,
+    mut probe: impl AsyncFnMut(&Arena) -> Result<Option<T>>,
 ) -> Result<T> {
-    let deadline = tokio::time::Instant::now() + super::field::WAIT;
+    let deadline = tokio::time::Instant::now() + super::arena::WAIT;
     loop {
-        field.users[0].send().await?;
+        arena.users[0].send().await?;
         sleep(TRAFFIC_PAUSE).await;
-        if let Some(found) = probe(field).await? {
+        if let Some(found) = probe(arena).await? {
             return Ok(found);
         }
         ensure!(tokio::time::Instant::now() < deadline, "waited in vain for {what}");
@@ -149,31 +149,31 @@ async fn amid_traffic<T>(
 
 /// A sequencer that keeps to W: headers with the old origin are certified without the forced item until W is over, and the
 /// next one has it.
-async fn hidden_for_w(field: &mut Field, relay: &L1Relay, gas: &mut Gas) -> Result<()> {
+async fn hidden_for_w(arena: &mut Arena, relay: &L1Relay, gas: &mut Gas) -> Result<()> {
     let w = u64::from(TIMING.max_origin_age_seconds);
     let held = relay.stand_still().await?;
-    let before = field.status().await?.certified;
-    let cursor = field.sealed(before).await?.0.header.forced_cursor;
-    let forced = force(field, 1).await?;
+    let before = arena.status().await?.certified;
+    let cursor = arena.sealed(before).await?.0.header.forced_cursor;
+    let forced = force(arena, 1).await?;
     gas.step("force what is held up", forced.gas_used);
     ensure!(forced.block > held.number, "expected an item after block {}", held.number);
 
-    let admin = field.devnet.ports.sequencer.1;
-    amid_traffic(field, "the sequencer to have no origin left", async |field| {
-        let unready = field.unready(admin).await?;
+    let admin = arena.devnet.ports.sequencer.1;
+    amid_traffic(arena, "the sequencer to have no origin left", async |arena| {
+        let unready = arena.unready(admin).await?;
         Ok(unready.get("l1").filter(|reason| reason.contains("too old")).map(drop))
     })
     .await?;
     relay.go_on();
-    arrived(field, 1).await?;
-    field.users[1].nonce += 1;
+    arrived(arena, 1).await?;
+    arena.users[1].nonce += 1;
 
-    let origin = field.devnet.l1.origin(forced.block).await?;
+    let origin = arena.devnet.l1.origin(forced.block).await?;
     let forced_at = origin.context("the block of the item is final")?.timestamp;
     let (mut hid, mut number) = (0, before);
     let taken = loop {
         number += 1;
-        let header = field.sealed(number).await?.0.header;
+        let header = arena.sealed(number).await?.0.header;
         let late = header.second().saturating_sub(header.l1_origin_time);
         ensure!(late <= w, "batch {number} was certified with an origin of {late} s ago");
         if header.forced_cursor > cursor {
@@ -190,7 +190,7 @@ async fn hidden_for_w(field: &mut Field, relay: &L1Relay, gas: &mut Gas) -> Resu
         "forced at {forced_at} s: expected in a header by {bound} s, seen at {} s",
         taken.second()
     );
-    let posted_at = field.posted_run(taken.number).await?.run.posted_at;
+    let posted_at = arena.posted_run(taken.number).await?.run.posted_at;
     let bound = forced.block + u64::from(TIMING.forced_delay) + w + FINALITY;
     ensure!(
         posted_at <= bound,
@@ -201,18 +201,18 @@ async fn hidden_for_w(field: &mut Field, relay: &L1Relay, gas: &mut Gas) -> Resu
 }
 
 /// A sequencer that goes on with the old origin beyond W: nobody certifies, L1 refuses, and takes the item itself.
-async fn refused_beyond_w(field: &mut Field, relay: &L1Relay, gas: &mut Gas) -> Result<()> {
+async fn refused_beyond_w(arena: &mut Arena, relay: &L1Relay, gas: &mut Gas) -> Result<()> {
     let held = relay.stand_still().await?;
-    let forced = force(field, 2).await?;
+    let forced = force(arena, 2).await?;
     gas.step("force what is kept out", forced.gas_used);
-    let stale = amid_traffic(field, "a header with an origin beyond W", async |field| {
-        Ok(announced(field)?.into_iter().find(|header| is_beyond_w(header, &held)))
+    let stale = amid_traffic(arena, "a header with an origin beyond W", async |arena| {
+        Ok(announced(arena)?.into_iter().find(|header| is_beyond_w(header, &held)))
     })
     .await?;
     let (number, hash) = (stale.number, stale.hash());
     for member in 1..=MEMBERS {
         until(&format!("member {member} to refuse header {number}"), async || {
-            let status = CommitteeApiClient::get_status(&field.member(member)?).await?;
+            let status = CommitteeApiClient::get_status(&arena.member(member)?).await?;
             ensure!(status.certified < number, "header {number} is certified with an origin beyond W");
             let refusal = status.refusals.into_iter().find(|refusal| refusal.header_hash == hash);
             let Some(refusal) = refusal else { return Ok(None) };
@@ -226,34 +226,34 @@ async fn refused_beyond_w(field: &mut Field, relay: &L1Relay, gas: &mut Gas) -> 
         .await?;
     }
     sleep(WATCHED).await;
-    no_acknowledgement(&field.relay.recording(), hash)?;
+    no_acknowledgement(&arena.relay.recording(), hash)?;
     until("what is certified to be on L1", async || {
-        Ok((field.devnet.l1.posted_head().await?.number >= field.status().await?.certified).then_some(()))
+        Ok((arena.devnet.l1.posted_head().await?.number >= arena.status().await?.certified).then_some(()))
     })
     .await?;
-    let parent = last_header(field).await?;
+    let parent = last_header(arena).await?;
     ensure!(parent.number + 1 == number, "expected {number} to follow L1's head, seen {}", parent.number);
-    refused_by_l1(field, &stale, gas).await?;
+    refused_by_l1(arena, &stale, gas).await?;
 
     // The sequencer has signed what nobody takes, so nothing comes from it any more.
-    gas.step("postL1Header with what was kept out", make_header(field, &parent).await?);
-    let made = last_header(field).await?;
+    gas.step("postL1Header with what was kept out", make_header(arena, &parent).await?);
+    let made = last_header(arena).await?;
     ensure!(
         (made.number, made.envelope_count, made.forced_cursor) == (number, 1, parent.forced_cursor + 1),
         "expected header {number} of L1 with the forced item, seen {made:?}"
     );
     relay.go_on();
     until("sequencer and full node to go on from L1's header", async || {
-        let (sequencer, node) = (field.sequencer_status().await?, field.status().await?);
+        let (sequencer, node) = (arena.sequencer_status().await?, arena.status().await?);
         Ok((sequencer.certified >= number && node.certified >= number).then_some(()))
     })
     .await?;
-    field.users[0].nonce = field.reads()?.nonce(&field.users[0].key.address()).await?;
-    let (_, receipt) = field.transfer(3).await?;
+    arena.users[0].nonce = arena.reads()?.nonce(&arena.users[0].key.address()).await?;
+    let (_, receipt) = arena.transfer(3).await?;
     let next = receipt.number.context("a number")?;
     ensure!(next > number, "expected a batch after {number}, seen {next}");
-    arrived(field, 2).await?;
-    field.posted_run(next).await?;
+    arrived(arena, 2).await?;
+    arena.posted_run(next).await?;
     Ok(())
 }
 
@@ -263,9 +263,9 @@ fn is_beyond_w(header: &BatchHeader, held: &FinalBlock) -> bool {
 }
 
 /// The headers that the relay saw on their way to the first member, in order.
-fn announced(field: &Field) -> Result<Vec<BatchHeader>> {
+fn announced(arena: &Arena) -> Result<Vec<BatchHeader>> {
     let mut headers = Vec::new();
-    for record in field.relay.recording() {
+    for record in arena.relay.recording() {
         if record.direction != Direction::FromSequencer || record.role != "member-1" {
             continue;
         }
@@ -280,38 +280,38 @@ fn announced(field: &Field) -> Result<Vec<BatchHeader>> {
 }
 
 /// Even a header that members certified is refused, for its origin's age alone.
-async fn refused_by_l1(field: &Field, stale: &BatchHeader, gas: &mut Gas) -> Result<()> {
-    let poster = field.bully().address();
-    let inbox = field.devnet.chain.deployment.inbox;
-    let held_back = posting(stale, &colluding(field, stale).await?)?;
+async fn refused_by_l1(arena: &Arena, stale: &BatchHeader, gas: &mut Gas) -> Result<()> {
+    let poster = arena.bully().address();
+    let inbox = arena.devnet.chain.deployment.inbox;
+    let held_back = posting(stale, &colluding(arena, stale).await?)?;
     let doomed = [Doomed::new("a header with an origin beyond W", held_back, "OriginHeldBack")];
-    gas.step("post in vain", field.raw.all_fail(poster, inbox, &doomed).await?);
+    gas.step("post in vain", arena.raw.all_fail(poster, inbox, &doomed).await?);
 
     let mut young = *stale;
     let last_second = stale.l1_origin_time + u64::from(TIMING.max_origin_age_seconds);
     young.timestamp_ms = last_second * 1_000 + 999;
-    let input = posting(&young, &colluding(field, &young).await?)?;
+    let input = posting(&young, &colluding(arena, &young).await?)?;
     let call = serde_json::json!({ "from": poster, "to": inbox, "input": Bytes::from(input) });
-    let error = field.raw.error_of(&call).await?;
+    let error = arena.raw.error_of(&call).await?;
     ensure!(error.is_none(), "expected the same header within W to be taken, seen {error:?}");
     Ok(())
 }
 
 /// A certificate by members that sign anything.
-pub(super) async fn colluding(field: &Field, header: &BatchHeader) -> Result<Certificate> {
-    let epochs = field.devnet.l1.epochs().await?;
+pub(super) async fn colluding(arena: &Arena, header: &BatchHeader) -> Result<Certificate> {
+    let epochs = arena.devnet.l1.epochs().await?;
     let epoch = epochs.at(header.number).context("an epoch")?;
     let acknowledgements = (1..=THRESHOLD).map(|member| {
-        let key = member_key(field, member)?;
-        let deployment = &field.devnet.chain.deployment;
+        let key = member_key(arena, member)?;
+        let deployment = &arena.devnet.chain.deployment;
         Ok(sign_acknowledgement(&key, deployment, header.epoch, header.number, header.hash(), member))
     });
     Ok(aggregate(epoch, &acknowledgements.collect::<Result<Vec<_>>>()?)?)
 }
 
 /// The key that this member signs with.
-pub(super) fn member_key(field: &Field, member: u16) -> Result<SecretKey> {
-    let dir = field.devnet.dir();
+pub(super) fn member_key(arena: &Arena, member: u16) -> Result<SecretKey> {
+    let dir = arena.devnet.dir();
     let password = fs::read_to_string(dir.join("password"))?;
     let path = dir.join(format!("committee/member-{member}.key"));
     Ok(key_file::open_bls_key(&path, password.trim().as_bytes())?)

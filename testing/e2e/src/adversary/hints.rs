@@ -12,8 +12,8 @@ use blindfold_protocol::Canonical;
 use blindfold_rpc::types::{EnvelopeState, Receipt};
 
 use super::{
+    arena::{Arena, TIMING, until},
     committee::mine_to,
-    field::{Field, TIMING, until},
     money::refused,
     posted::Posted,
     raw::Doomed,
@@ -30,48 +30,48 @@ fn salt() -> B256 {
 }
 
 /// Gives the publisher a bond for one more posting.
-async fn bonded(field: &Field, publisher: &L1Writer) -> Result<u128> {
-    let (bond, _) = field.devnet.l1.hint_stakes().await?;
+async fn bonded(arena: &Arena, publisher: &L1Writer) -> Result<u128> {
+    let (bond, _) = arena.devnet.l1.hint_stakes().await?;
     publisher.deposit_publisher_bond(bond).await?;
     Ok(bond)
 }
 
 /// Posts hints with one wrong entry of an executed envelope and waits for the full node, which nobody tells, to have
 /// them struck out.
-async fn wrong_entry(field: &mut Field, wrong: impl FnOnce(&mut HintPosting, usize, usize)) -> Outcome {
-    let (_, receipt) = field.transfer(0).await?;
+async fn wrong_entry(arena: &mut Arena, wrong: impl FnOnce(&mut HintPosting, usize, usize)) -> Outcome {
+    let (_, receipt) = arena.transfer(0).await?;
     let number = receipt.number.context("a number")?;
-    let posted = field.posted(number).await?;
+    let posted = arena.posted(number).await?;
     let index = posted.accepted(number)?;
     let mut posting = posted.right();
     wrong(&mut posting, posted.place(number), index as usize);
 
-    let forger = field.forger();
-    let bond = bonded(field, &forger).await?;
-    let before = field.devnet.l1.publisher_bond(forger.address()).await?;
+    let forger = arena.forger();
+    let bond = bonded(arena, &forger).await?;
+    let before = arena.devnet.l1.publisher_bond(forger.address()).await?;
     let watcher = named_key(WATCHER).address();
-    let reward_before = field.devnet.l1.hint_reward(watcher).await?;
-    let balance_before = field.raw.call("eth_getBalance", serde_json::json!([watcher, "latest"])).await?;
+    let reward_before = arena.devnet.l1.hint_reward(watcher).await?;
+    let balance_before = arena.raw.call("eth_getBalance", serde_json::json!([watcher, "latest"])).await?;
     let sent = forger.post_hints(&posted.run.run, &posting).await?;
-    let log = field.posting_by(forger.address(), posted.run.run.last).await?;
-    field.struck(log.id, sent.block).await?;
+    let log = arena.posting_by(forger.address(), posted.run.run.last).await?;
+    arena.struck(log.id, sent.block).await?;
 
-    let after = field.devnet.l1.publisher_bond(forger.address()).await?;
+    let after = arena.devnet.l1.publisher_bond(forger.address()).await?;
     ensure!(
         (after.total, after.locked) == (before.total - bond, before.locked),
         "expected the bond of the forger to fall by {bond} wei from {before:?}, seen {after:?}"
     );
     // The reward waits, or the node has taken it already.
-    let (_, stake) = field.devnet.l1.hint_stakes().await?;
+    let (_, stake) = arena.devnet.l1.hint_stakes().await?;
     let paid = U256::from(bond / 2 + stake);
     until("the full node's reward", async || {
-        let waiting = field.devnet.l1.hint_reward(watcher).await?;
-        let balance = field.raw.call("eth_getBalance", serde_json::json!([watcher, "latest"])).await?;
+        let waiting = arena.devnet.l1.hint_reward(watcher).await?;
+        let balance = arena.raw.call("eth_getBalance", serde_json::json!([watcher, "latest"])).await?;
         let grown = super::raw::amount(&balance)? > super::raw::amount(&balance_before)?;
         Ok((waiting >= reward_before + paid || grown).then_some(()))
     })
     .await?;
-    let registry = field.devnet.chain.hint_registry;
+    let registry = arena.devnet.chain.hint_registry;
     let topic = |value: u64| Some(B256::from(U256::from(value)));
     let run_last = topic(posted.run.run.last);
     // By the full node's account: nobody else has challenged.
@@ -79,18 +79,18 @@ async fn wrong_entry(field: &mut Field, wrong: impl FnOnce(&mut HintPosting, usi
         [Some(HintRegistry::HintsStruck::SIGNATURE_HASH), topic(log.id), run_last, Some(watcher.into_word())];
     let mut gas = Gas::default();
     gas.step("postHints", sent.gas_used);
-    gas.step("challenge", field.raw.gas_of_event(registry, sent.block - 1, &struck).await?);
+    gas.step("challenge", arena.raw.gas_of_event(registry, sent.block - 1, &struck).await?);
     Ok(gas)
 }
 
 /// A wrong session key.
-pub async fn forged_hint(field: &mut Field) -> Outcome {
-    wrong_entry(field, |posting, batch, index| posting.batches[batch].entries[index].key[5] ^= 1).await
+pub async fn forged_hint(arena: &mut Arena) -> Outcome {
+    wrong_entry(arena, |posting, batch, index| posting.batches[batch].entries[index].key[5] ^= 1).await
 }
 
 /// ⊥ claimed for an envelope that opens.
-pub async fn false_malformed(field: &mut Field) -> Outcome {
-    wrong_entry(field, |posting, batch, index| {
+pub async fn false_malformed(arena: &mut Arena) -> Outcome {
+    wrong_entry(arena, |posting, batch, index| {
         let batch = &mut posting.batches[batch];
         batch.entries[index] = PostedEntry::malformed(batch.singletons.len());
         batch.singletons.push([7; 48]);
@@ -99,22 +99,22 @@ pub async fn false_malformed(field: &mut Field) -> Outcome {
 }
 
 /// Data that is no hints, and right hints whose singleton releases are wrong, which costs the bond.
-pub async fn withheld_hints(field: &mut Field) -> Outcome {
+pub async fn withheld_hints(arena: &mut Arena) -> Outcome {
     let mut gas = Gas::default();
-    let forger = field.forger();
-    bonded(field, &forger).await?;
+    let forger = arena.forger();
+    bonded(arena, &forger).await?;
     // So that the right posting does not come first: L1 does not take the same root twice. The node opens by itself.
-    field.devnet.process("hint-publisher")?.pause()?;
+    arena.devnet.process("hint-publisher")?.pause()?;
     let outcome = async {
-        let receipt = malformed_envelope(field).await?;
-        let posted = field.posted(receipt.number.context("a number")?).await?;
+        let receipt = malformed_envelope(arena).await?;
+        let posted = arena.posted(receipt.number.context("a number")?).await?;
         let doomed = undecodable(&posted);
-        let registry = field.devnet.chain.hint_registry;
-        gas.step("undecodable", field.raw.all_fail(forger.address(), registry, &doomed).await?);
-        wrong_releases(field, &posted, &forger, &mut gas).await
+        let registry = arena.devnet.chain.hint_registry;
+        gas.step("undecodable", arena.raw.all_fail(forger.address(), registry, &doomed).await?);
+        wrong_releases(arena, &posted, &forger, &mut gas).await
     }
     .await;
-    field.devnet.process("hint-publisher")?.resume()?;
+    arena.devnet.process("hint-publisher")?.resume()?;
     outcome?;
     Ok(gas)
 }
@@ -142,46 +142,46 @@ fn undecodable(posted: &Posted) -> Vec<Doomed> {
     ]
 }
 
-async fn wrong_releases(field: &Field, posted: &Posted, forger: &L1Writer, gas: &mut Gas) -> Result<()> {
+async fn wrong_releases(arena: &Arena, posted: &Posted, forger: &L1Writer, gas: &mut Gas) -> Result<()> {
     let mut posting = posted.right();
     let singletons = posting.batches.iter_mut().flat_map(|batch| &mut batch.singletons);
     let changed = singletons.map(|singleton| singleton[47] ^= 1).count();
     ensure!(changed > 0, "expected a malformed item in run {:?}", posted.run.run);
     let sent = forger.post_hints(&posted.run.run, &posting).await?;
     gas.step("postHints", sent.gas_used);
-    let log = field.posting_by(forger.address(), posted.run.run.last).await?;
-    field.struck(log.id, sent.block).await
+    let log = arena.posting_by(forger.address(), posted.run.run.last).await?;
+    arena.struck(log.id, sent.block).await
 }
 
 /// A publisher whose wrong hints kept others from posting right ones has them struck out himself when the run's time is up,
 /// to have it void. The time runs anew, and the right hints become final.
-pub async fn struck_at_the_deadline(field: &mut Field) -> Outcome {
+pub async fn struck_at_the_deadline(arena: &mut Arena) -> Outcome {
     let mut gas = Gas::default();
     // Nobody posts and nobody challenges; the node opens by itself before it goes.
-    field.devnet.process("hint-publisher")?.pause()?;
-    let outcome = struck_by_itself(field, &mut gas).await;
-    field.devnet.process("hint-publisher")?.resume()?;
+    arena.devnet.process("hint-publisher")?.pause()?;
+    let outcome = struck_by_itself(arena, &mut gas).await;
+    arena.devnet.process("hint-publisher")?.resume()?;
     outcome?;
     Ok(gas)
 }
 
-async fn struck_by_itself(field: &mut Field, gas: &mut Gas) -> Result<()> {
-    let (_, receipt) = field.transfer(0).await?;
+async fn struck_by_itself(arena: &mut Arena, gas: &mut Gas) -> Result<()> {
+    let (_, receipt) = arena.transfer(0).await?;
     let number = receipt.number.context("a number")?;
-    let posted = field.posted(number).await?;
+    let posted = arena.posted(number).await?;
     let index = posted.accepted(number)?;
-    field.devnet.process("full-node")?.kill().await?;
+    arena.devnet.process("full-node")?.kill().await?;
     let deadline = posted.run.run.posted_at + u64::from(TIMING.hint_deadline);
-    mine_to(field, deadline - BEFORE_THE_DEADLINE).await?;
+    mine_to(arena, deadline - BEFORE_THE_DEADLINE).await?;
 
-    let thief = field.forger();
-    bonded(field, &thief).await?;
+    let thief = arena.forger();
+    bonded(arena, &thief).await?;
     let mut wrong = posted.right();
     wrong.batches[posted.place(number)].entries[index as usize].key[5] ^= 1;
     let sent = thief.post_hints(&posted.run.run, &wrong).await?;
     gas.step("postHints, wrong", sent.gas_used);
-    let log = field.posting_by(thief.address(), posted.run.run.last).await?;
-    mine_to(field, deadline).await?;
+    let log = arena.posting_by(thief.address(), posted.run.run.last).await?;
+    mine_to(arena, deadline).await?;
     refused(thief.void_unreleased(&posted.run.run).await, "PostingsOpen")?;
     let challenge = posted.challenge(&wrong, number, index)?;
     let struck = thief.dispute(log.id, &challenge, salt()).await?;
@@ -189,30 +189,30 @@ async fn struck_by_itself(field: &mut Field, gas: &mut Gas) -> Result<()> {
     let early = format!("TooEarly {{ fromBlock: {} }}", struck.block + u64::from(TIMING.hint_deadline));
     refused(thief.void_unreleased(&posted.run.run).await, &early)?;
 
-    let honest = field.reporter();
-    bonded(field, &honest).await?;
+    let honest = arena.reporter();
+    bonded(arena, &honest).await?;
     gas.step("postHints, right", honest.post_hints(&posted.run.run, &posted.right()).await?.gas_used);
-    let log = field.posting_by(honest.address(), posted.run.run.last).await?;
-    mine_to(field, log.l1_block + u64::from(TIMING.challenge_window)).await?;
+    let log = arena.posting_by(honest.address(), posted.run.run.last).await?;
+    mine_to(arena, log.l1_block + u64::from(TIMING.challenge_window)).await?;
     gas.step("finalize", honest.finalize_hints(log.id).await?.gas_used);
     refused(thief.void_unreleased(&posted.run.run).await, "RunIsFinal")?;
-    field.devnet.process("full-node")?.start()?;
-    field.devnet.process("full-node")?.ready().await
+    arena.devnet.process("full-node")?.start()?;
+    arena.devnet.process("full-node")?.ready().await
 }
 
 /// An honest posting, challenged with everything that is wrong in form, and then in form with nothing behind it.
-pub async fn malformed_challenge(field: &mut Field) -> Outcome {
+pub async fn malformed_challenge(arena: &mut Arena) -> Outcome {
     let mut gas = Gas::default();
-    let bully = field.bully();
-    let (_, receipt) = field.transfer(1).await?;
+    let bully = arena.bully();
+    let (_, receipt) = arena.transfer(1).await?;
     let number = receipt.number.context("a number")?;
     let publisher = named_key(HINT_PUBLISHER).address();
-    let posted = field.posted(number).await?;
+    let posted = arena.posted(number).await?;
     let index = posted.accepted(number)?;
-    let log = field.posting_by(publisher, posted.run.run.last).await?;
-    let before = field.devnet.l1.publisher_bond(publisher).await?;
-    let rewards = field.devnet.l1.hint_reward(publisher).await?;
-    let (_, stake) = field.devnet.l1.hint_stakes().await?;
+    let log = arena.posting_by(publisher, posted.run.run.last).await?;
+    let before = arena.devnet.l1.publisher_bond(publisher).await?;
+    let rewards = arena.devnet.l1.hint_reward(publisher).await?;
+    let (_, stake) = arena.devnet.l1.hint_stakes().await?;
 
     let salt = salt();
     let challenge = posted.challenge(&posted.right(), number, index)?;
@@ -220,23 +220,23 @@ pub async fn malformed_challenge(field: &mut Field) -> Outcome {
         bully.commit_challenge(challenge_evidence(log.id, number, index), salt).await?;
     }
     let doomed = malformed(log.id, challenge.call(), &posted.run.run, salt, stake);
-    let registry = field.devnet.chain.hint_registry;
-    gas.step("malformed", field.raw.all_fail(bully.address(), registry, &doomed).await?);
-    let after = field.devnet.l1.publisher_bond(publisher).await?;
+    let registry = arena.devnet.chain.hint_registry;
+    gas.step("malformed", arena.raw.all_fail(bully.address(), registry, &doomed).await?);
+    let after = arena.devnet.l1.publisher_bond(publisher).await?;
     ensure!(after.total == before.total, "expected a bond of {} wei, seen {}", before.total, after.total);
 
     let sent = bully.challenge(log.id, &challenge, salt).await?;
     gas.step("well-formed", sent.gas_used);
-    let after = field.devnet.l1.publisher_bond(publisher).await?;
+    let after = arena.devnet.l1.publisher_bond(publisher).await?;
     ensure!(after.total == before.total, "expected a bond of {} wei, seen {}", before.total, after.total);
-    let seen = field.hint_events(log.l1_block).await?;
+    let seen = arena.hint_events(log.l1_block).await?;
     ensure!(
         !seen.iter().any(|seen| matches!(seen, HintEvent::Struck { id, .. } if *id == log.id)),
         "expected posting {} to stand, it is struck out",
         log.id
     );
-    gas.step("well-formed, of a right ⊥", right_malformed(field).await?);
-    let earned = gained(field.devnet.l1.hint_reward(publisher).await?, rewards)?;
+    gas.step("well-formed, of a right ⊥", right_malformed(arena).await?);
+    let earned = gained(arena.devnet.l1.hint_reward(publisher).await?, rewards)?;
     ensure!(
         earned == U256::from(2 * stake),
         "expected both stakes of {stake} wei for the publisher, seen {earned}"
@@ -245,25 +245,25 @@ pub async fn malformed_challenge(field: &mut Field) -> Outcome {
 }
 
 /// An honest ⊥, challenged with a key that opens nothing.
-async fn right_malformed(field: &Field) -> Result<u64> {
-    let receipt = malformed_envelope(field).await?;
+async fn right_malformed(arena: &Arena) -> Result<u64> {
+    let receipt = malformed_envelope(arena).await?;
     let number = receipt.number.context("a number")?;
-    let posted = field.posted(number).await?;
+    let posted = arena.posted(number).await?;
     let publisher = named_key(HINT_PUBLISHER).address();
-    let log = field.posting_by(publisher, posted.run.run.last).await?;
+    let log = arena.posting_by(publisher, posted.run.run.last).await?;
     let challenge = posted.challenge(&posted.right(), number, receipt.index.context("an index")?)?;
-    let before = field.devnet.l1.publisher_bond(publisher).await?;
-    let sent = field.bully().dispute(log.id, &challenge, salt()).await?;
-    let after = field.devnet.l1.publisher_bond(publisher).await?;
+    let before = arena.devnet.l1.publisher_bond(publisher).await?;
+    let sent = arena.bully().dispute(log.id, &challenge, salt()).await?;
+    let after = arena.devnet.l1.publisher_bond(publisher).await?;
     ensure!(after.total == before.total, "expected a bond of {} wei, seen {}", before.total, after.total);
     Ok(sent.gas_used)
 }
 
 /// An envelope that opens to ⊥, opened.
-async fn malformed_envelope(field: &Field) -> Result<Receipt> {
-    let malformed = field.spoiler.send_malformed().await?;
+async fn malformed_envelope(arena: &Arena) -> Result<Receipt> {
+    let malformed = arena.spoiler.send_malformed().await?;
     until("the malformed envelope to be opened", async || {
-        let receipt = field.receipt(malformed.id()).await?;
+        let receipt = arena.receipt(malformed.id()).await?;
         Ok(receipt.filter(|receipt| receipt.state == EnvelopeState::Malformed))
     })
     .await

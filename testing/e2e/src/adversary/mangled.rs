@@ -7,8 +7,8 @@ use blindfold_protocol::{Canonical, Envelope, Promise};
 use blindfold_rpc::types::EnvelopeState;
 
 use super::{
+    arena::{Arena, TIMING, until},
     committee::mine_to,
-    field::{Field, TIMING, until},
     forced::places,
     report::{Gas, Outcome},
     sequencer::{bond, bond_is_lost, gained, salt},
@@ -27,27 +27,27 @@ fn mangled(envelope: &Envelope) -> Envelope {
 }
 
 /// Forces a mangled copy and waits until it stands in a batch. Gives the batch's number.
-async fn force_copy(field: &Field, envelope: &Envelope, gas: &mut Gas) -> Result<u64> {
+async fn force_copy(arena: &Arena, envelope: &Envelope, gas: &mut Gas) -> Result<u64> {
     let copy = mangled(envelope);
     ensure!(copy.id() == envelope.id(), "expected a copy with the id {}", envelope.id());
-    gas.step("force", field.bully().force_envelope(&copy.encode()).await?.gas_used);
+    gas.step("force", arena.bully().force_envelope(&copy.encode()).await?.gas_used);
     let expected = [(copy.encode(), VERDICT)];
     let found =
-        until("the mangled copy to stand in a batch", async || places(field, &expected).await).await?;
+        until("the mangled copy to stand in a batch", async || places(arena, &expected).await).await?;
     found.first().copied().context("a number")
 }
 
 /// The copy is forced first; the genuine envelope is no duplicate of it.
-pub async fn mangled_copy_forced_first(field: &mut Field) -> Outcome {
+pub async fn mangled_copy_forced_first(arena: &mut Arena) -> Outcome {
     let mut gas = Gas::default();
-    let (raw, _) = field.users[0].transfer(field.users[0].nonce, U256::from(1));
-    let envelope = field.users[0].envelope(raw.to_vec()).await?;
-    let first = force_copy(field, &envelope, &mut gas).await?;
-    field.users[0].submit(&envelope, false).await?;
-    field.users[0].nonce += 1;
+    let (raw, _) = arena.users[0].transfer(arena.users[0].nonce, U256::from(1));
+    let envelope = arena.users[0].envelope(raw.to_vec()).await?;
+    let first = force_copy(arena, &envelope, &mut gas).await?;
+    arena.users[0].submit(&envelope, false).await?;
+    arena.users[0].nonce += 1;
     // What the copy came to is told under the same id until the genuine one has its place.
     let receipt = until("the genuine envelope to be executed", async || {
-        let receipt = field.receipt(envelope.id()).await?;
+        let receipt = arena.receipt(envelope.id()).await?;
         Ok(receipt.filter(|receipt| receipt.state == EnvelopeState::Executed))
     })
     .await?;
@@ -61,33 +61,33 @@ pub async fn mangled_copy_forced_first(field: &mut Field) -> Outcome {
 }
 
 /// The sequencer promises an envelope and lets a mangled copy stand in for it.
-pub async fn mangled_copy_keeps_promise(field: &mut Field) -> Outcome {
+pub async fn mangled_copy_keeps_promise(arena: &mut Arena) -> Outcome {
     let mut gas = Gas::default();
-    let (raw, _) = field.users[3].transfer(UNUSED_NONCE, U256::from(1));
-    let envelope = field.users[3].envelope(raw.to_vec()).await?;
-    let number = force_copy(field, &envelope, &mut gas).await?;
-    field.posted(number).await?;
-    let before = bond(field).await?;
-    let deployment = field.devnet.chain.deployment;
+    let (raw, _) = arena.users[3].transfer(UNUSED_NONCE, U256::from(1));
+    let envelope = arena.users[3].envelope(raw.to_vec()).await?;
+    let number = force_copy(arena, &envelope, &mut gas).await?;
+    arena.posted(number).await?;
+    let before = bond(arena).await?;
+    let deployment = arena.devnet.chain.deployment;
     let item_hash = keccak256(envelope.encode());
-    let promise = Promise::sign(&field.sequencer_key(), &deployment, envelope.id(), item_hash, number);
-    let given = GivenPromise::new(&promise, field.sequencer_key().address());
+    let promise = Promise::sign(&arena.sequencer_key(), &deployment, envelope.id(), item_hash, number);
+    let given = GivenPromise::new(&promise, arena.sequencer_key().address());
 
-    let user = field.account(field.users[3].key.clone());
-    let rewards = field.devnet.l1.reward(user.address()).await?;
+    let user = arena.account(arena.users[3].key.clone());
+    let rewards = arena.devnet.l1.reward(user.address()).await?;
     let accused = user.report_omission(&promise, salt()).await?;
     gas.step("accuseOmission", accused.gas_used);
     let window = u64::from(TIMING.answer_window);
     until("half of the answer window to pass", async || {
-        Ok((field.raw.height().await? > accused.block + window / 2).then_some(()))
+        Ok((arena.raw.height().await? > accused.block + window / 2).then_some(()))
     })
     .await?;
-    mine_to(field, accused.block + window + 1).await?;
-    let seen = field.devnet.l1.accusation(&given).await?.state;
+    mine_to(arena, accused.block + window + 1).await?;
+    let seen = arena.devnet.l1.accusation(&given).await?.state;
     ensure!(seen == AccusationState::Open, "expected an accusation that nobody can answer, seen {seen:?}");
     gas.step("slashOmission", user.slash_omission(&given).await?.gas_used);
-    bond_is_lost(field).await?;
-    let earned = gained(field.devnet.l1.reward(user.address()).await?, rewards)?;
+    bond_is_lost(arena).await?;
+    let earned = gained(arena.devnet.l1.reward(user.address()).await?, rewards)?;
     ensure!(earned >= before / U256::from(2), "expected half of {before} wei for the accuser, seen {earned}");
     Ok(gas)
 }

@@ -1,20 +1,20 @@
 //! The adversary run: every attack that L1 is there to judge, made for real against a running network.
 //!
-//! - `field`: a network with short deadlines and the accounts of both sides.
-//! - `books`: that no honest account has less afterwards.
+//! - `arena`: a network with short deadlines and the accounts of both sides.
+//! - `accounting`: that no honest account has less afterwards.
 //! - `report`: what came of each case.
-//! - `hints`, `sequencer`, `forced`, `deposits`, `held_back`, `mangled`, `floods`, `sockets`, `money`, `outage`, `clocks`, `helpers`,
+//! - `hints`, `sequencer`, `forced`, `deposits`, `held_back`, `mangled`, `floods`, `sockets`, `money`, `outage`, `clocks`, `hint_publishers`,
 //!   `restored`, `rotation`, `committee`, `successor`: the cases.
 
-mod books;
+mod accounting;
+mod arena;
 mod clocks;
 mod committee;
 mod deposits;
-mod field;
 mod floods;
 mod forced;
 mod held_back;
-mod helpers;
+mod hint_publishers;
 mod hints;
 mod injection;
 mod mangled;
@@ -39,7 +39,7 @@ use clap::Parser;
 use parking_lot::Mutex;
 use tokio::{runtime::Handle, sync::watch, task::JoinSet};
 
-use field::{Field, TIMING};
+use arena::{Arena, TIMING};
 use report::{Outcome, Report};
 
 /// Last batch number of an epoch that does not end during the run.
@@ -85,7 +85,7 @@ const HELP: &str = "Cases:
   l1_outage                L1 answers nobody for a while: ordering, certificates and blocks go on
   stale_header_after_outage
                            no certificates until a signed header is too old: L1 makes one, the chain goes on
-  silent_helper            a second helper takes over; without any, nodes open by themselves
+  silent_hint_publisher    a second one takes over; without any, nodes open by themselves
   struck_at_the_deadline   a publisher has its own wrong hints struck out at a run's last hour: not void, its time runs anew
   rotation                 a new committee, with envelopes for the old one and for the new one under way
   unreleased_run_claimed_malformed
@@ -147,7 +147,7 @@ const GROUPS: [Group; 4] = [
             "invalid_forced",
             "l1_outage",
             "stale_header_after_outage",
-            "silent_helper",
+            "silent_hint_publisher",
             "struck_at_the_deadline",
             "unreleased_run_claimed_malformed",
         ],
@@ -194,46 +194,46 @@ fn names() -> Vec<&'static str> {
     GROUPS.iter().flat_map(|group| group.cases).copied().collect()
 }
 
-async fn case(name: &str, field: &mut Field) -> Outcome {
+async fn case(name: &str, arena: &mut Arena) -> Outcome {
     match name {
-        "clock_jump" => clocks::clock_jump(field).await,
-        "forged_hint" => hints::forged_hint(field).await,
-        "false_malformed" => hints::false_malformed(field).await,
-        "withheld_hints" => hints::withheld_hints(field).await,
-        "malformed_challenge" => hints::malformed_challenge(field).await,
-        "equivocation" => sequencer::equivocation(field).await,
-        "reordered_after_release" => sequencer::reordered_after_release(field).await,
-        "omitted_promise" => sequencer::omitted_promise(field).await,
-        "lower_promise" => sequencer::lower_promise(field).await,
-        "reserved_gas" => forced::reserved_gas(field).await,
-        "deposit_hog" => deposits::deposit_hog(field).await,
-        "struck_at_the_deadline" => hints::struck_at_the_deadline(field).await,
-        "ignored_envelope" => forced::ignored_envelope(field).await,
-        "invalid_forced" => forced::invalid_forced(field).await,
-        "origin_held_back" => held_back::origin_held_back(field).await,
-        "l1_outage" => outage::l1_outage(field).await,
-        "stale_header_after_outage" => outage::stale_header_after_outage(field).await,
-        "silent_helper" => helpers::silent_helper(field).await,
-        "mangled_copy_forced_first" => mangled::mangled_copy_forced_first(field).await,
-        "fee_stuffing" => floods::fee_stuffing(field).await,
-        "malformed_flood" => floods::malformed_flood(field).await,
-        "prefix_without_data" => restored::prefix_without_data(field).await,
-        "released_but_never_posted" => restored::released_but_never_posted(field).await,
-        "bond_leaves_before_evidence" => money::bond_leaves_before_evidence(field).await,
-        "premarked_number" => money::premarked_number(field).await,
-        "mangled_copy_keeps_promise" => mangled::mangled_copy_keeps_promise(field).await,
-        "governor_takes_over" => money::governor_takes_over(field).await,
-        "restored_sequencer" => restored::restored_sequencer(field).await,
-        "restored_member" => restored::restored_member(field).await,
-        "unread_websocket" => sockets::unread_websocket(field).await,
-        "stolen_key_replaced" => successor::stolen_key_replaced(field).await,
-        "promise_flood" => floods::promise_flood(field).await,
-        "rotation" => rotation::rotation(field).await,
-        "dead_committee_replaced" => rotation::dead_committee_replaced(field).await,
-        "announced_end" => rotation::announced_end(field).await,
-        "unreleased_run_claimed_malformed" => committee::unreleased_run_claimed_malformed(field).await,
-        "double_acknowledgement" => committee::double_acknowledgement(field).await,
-        "silent_committee" => committee::silent_committee(field).await,
+        "clock_jump" => clocks::clock_jump(arena).await,
+        "forged_hint" => hints::forged_hint(arena).await,
+        "false_malformed" => hints::false_malformed(arena).await,
+        "withheld_hints" => hints::withheld_hints(arena).await,
+        "malformed_challenge" => hints::malformed_challenge(arena).await,
+        "equivocation" => sequencer::equivocation(arena).await,
+        "reordered_after_release" => sequencer::reordered_after_release(arena).await,
+        "omitted_promise" => sequencer::omitted_promise(arena).await,
+        "lower_promise" => sequencer::lower_promise(arena).await,
+        "reserved_gas" => forced::reserved_gas(arena).await,
+        "deposit_hog" => deposits::deposit_hog(arena).await,
+        "struck_at_the_deadline" => hints::struck_at_the_deadline(arena).await,
+        "ignored_envelope" => forced::ignored_envelope(arena).await,
+        "invalid_forced" => forced::invalid_forced(arena).await,
+        "origin_held_back" => held_back::origin_held_back(arena).await,
+        "l1_outage" => outage::l1_outage(arena).await,
+        "stale_header_after_outage" => outage::stale_header_after_outage(arena).await,
+        "silent_hint_publisher" => hint_publishers::silent_hint_publisher(arena).await,
+        "mangled_copy_forced_first" => mangled::mangled_copy_forced_first(arena).await,
+        "fee_stuffing" => floods::fee_stuffing(arena).await,
+        "malformed_flood" => floods::malformed_flood(arena).await,
+        "prefix_without_data" => restored::prefix_without_data(arena).await,
+        "released_but_never_posted" => restored::released_but_never_posted(arena).await,
+        "bond_leaves_before_evidence" => money::bond_leaves_before_evidence(arena).await,
+        "premarked_number" => money::premarked_number(arena).await,
+        "mangled_copy_keeps_promise" => mangled::mangled_copy_keeps_promise(arena).await,
+        "governor_takes_over" => money::governor_takes_over(arena).await,
+        "restored_sequencer" => restored::restored_sequencer(arena).await,
+        "restored_member" => restored::restored_member(arena).await,
+        "unread_websocket" => sockets::unread_websocket(arena).await,
+        "stolen_key_replaced" => successor::stolen_key_replaced(arena).await,
+        "promise_flood" => floods::promise_flood(arena).await,
+        "rotation" => rotation::rotation(arena).await,
+        "dead_committee_replaced" => rotation::dead_committee_replaced(arena).await,
+        "announced_end" => rotation::announced_end(arena).await,
+        "unreleased_run_claimed_malformed" => committee::unreleased_run_claimed_malformed(arena).await,
+        "double_acknowledgement" => committee::double_acknowledgement(arena).await,
+        "silent_committee" => committee::silent_committee(arena).await,
         other => bail!("no case is called {other}"),
     }
 }
@@ -327,15 +327,15 @@ async fn group(run: &Run, group: &Group, ports: Ports) -> Result<()> {
     }
     progress.step(format!("a network for {}", cases.join(", ")));
     let dir = args.dir.join(group.name);
-    let mut field = Field::start(dir, ports, group.last_number, group.timing, progress).await?;
-    let logs = field.devnet.dir().join("logs");
+    let mut arena = Arena::start(dir, ports, group.last_number, group.timing, progress).await?;
+    let logs = arena.devnet.dir().join("logs");
     let mut cases = cases.into_iter();
     while let Some(name) = cases.next() {
         progress.step(name);
         let started = Instant::now();
-        let before = field.status().await.map(|status| status.block.number);
-        let mut outcome = case(name, &mut field).await;
-        let ended = field.ended()?;
+        let before = arena.status().await.map(|status| status.block.number);
+        let mut outcome = case(name, &mut arena).await;
+        let ended = arena.ended()?;
         if !ended.is_empty() {
             let roles: Vec<&str> = ended.iter().map(|ended| ended.role.as_str()).collect();
             let what = format!("ended by themselves: {}", roles.join(", "));
@@ -345,7 +345,7 @@ async fn group(run: &Run, group: &Group, ports: Ports) -> Result<()> {
             });
         }
         if outcome.is_ok() {
-            outcome = match aftermath(&mut field, before).await {
+            outcome = match aftermath(&mut arena, before).await {
                 Ok(()) => outcome,
                 Err(error) => Err(error),
             };
@@ -354,14 +354,14 @@ async fn group(run: &Run, group: &Group, ports: Ports) -> Result<()> {
         report.lock().case(name, started.elapsed().as_secs_f64(), outcome, &logs);
         if failed {
             // Where the folder goes with the machine, this is all that is left.
-            for (role, lines) in field.last_log_lines() {
+            for (role, lines) in arena.last_log_lines() {
                 println!("{role}, the end of its log:\n{lines}");
             }
         }
         for ended in ended {
             println!("{ended}");
         }
-        let gone = field.not_running();
+        let gone = arena.not_running();
         if failed && !gone.is_empty() {
             // No later case would say anything but that.
             let rest: Vec<&str> = cases.by_ref().collect();
@@ -372,34 +372,34 @@ async fn group(run: &Run, group: &Group, ports: Ports) -> Result<()> {
         }
     }
     progress.step(format!("{}: has anybody honest lost anything?", group.name));
-    if field.not_running().iter().any(|role| role == "full-node") {
-        report.lock().problem(format!("the books of {}: the full node does not run", group.name));
-        return field.devnet.stop().await;
+    if arena.not_running().iter().any(|role| role == "full-node") {
+        report.lock().problem(format!("the accounting of {}: the full node does not run", group.name));
+        return arena.devnet.stop().await;
     }
-    match field.losses().await {
+    match arena.losses().await {
         Ok(losses) => losses.into_iter().for_each(|loss| report.lock().problem(loss)),
-        Err(error) => report.lock().problem(format!("the books of {}: {error:#}", group.name)),
+        Err(error) => report.lock().problem(format!("the accounting of {}: {error:#}", group.name)),
     }
-    field.devnet.stop().await
+    arena.devnet.stop().await
 }
 
 /// What a case leaves behind: the chain goes on after it, and no honest account has less than before it. Where it took the
 /// sequencer away for good, the chain has gone on by L1 since before the case; where the full node, nobody can say.
-async fn aftermath(field: &mut Field, before: Result<u64>) -> Result<()> {
-    let gone = field.not_running();
+async fn aftermath(arena: &mut Arena, before: Result<u64>) -> Result<()> {
+    let gone = arena.not_running();
     if gone.iter().any(|role| role == "full-node") {
         return Ok(());
     }
     if gone.iter().any(|role| role == "sequencer") {
-        let (before, after) = (before?, field.status().await?.block.number);
+        let (before, after) = (before?, arena.status().await?.block.number);
         ensure!(after > before, "no block since before the case");
     } else {
-        field.goes_on().await?;
+        arena.goes_on().await?;
     }
-    let losses = field.losses().await.context("the books")?;
+    let losses = arena.losses().await.context("the accounting")?;
     ensure!(losses.is_empty(), "{}", losses.join("; "));
     // What somebody won in this case is not there to be lost in the next.
-    field.books.close_case();
+    arena.accounting.close_case();
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use blindfold_l1::{L1Error, Sent};
 use blindfold_protocol::SignedHeader;
 
 use super::{
-    field::{Field, MAX_BATCH, until},
+    arena::{Arena, MAX_BATCH, until},
     report::{Gas, Outcome},
     sequencer::{bond, bond_is_lost, gained, salt},
 };
@@ -34,45 +34,45 @@ pub(super) fn refused(outcome: Result<Sent, L1Error>, error: &str) -> Result<()>
 }
 
 /// A header of a fresh number, and as many others of the same number, all signed by the sequencer.
-pub(super) async fn headers_of_one_number(field: &mut Field, others: u64) -> Result<Vec<SignedHeader>> {
-    let (_, receipt) = field.transfer(0).await?;
-    let (sealed, _) = field.sealed(receipt.number.context("a number")?).await?;
+pub(super) async fn headers_of_one_number(arena: &mut Arena, others: u64) -> Result<Vec<SignedHeader>> {
+    let (_, receipt) = arena.transfer(0).await?;
+    let (sealed, _) = arena.sealed(receipt.number.context("a number")?).await?;
     let mut headers = vec![sealed.signed_header()];
     for n in 1..=others {
         let mut header = sealed.header;
         header.timestamp_ms += n;
-        headers.push(header.sign(&field.sequencer_key(), &field.devnet.chain.deployment));
+        headers.push(header.sign(&arena.sequencer_key(), &arena.devnet.chain.deployment));
     }
     Ok(headers)
 }
 
 /// The sequencer announces that it takes its bond out, and signs two headers while the announcement stands.
-pub async fn bond_leaves_before_evidence(field: &mut Field) -> Outcome {
+pub async fn bond_leaves_before_evidence(arena: &mut Arena) -> Outcome {
     let mut gas = Gas::default();
-    let headers = headers_of_one_number(field, 1).await?;
-    let before = bond(field).await?;
-    let thief = field.account(field.sequencer_key());
+    let headers = headers_of_one_number(arena, 1).await?;
+    let before = bond(arena).await?;
+    let thief = arena.account(arena.sequencer_key());
     let amount = u128::try_from(before)?;
     // Its account posts headers, too: what it has on its way must be in a block before.
-    field.devnet.process("sequencer")?.kill().await?;
-    let height = field.raw.height().await?;
-    until("two blocks", async || Ok((field.raw.height().await? > height + 1).then_some(()))).await?;
+    arena.devnet.process("sequencer")?.kill().await?;
+    let height = arena.raw.height().await?;
+    until("two blocks", async || Ok((arena.raw.height().await? > height + 1).then_some(()))).await?;
     let announced = thief.announce_bond_withdrawal(amount).await?;
-    field.devnet.process("sequencer")?.start()?;
-    field.devnet.process("sequencer")?.ready().await?;
+    arena.devnet.process("sequencer")?.start()?;
+    arena.devnet.process("sequencer")?.ready().await?;
     gas.step("announceBondWithdrawal", announced.gas_used);
-    let shown = field.bond().await?.amount;
+    let shown = arena.bond().await?.amount;
     ensure!(shown.is_zero(), "expected what is announced not to count as bond, seen {shown} wei");
     refused(thief.withdraw_bond(thief.address()).await, "WithdrawalLocked")?;
 
-    let reporter = field.reporter();
-    let rewards = field.devnet.l1.reward(reporter.address()).await?;
+    let reporter = arena.reporter();
+    let rewards = arena.devnet.l1.reward(reporter.address()).await?;
     gas.step(
         "slashEquivocation",
         reporter.report_equivocation(&headers[0], &headers[1], salt()).await?.gas_used,
     );
-    bond_is_lost(field).await?;
-    let earned = gained(field.devnet.l1.reward(reporter.address()).await?, rewards)?;
+    bond_is_lost(arena).await?;
+    let earned = gained(arena.devnet.l1.reward(reporter.address()).await?, rewards)?;
     ensure!(
         earned == before / U256::from(2),
         "expected half of {before} wei for the reporter, seen {earned}"
@@ -82,20 +82,20 @@ pub async fn bond_leaves_before_evidence(field: &mut Field) -> Outcome {
 }
 
 /// The sequencer, with nothing to lose, has a friend show two headers of a number; later it signs others of that number.
-pub async fn premarked_number(field: &mut Field) -> Outcome {
-    let headers = headers_of_one_number(field, 3).await?;
-    ensure!(field.bond().await?.amount.is_zero(), "expected no bond at the beginning");
+pub async fn premarked_number(arena: &mut Arena) -> Outcome {
+    let headers = headers_of_one_number(arena, 3).await?;
+    ensure!(arena.bond().await?.amount.is_zero(), "expected no bond at the beginning");
     // Whether L1 takes a report that costs nothing is all one.
-    match field.bully().report_equivocation(&headers[0], &headers[1], salt()).await {
+    match arena.bully().report_equivocation(&headers[0], &headers[1], salt()).await {
         Ok(_) | Err(L1Error::Reverted { .. }) => {}
         Err(other) => return Err(other.into()),
     }
-    let before = bond(field).await?;
-    let reporter = field.reporter();
-    let rewards = field.devnet.l1.reward(reporter.address()).await?;
+    let before = bond(arena).await?;
+    let reporter = arena.reporter();
+    let rewards = arena.devnet.l1.reward(reporter.address()).await?;
     let sent = reporter.report_equivocation(&headers[2], &headers[3], salt()).await?;
-    bond_is_lost(field).await?;
-    let earned = gained(field.devnet.l1.reward(reporter.address()).await?, rewards)?;
+    bond_is_lost(arena).await?;
+    let earned = gained(arena.devnet.l1.reward(reporter.address()).await?, rewards)?;
     ensure!(
         earned == before / U256::from(2),
         "expected half of {before} wei for the reporter, seen {earned}"
@@ -106,20 +106,20 @@ pub async fn premarked_number(field: &mut Field) -> Outcome {
 }
 
 /// Whoever has the governor's key registers a committee of one, which would certify any ledger.
-pub async fn governor_takes_over(field: &mut Field) -> Outcome {
-    let dir = field.devnet.dir().to_owned();
+pub async fn governor_takes_over(arena: &mut Arena) -> Outcome {
+    let dir = arena.devnet.dir().to_owned();
     let password = fs::read_to_string(dir.join("password"))?;
     let out = dir.join(FOLDER);
-    let governor = field.account(blindfold_l1::dev_key(0).context("anvil's first key")?);
-    let first_last = field.devnet.l1.epochs().await?.as_slice().last().context("an epoch")?.last;
-    let of_thread = password.clone();
+    let governor = arena.account(blindfold_l1::dev_key(0).context("anvil's first key")?);
+    let first_last = arena.devnet.l1.epochs().await?.as_slice().last().context("an epoch")?.last;
+    let moved = password.clone();
     let dealt = tokio::task::spawn_blocking(move || {
         deal(&Deal {
             max_batch: MAX_BATCH,
             members: 1,
             threshold: 1,
             out: &out,
-            password: of_thread.trim(),
+            password: moved.trim(),
             cost: KEY_FILE_COST,
         })
     })
@@ -131,6 +131,6 @@ pub async fn governor_takes_over(field: &mut Field) -> Outcome {
     refused(governor.register_epoch(&epoch).await, "BadMemberCount")?;
     // Nor can it end the committee that is there while that one works.
     refused(governor.end_first_epoch().await, "HeadersPosted")?;
-    field.transfer(0).await?;
+    arena.transfer(0).await?;
     Ok(Gas::default())
 }

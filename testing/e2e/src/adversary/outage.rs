@@ -6,8 +6,8 @@ use blindfold_rpc::types::EnvelopeState;
 use tokio::time::{Duration, Instant, timeout_at};
 
 use super::{
+    arena::{Arena, TIMING, USERS, until},
     committee::{everything_posted, last_header, make_header, mine_to},
-    field::{Field, TIMING, USERS, until},
     forced::places,
     report::{Gas, Outcome},
 };
@@ -22,17 +22,17 @@ const L1_TIMEOUT: Duration = Duration::from_secs(10);
 const AWAY: [&str; 2] = ["member-3", "member-4"];
 
 /// While L1 is away transfers are sealed, certified, opened and executed; afterwards what was certified is posted.
-pub async fn l1_outage(field: &mut Field) -> Outcome {
+pub async fn l1_outage(arena: &mut Arena) -> Outcome {
     // A wallet that has never read L1 cannot know whom to trust.
     for user in 0..USERS {
-        field.transfer(user).await?;
+        arena.transfer(user).await?;
     }
-    let before = field.status().await?;
-    field.devnet.pause_l1()?;
-    let during = away(field).await;
-    field.devnet.resume_l1()?;
+    let before = arena.status().await?;
+    arena.devnet.pause_l1()?;
+    let during = away(arena).await;
+    arena.devnet.resume_l1()?;
     let last = during?;
-    let after = field.status().await?;
+    let after = arena.status().await?;
     ensure!(
         after.certified > before.certified && after.block.number > before.block.number,
         "expected certificates and blocks while L1 is away: certified {} and {}, block {} and {}",
@@ -42,17 +42,17 @@ pub async fn l1_outage(field: &mut Field) -> Outcome {
         after.block.number
     );
     // L1 takes what it missed.
-    field.posted_run(last).await?;
-    field.transfer(0).await?;
+    arena.posted_run(last).await?;
+    arena.transfer(0).await?;
     Ok(Gas::default())
 }
 
 /// Transfers, one after another, for as long as L1 is away. Gives the last batch that has one.
-async fn away(field: &mut Field) -> Result<u64> {
+async fn away(arena: &mut Arena) -> Result<u64> {
     let start = Instant::now();
     let (mut sent, mut last) = (0usize, 0);
     while start.elapsed() < OUTAGE {
-        let transfer = timeout_at(start + LONGEST_OUTAGE, field.transfer(sent % USERS)).await;
+        let transfer = timeout_at(start + LONGEST_OUTAGE, arena.transfer(sent % USERS)).await;
         let longest = LONGEST_OUTAGE.as_secs();
         let (_, receipt) =
             transfer.with_context(|| format!("after {sent} transfers none more within {longest} s"))??;
@@ -68,54 +68,54 @@ async fn away(field: &mut Field) -> Result<u64> {
 /// Too few members certify until what the sequencer signed is too old for L1. L1 makes an empty header in its place, the
 /// sequencer and the members that had acknowledged another one follow it. What was sealed in vain may have been opened by
 /// somebody, so it is over: no batch accepts it again, sent or forced.
-pub async fn stale_header_after_outage(field: &mut Field) -> Outcome {
+pub async fn stale_header_after_outage(arena: &mut Arena) -> Outcome {
     let mut gas = Gas::default();
-    everything_posted(field).await?;
-    let bond = field.bond().await?.amount;
+    everything_posted(arena).await?;
+    let bond = arena.bond().await?.amount;
     for name in AWAY {
-        field.devnet.process(name)?.kill().await?;
+        arena.devnet.process(name)?.kill().await?;
     }
-    let (lost, raw) = field.users[0].send().await?;
-    let (waiting, early) = (lost.id(), field.users[0].offer().await?);
+    let (lost, raw) = arena.users[0].send().await?;
+    let (waiting, early) = (lost.id(), arena.users[0].offer().await?);
     let signed = until("a header that too few acknowledge", async || {
-        Ok(field.receipt_of_sequencer(waiting).await?.and_then(|receipt| receipt.number))
+        Ok(arena.receipt_of_sequencer(waiting).await?.and_then(|receipt| receipt.number))
     })
     .await?;
-    let parent = last_header(field).await?;
+    let parent = last_header(arena).await?;
     ensure!(parent.number < signed, "expected {signed} not to be on L1, whose head is {}", parent.number);
-    mine_to(field, field.raw.height().await? + u64::from(TIMING.posting_deadline) + 1).await?;
-    gas.step("postL1Header", make_header(field, &parent).await?);
-    let made = last_header(field).await?;
+    mine_to(arena, arena.raw.height().await? + u64::from(TIMING.posting_deadline) + 1).await?;
+    gas.step("postL1Header", make_header(arena, &parent).await?);
+    let made = last_header(arena).await?;
     ensure!(
         (made.number, made.envelope_count) == (parent.number + 1, 0),
         "expected an empty header after {}, seen {made:?}",
         parent.number
     );
     for name in AWAY {
-        field.devnet.process(name)?.start()?;
+        arena.devnet.process(name)?.start()?;
     }
     let receipt = until("what was sealed in vain to be over", async || {
-        let receipt = field.receipt_of_sequencer(waiting).await?;
+        let receipt = arena.receipt_of_sequencer(waiting).await?;
         Ok(receipt.filter(|receipt| receipt.state == EnvelopeState::Expired))
     })
     .await?;
     let reason = receipt.reason.as_deref();
     ensure!(reason == Some("wrong_generation"), "expected wrong_generation, seen {receipt:?}");
-    let late = field.users[0].envelope_for(raw.to_vec(), &early)?;
+    let late = arena.users[0].envelope_for(raw.to_vec(), &early)?;
     for (envelope, refusal) in [(&lost, "already_known"), (&late, "wrong_generation")] {
-        let refused = field.users[0].try_submit(envelope, false).await?.err();
+        let refused = arena.users[0].try_submit(envelope, false).await?.err();
         ensure!(refused.as_deref() == Some(refusal), "expected {refusal}, seen {refused:?}");
     }
-    gas.step("force what was sealed in vain", field.bully().force_envelope(&lost.encode()).await?.gas_used);
+    gas.step("force what was sealed in vain", arena.bully().force_envelope(&lost.encode()).await?.gas_used);
     let barred = [(lost.encode(), "wrong_generation")];
-    until("it to be skipped in a batch", async || places(field, &barred).await).await?;
+    until("it to be skipped in a batch", async || places(arena, &barred).await).await?;
     // Its user makes another one.
-    field.users[0].nonce -= 1;
-    let again = field.transfer(0).await?.1.number.context("a number")?;
+    arena.users[0].nonce -= 1;
+    let again = arena.transfer(0).await?.1.number.context("a number")?;
     ensure!(again > made.number, "expected a batch after {}, seen {again}", made.number);
-    field.posted_run(again).await?;
-    field.transfer(1).await?;
-    let after = field.bond().await?.amount;
+    arena.posted_run(again).await?;
+    arena.transfer(1).await?;
+    let after = arena.bond().await?.amount;
     ensure!(after == bond, "expected the sequencer's bond of {bond} wei, seen {after}");
     Ok(gas)
 }

@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use blindfold_l1::{Challenge, HintEvent, HintPosting, PostedLog, PostedRun};
 use blindfold_protocol::{BatchHints, HintEntry, SealedBatch, Verdict, fault::CODE_ACCEPTED};
 
-use super::field::{Field, until};
+use super::arena::{Arena, until};
 
 /// A run on L1 with everything that is true of it.
 #[derive(Clone)]
@@ -57,7 +57,7 @@ impl Posted {
     }
 }
 
-impl Field {
+impl Arena {
     /// The final run that holds this batch, once the full node has the hints of all its batches.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use blindfold_l1::contracts::describe_error;
 use serde_json::{Value, json};
 use tokio::time::Duration;
 
-use super::field::until;
+use super::arena::until;
 
 /// Gas of such a transaction: the most that L1 allows one.
 const GAS: u64 = 1 << 24;

@@ -8,11 +8,11 @@ use blindfold::devnet::{accounts::named_key, ports::local, process::RoleProcess}
 use blindfold_client::keys;
 use toml::{Table, Value};
 
-use super::field::Field;
+use super::arena::Arena;
 
-/// A second helper, who also posts hints to L1, somewhat later than the first.
-pub const SECOND_HELPER: &str = "hint-publisher-2";
-/// How long the second helper leaves a run to the first.
+/// A second hint publisher, who also posts hints to L1, somewhat later than the first.
+pub const SECOND_HINT_PUBLISHER: &str = "hint-publisher-2";
+/// How long the second hint publisher leaves a run to the first.
 const TAKEOVER_MS: i64 = 3_000;
 
 /// Changes a role's settings file into that of `to`.
@@ -40,29 +40,29 @@ pub fn section<'a>(table: &'a mut Table, name: &str) -> Result<&'a mut Table> {
     table.get_mut(name).and_then(Value::as_table_mut).with_context(|| format!("no table {name}"))
 }
 
-/// The process of a second helper, not started yet, and its account.
+/// The process of a second hint publisher, not started yet, and its account.
 ///
 /// # Errors
 /// When its files cannot be written.
-pub fn second_helper(field: &Field) -> Result<(RoleProcess, Address)> {
-    let dir = field.devnet.dir();
-    let key = named_key(SECOND_HELPER);
-    let key_file = dir.join("keys").join(format!("{SECOND_HELPER}.json"));
+pub fn second_hint_publisher(arena: &Arena) -> Result<(RoleProcess, Address)> {
+    let dir = arena.devnet.dir();
+    let key = named_key(SECOND_HINT_PUBLISHER);
+    let key_file = dir.join("keys").join(format!("{SECOND_HINT_PUBLISHER}.json"));
     keys::store(&key, &key_file, fs::read_to_string(dir.join("password"))?.trim())?;
     let admin = std::net::TcpListener::bind(local(0))?.local_addr()?;
-    change_settings(dir, "hint-publisher", SECOND_HELPER, |table| {
-        table.insert("data_dir".to_owned(), dir.join(SECOND_HELPER).display().to_string().into());
+    change_settings(dir, "hint-publisher", SECOND_HINT_PUBLISHER, |table| {
+        table.insert("data_dir".to_owned(), dir.join(SECOND_HINT_PUBLISHER).display().to_string().into());
         let posting = section(table, "l1_posting")?;
         posting.insert("takeover_ms".to_owned(), TAKEOVER_MS.into());
         section(posting, "key")?.insert("file".to_owned(), key_file.display().to_string().into());
         let role = section(table, "hint_publisher")?;
         role.insert("admin_addr".to_owned(), admin.to_string().into());
-        role.insert("sequencer_url".to_owned(), field.relay.http_url(SECOND_HELPER).into());
+        role.insert("sequencer_url".to_owned(), arena.relay.http_url(SECOND_HINT_PUBLISHER).into());
         Ok(())
     })?;
-    let settings = dir.join(format!("{SECOND_HELPER}.toml")).display().to_string();
+    let settings = dir.join(format!("{SECOND_HINT_PUBLISHER}.toml")).display().to_string();
     let arguments = vec!["hint-publisher".to_owned(), "--config".to_owned(), settings];
     let binary = std::env::current_exe()?.with_file_name("blindfold");
-    let log = dir.join("logs").join(format!("{SECOND_HELPER}.log"));
-    Ok((RoleProcess::new(SECOND_HELPER, &binary, arguments, admin, log), key.address()))
+    let log = dir.join("logs").join(format!("{SECOND_HINT_PUBLISHER}.log"));
+    Ok((RoleProcess::new(SECOND_HINT_PUBLISHER, &binary, arguments, admin, log), key.address()))
 }

@@ -17,8 +17,8 @@ use blindfold_rpc::types::Status;
 use serde_json::json;
 
 use super::{
+    arena::{Arena, COMMITTEES, MAX_BATCH, TIMING, until},
     committee::{everything_posted, is_by_l1, last_header, make_header, members, mine_to},
-    field::{COMMITTEES, Field, MAX_BATCH, TIMING, until},
     report::{Gas, Outcome},
     restored::{sequencer_goes_on, sequencer_hesitates},
     roles::{change_settings, section},
@@ -51,21 +51,21 @@ const BLOCKS_S: u64 = 1;
 const ATTEMPTS: usize = 4;
 
 /// A second epoch with another committee's key, while envelopes for both are under way.
-pub async fn rotation(field: &mut Field) -> Outcome {
+pub async fn rotation(arena: &mut Arena) -> Outcome {
     let mut gas = Gas::default();
-    let registered = register(field, FOLDER, SECOND_EPOCH_LAST).await?;
+    let registered = register(arena, FOLDER, SECOND_EPOCH_LAST).await?;
     gas.step("registerEpoch", registered.gas_used);
     // An epoch's certificates count when the notice is over, and its numbers come soon.
-    everything_posted_on_the_way_to(field, registered.block + u64::from(COMMITTEES.epoch_notice)).await?;
-    know(field, FOLDER).await?;
+    everything_posted_on_the_way_to(arena, registered.block + u64::from(COMMITTEES.epoch_notice)).await?;
+    know(arena, FOLDER).await?;
 
     // From here on these users' envelopes are for the second committee.
     for index in [2, 3] {
-        field.users[index] = field.with_committee_of(index, FIRST_EPOCH_LAST + 1).await?;
+        arena.users[index] = arena.with_committee_of(index, FIRST_EPOCH_LAST + 1).await?;
     }
     // All are made before the first is sent: from then on the first committee's numbers run out.
     let mut envelopes = Vec::new();
-    for user in &mut field.users {
+    for user in &mut arena.users {
         let (raw, _) = user.transfer(user.nonce, U256::from(1));
         envelopes.push(user.envelope(raw.to_vec()).await?);
         user.nonce += 1;
@@ -73,39 +73,39 @@ pub async fn rotation(field: &mut Field) -> Outcome {
     // For the second committee first: they wait until the first one's numbers are over. Without a promise: nobody can
     // say what a byte will cost so many headers later.
     for index in [2, 3] {
-        field.users[index].submit(&envelopes[index], false).await?;
+        arena.users[index].submit(&envelopes[index], false).await?;
     }
     for index in [0, 1] {
-        field.users[index].submit(&envelopes[index], true).await?;
+        arena.users[index].submit(&envelopes[index], true).await?;
     }
     let ids: Vec<B256> = envelopes.iter().map(Envelope::id).collect();
     let (first, later) = ids.split_at(2);
     for id in first {
-        let number = field.executed(*id).await?.number.context("a number")?;
+        let number = arena.executed(*id).await?.number.context("a number")?;
         ensure!(number <= FIRST_EPOCH_LAST, "expected a batch of the first epoch, seen {number}");
     }
-    first_epoch_ends(field).await?;
-    take_over(field, FOLDER).await?;
-    members_are_ready(field).await?;
+    first_epoch_ends(arena).await?;
+    take_over(arena, FOLDER).await?;
+    members_are_ready(arena).await?;
     for id in later {
-        let number = field.executed(*id).await?.number.context("a number")?;
+        let number = arena.executed(*id).await?.number.context("a number")?;
         ensure!(number > FIRST_EPOCH_LAST, "expected a batch of the second epoch, seen {number}");
     }
     for index in [0, 1] {
-        field.users[index] = field.with_committee_of(index, FIRST_EPOCH_LAST + 1).await?;
-        field.transfer(index).await?;
+        arena.users[index] = arena.with_committee_of(index, FIRST_EPOCH_LAST + 1).await?;
+        arena.transfer(index).await?;
     }
     Ok(gas)
 }
 
 /// Waits until the first epoch is over and has all its hints, for as long as one number follows the other.
-async fn first_epoch_ends(field: &Field) -> Result<()> {
+async fn first_epoch_ends(arena: &Arena) -> Result<()> {
     let progress =
         |status: &Status| status.certified.min(FIRST_EPOCH_LAST) + status.hinted.min(FIRST_EPOCH_LAST);
     let mut seen = 0;
     while seen < 2 * FIRST_EPOCH_LAST {
         seen = until("the first epoch to go on", async || {
-            let now = progress(&field.status().await?);
+            let now = progress(&arena.status().await?);
             Ok((now > seen).then_some(now))
         })
         .await?;
@@ -114,48 +114,48 @@ async fn first_epoch_ends(field: &Field) -> Result<()> {
 }
 
 /// A committee that is gone for good: its epoch ends with a header that L1 makes, and another one takes its place.
-pub async fn dead_committee_replaced(field: &mut Field) -> Outcome {
+pub async fn dead_committee_replaced(arena: &mut Arena) -> Outcome {
     let mut gas = Gas::default();
     // After the case before this one there is neither committee nor sequencer any more.
-    if field.sequencer_status().await.is_ok() {
-        everything_posted(field).await?;
-        field.devnet.process("sequencer")?.kill().await?;
+    if arena.sequencer_status().await.is_ok() {
+        everything_posted(arena).await?;
+        arena.devnet.process("sequencer")?.kill().await?;
     }
-    members(field, false).await?;
-    let bond = field.bond().await?.amount;
+    members(arena, false).await?;
+    let bond = arena.bond().await?.amount;
 
-    let governor = field.account(blindfold_l1::dev_key(0).context("anvil's first key")?);
-    mine_to(field, field.raw.height().await? + u64::from(TIMING.posting_deadline) + 1).await?;
+    let governor = arena.account(blindfold_l1::dev_key(0).context("anvil's first key")?);
+    mine_to(arena, arena.raw.height().await? + u64::from(TIMING.posting_deadline) + 1).await?;
     let announced = governor.announce_silence().await?;
     gas.step("announceSilence", announced.gas_used);
-    let end = field.devnet.l1.announced_end().await?.context("an announced end")?;
+    let end = arena.devnet.l1.announced_end().await?.context("an announced end")?;
     ensure!(
         end.until == announced.block + u64::from(TIMING.answer_window) && end.for_silence,
         "expected the committee to have its answer window, seen {end:?}"
     );
-    let parent = last_header(field).await?;
-    ensure!(!field.devnet.l1.standing().await?.end_due, "expected no end before the window is over");
-    mine_to(field, end.until + 1).await?;
-    gas.step("postL1Header", make_header(field, &parent).await?);
+    let parent = last_header(arena).await?;
+    ensure!(!arena.devnet.l1.standing().await?.end_due, "expected no end before the window is over");
+    mine_to(arena, end.until + 1).await?;
+    gas.step("postL1Header", make_header(arena, &parent).await?);
     let head = parent.number + 1;
-    ensure!(field.devnet.l1.announced_end().await?.is_none(), "expected the announcement to be used up");
-    let registered = register(field, THIRD_FOLDER, THIRD_EPOCH_LAST).await?;
+    ensure!(arena.devnet.l1.announced_end().await?.is_none(), "expected the announcement to be used up");
+    let registered = register(arena, THIRD_FOLDER, THIRD_EPOCH_LAST).await?;
     gas.step("registerEpoch", registered.gas_used);
     // Nothing is under way that could be too late for L1.
-    mine_to(field, registered.block + u64::from(COMMITTEES.epoch_notice)).await?;
+    mine_to(arena, registered.block + u64::from(COMMITTEES.epoch_notice)).await?;
 
-    take_over(field, THIRD_FOLDER).await?;
+    take_over(arena, THIRD_FOLDER).await?;
     // The sequencer waits for their answers, and they follow the sequencer.
-    know(field, THIRD_FOLDER).await?;
-    members_are_ready(field).await?;
-    field.users[1] = field.with_committee_of(1, head + 1).await?;
+    know(arena, THIRD_FOLDER).await?;
+    members_are_ready(arena).await?;
+    arena.users[1] = arena.with_committee_of(1, head + 1).await?;
     // A forced transaction of this account may have executed meanwhile.
-    field.users[1].nonce = field.reads()?.nonce(&field.users[1].key.address()).await?;
-    let (_, receipt) = field.transfer(1).await?;
+    arena.users[1].nonce = arena.reads()?.nonce(&arena.users[1].key.address()).await?;
+    let (_, receipt) = arena.transfer(1).await?;
     let number = receipt.number.context("a number")?;
     ensure!(number > head, "expected a batch after {head}, seen {number}");
-    field.posted_run(number).await?;
-    let after = field.bond().await?.amount;
+    arena.posted_run(number).await?;
+    let after = arena.bond().await?.amount;
     ensure!(after == bond, "expected the sequencer's bond of {bond} wei, seen {after}");
     Ok(gas)
 }
@@ -163,27 +163,27 @@ pub async fn dead_committee_replaced(field: &mut Field) -> Outcome {
 /// The end of an epoch is announced, and its sequencer keeps what it had released from L1, which takes nothing of that
 /// epoch once the end is due: somebody else posts it in time. Then roles have L1 make the last header, and the next
 /// committee goes on behind it.
-pub async fn announced_end(field: &mut Field) -> Outcome {
+pub async fn announced_end(arena: &mut Arena) -> Outcome {
     let mut gas = Gas::default();
-    register(field, FOURTH_FOLDER, FOURTH_EPOCH_LAST).await?;
-    let governor = field.account(blindfold_l1::dev_key(0).context("anvil's first key")?);
+    register(arena, FOURTH_FOLDER, FOURTH_EPOCH_LAST).await?;
+    let governor = arena.account(blindfold_l1::dev_key(0).context("anvil's first key")?);
     let announced = governor.announce_end(false).await?;
     gas.step("announceEnd", announced.gas_used);
-    let end = until("the announcement", async || Ok(field.devnet.l1.announced_end().await?)).await?;
+    let end = until("the announcement", async || Ok(arena.devnet.l1.announced_end().await?)).await?;
     let closing = Closing::of(&end, TIMING.posting_deadline);
     ensure!(
         end.until == announced.block + u64::from(COMMITTEES.epoch_notice) && !end.for_silence,
         "expected the notice of an epoch, seen {end:?}"
     );
-    know(field, FOURTH_FOLDER).await?;
-    everything_posted_on_the_way_to(field, closing.closed_from().saturating_sub(RELEASED_BEFORE)).await?;
+    know(arena, FOURTH_FOLDER).await?;
+    everything_posted_on_the_way_to(arena, closing.closed_from().saturating_sub(RELEASED_BEFORE)).await?;
 
-    let usual_ms = sequencer_hesitates(field).await?;
-    let released = released_and_kept(field).await?;
-    field.raw.call("evm_setIntervalMining", json!([SLOW_BLOCKS_S])).await?;
-    mine_to(field, closing.closed_from()).await?;
+    let usual_ms = sequencer_hesitates(arena).await?;
+    let released = released_and_kept(arena).await?;
+    arena.raw.call("evm_setIntervalMining", json!([SLOW_BLOCKS_S])).await?;
+    mine_to(arena, closing.closed_from()).await?;
     // What it takes before it sees that block may be sealed: not in the way of the other user's next one.
-    let late = field.with_committee_of(2, released).await?;
+    let late = arena.with_committee_of(2, released).await?;
     let (raw, _) = late.transfer(late.nonce, U256::from(1));
     let envelope = late.envelope(raw.to_vec()).await?;
     until("the sequencer to admit nothing", async || match late.try_submit(&envelope, false).await? {
@@ -194,61 +194,61 @@ pub async fn announced_end(field: &mut Field) -> Outcome {
     })
     .await?;
     until("somebody else to post what the sequencer keeps", async || {
-        Ok((field.devnet.l1.posted_head().await?.number >= released).then_some(()))
+        Ok((arena.devnet.l1.posted_head().await?.number >= released).then_some(()))
     })
     .await?;
-    field.raw.call("evm_setIntervalMining", json!([BLOCKS_S])).await?;
-    let ours = field.batch(released).await?.hash;
-    let run = field.posted_run(released).await?;
+    arena.raw.call("evm_setIntervalMining", json!([BLOCKS_S])).await?;
+    let ours = arena.batch(released).await?.hash;
+    let run = arena.posted_run(released).await?;
     ensure!(
         run.headers.iter().any(|header| header.hash() == ours),
         "expected batch {released} on L1 as it was certified"
     );
 
-    let last = certified_and_posted(field).await?;
-    mine_to(field, end.until + 1).await?;
+    let last = certified_and_posted(arena).await?;
+    mine_to(arena, end.until + 1).await?;
     until("a role to have L1 make the epoch's last header", async || {
-        Ok(field.devnet.l1.announced_end().await?.is_none().then_some(()))
+        Ok(arena.devnet.l1.announced_end().await?.is_none().then_some(()))
     })
     .await?;
-    let head = last_header(field).await?.number;
+    let head = last_header(arena).await?.number;
     ensure!(
-        head == last + 1 && is_by_l1(field, head).await?,
+        head == last + 1 && is_by_l1(arena, head).await?,
         "expected L1's own header after {last}, seen {head}"
     );
 
-    take_over(field, FOURTH_FOLDER).await?;
-    members_are_ready(field).await?;
-    field.users[1] = field.with_committee_of(1, head + 1).await?;
-    sequencer_goes_on(field, usual_ms).await?;
-    let (_, receipt) = field.transfer(1).await?;
+    take_over(arena, FOURTH_FOLDER).await?;
+    members_are_ready(arena).await?;
+    arena.users[1] = arena.with_committee_of(1, head + 1).await?;
+    sequencer_goes_on(arena, usual_ms).await?;
+    let (_, receipt) = arena.transfer(1).await?;
     let number = receipt.number.context("a number")?;
     ensure!(number > head, "expected a batch after {head}, seen {number}");
-    field.posted_run(number).await?;
+    arena.posted_run(number).await?;
     Ok(gas)
 }
 
 /// The last number, once what is certified of it is on L1.
-async fn certified_and_posted(field: &Field) -> Result<u64> {
+async fn certified_and_posted(arena: &Arena) -> Result<u64> {
     until("everything certified to be on L1", async || {
-        let last = field.status().await?.certified;
-        Ok((field.devnet.l1.posted_head().await?.number == last).then_some(last))
+        let last = arena.status().await?.certified;
+        Ok((arena.devnet.l1.posted_head().await?.number == last).then_some(last))
     })
     .await
 }
 
 /// The number of a batch that was released and executed, and that the sequencer has not posted.
-async fn released_and_kept(field: &mut Field) -> Result<u64> {
+async fn released_and_kept(arena: &mut Arena) -> Result<u64> {
     for _ in 0..ATTEMPTS {
         // So near to the end nothing is promised.
-        let user = &mut field.users[1];
+        let user = &mut arena.users[1];
         let (raw, _) = user.transfer(user.nonce, U256::from(1));
         user.nonce += 1;
         let envelope = user.envelope(raw.to_vec()).await?;
-        field.users[1].submit(&envelope, false).await?;
-        let number = field.executed(envelope.id()).await?.number.context("a number")?;
+        arena.users[1].submit(&envelope, false).await?;
+        let number = arena.executed(envelope.id()).await?.number.context("a number")?;
         // After its start it posts once.
-        if field.devnet.l1.posted_head().await?.number < number {
+        if arena.devnet.l1.posted_head().await?.number < number {
             return Ok(number);
         }
     }
@@ -256,8 +256,8 @@ async fn released_and_kept(field: &mut Field) -> Result<u64> {
 }
 
 /// Deals a committee's keys and registers them.
-async fn register(field: &Field, folder: &str, last: u64) -> Result<Sent> {
-    let dir = field.devnet.dir();
+async fn register(arena: &Arena, folder: &str, last: u64) -> Result<Sent> {
+    let dir = arena.devnet.dir();
     let password = std::fs::read_to_string(dir.join("password"))?;
     let out = dir.join(folder);
     let dealt = tokio::task::spawn_blocking(move || {
@@ -274,12 +274,12 @@ async fn register(field: &Field, folder: &str, last: u64) -> Result<Sent> {
     let members: Vec<PathBuf> = dealt.members.iter().map(|(path, _)| path.clone()).collect();
     let location = format!("file:{folder}/parameters.bin");
     let epoch = new_epoch(&dealt.parameters, &members, last, location)?;
-    let governor = field.account(blindfold_l1::dev_key(0).context("anvil's first key")?);
-    let password = std::fs::read_to_string(field.devnet.dir().join("password"))?;
+    let governor = arena.account(blindfold_l1::dev_key(0).context("anvil's first key")?);
+    let password = std::fs::read_to_string(arena.devnet.dir().join("password"))?;
     stake_members(&governor, &members, password.trim(), SECOND_EPOCH_LAST).await?;
     let sent = governor.register_epoch(&epoch).await?;
     until("the epoch to be final on L1", async || {
-        let epochs = field.devnet.l1.epochs().await?;
+        let epochs = arena.devnet.l1.epochs().await?;
         Ok(epochs.as_slice().last().filter(|epoch| epoch.last == last).map(|_| ()))
     })
     .await?;
@@ -288,20 +288,20 @@ async fn register(field: &Field, folder: &str, last: u64) -> Result<Sent> {
 
 /// Mines until L1 is at this height, in small steps: what is certified meanwhile has to reach L1 before its origin is too
 /// old, and does so before the next step.
-async fn everything_posted_on_the_way_to(field: &Field, block: u64) -> Result<()> {
+async fn everything_posted_on_the_way_to(arena: &Arena, block: u64) -> Result<()> {
     loop {
-        let height = field.raw.height().await?;
+        let height = arena.raw.height().await?;
         if height >= block {
             return Ok(());
         }
-        everything_posted(field).await?;
-        mine_to(field, block.min(height + NOTICE_STEP_BLOCKS)).await?;
+        everything_posted(arena).await?;
+        mine_to(arena, block.min(height + NOTICE_STEP_BLOCKS)).await?;
     }
 }
 
-/// Gives sequencer, helper and full node one committee's parameters more.
-async fn know(field: &mut Field, folder: &str) -> Result<()> {
-    let dir = field.devnet.dir().to_owned();
+/// Gives sequencer, hint publisher and full node one committee's parameters more.
+async fn know(arena: &mut Arena, folder: &str) -> Result<()> {
+    let dir = arena.devnet.dir().to_owned();
     let parameters = dir.join(folder).join("parameters.bin").display().to_string();
     for role in ["sequencer", "hint-publisher", "full-node"] {
         change_settings(&dir, role, role, |table| {
@@ -309,18 +309,18 @@ async fn know(field: &mut Field, folder: &str) -> Result<()> {
             list.context("no list of parameters")?.push(parameters.clone().into());
             Ok(())
         })?;
-        field.devnet.process(role)?.stop().await;
-        field.devnet.process(role)?.start()?;
+        arena.devnet.process(role)?.stop().await;
+        arena.devnet.process(role)?.start()?;
     }
     for role in ["sequencer", "hint-publisher", "full-node"] {
-        field.devnet.process(role)?.ready().await?;
+        arena.devnet.process(role)?.ready().await?;
     }
     Ok(())
 }
 
 /// The members go on with the keys of another committee.
-async fn take_over(field: &mut Field, folder: &str) -> Result<()> {
-    let dir = field.devnet.dir().to_owned();
+async fn take_over(arena: &mut Arena, folder: &str) -> Result<()> {
+    let dir = arena.devnet.dir().to_owned();
     for member in 1..=MEMBERS {
         let name = format!("member-{member}");
         let parameters = dir.join(folder).join("parameters.bin").display().to_string();
@@ -330,15 +330,15 @@ async fn take_over(field: &mut Field, folder: &str) -> Result<()> {
             section(table, "key")?.insert("file".to_owned(), file.into());
             Ok(())
         })?;
-        field.devnet.process(&name)?.stop().await;
-        field.devnet.process(&name)?.start()?;
+        arena.devnet.process(&name)?.stop().await;
+        arena.devnet.process(&name)?.start()?;
     }
     Ok(())
 }
 
-async fn members_are_ready(field: &mut Field) -> Result<()> {
+async fn members_are_ready(arena: &mut Arena) -> Result<()> {
     for member in 1..=MEMBERS {
-        field.devnet.process(&format!("member-{member}"))?.ready().await?;
+        arena.devnet.process(&format!("member-{member}"))?.ready().await?;
     }
     Ok(())
 }

@@ -13,8 +13,8 @@ use futures::future::try_join_all;
 use serde_json::Value;
 
 use super::{
+    arena::{Arena, TIMING, until},
     committee::mine_to,
-    field::{Field, TIMING, until},
     report::{Gas, Outcome},
 };
 use crate::relay::{Direction, Recorded};
@@ -34,32 +34,32 @@ pub(super) fn gained(now: U256, before: U256) -> Result<U256> {
 }
 
 /// Fills the sequencer's bond for it to lose.
-pub(super) async fn bond(field: &Field) -> Result<U256> {
-    field.forger().deposit_bond(field.devnet.chain.sequencer, BOND_WEI).await?;
-    Ok(field.bond().await?.amount)
+pub(super) async fn bond(arena: &Arena) -> Result<U256> {
+    arena.forger().deposit_bond(arena.devnet.chain.sequencer, BOND_WEI).await?;
+    Ok(arena.bond().await?.amount)
 }
 
-pub(super) async fn bond_is_lost(field: &Field) -> Result<()> {
-    let bond = field.bond().await?.amount;
+pub(super) async fn bond_is_lost(arena: &Arena) -> Result<()> {
+    let bond = arena.bond().await?.amount;
     ensure!(bond.is_zero(), "expected the sequencer's bond to be lost, seen {bond} wei");
     Ok(())
 }
 
 /// Two headers of one number.
-pub async fn equivocation(field: &mut Field) -> Outcome {
-    let (_, receipt) = field.transfer(0).await?;
-    let (sealed, _) = field.sealed(receipt.number.context("a number")?).await?;
+pub async fn equivocation(arena: &mut Arena) -> Outcome {
+    let (_, receipt) = arena.transfer(0).await?;
+    let (sealed, _) = arena.sealed(receipt.number.context("a number")?).await?;
     let first = sealed.signed_header();
     let mut second = sealed.header;
     second.timestamp_ms += 1;
-    let second: SignedHeader = second.sign(&field.sequencer_key(), &field.devnet.chain.deployment);
+    let second: SignedHeader = second.sign(&arena.sequencer_key(), &arena.devnet.chain.deployment);
 
-    let before = bond(field).await?;
-    let reporter = field.reporter();
-    let rewards = field.devnet.l1.reward(reporter.address()).await?;
+    let before = bond(arena).await?;
+    let reporter = arena.reporter();
+    let rewards = arena.devnet.l1.reward(reporter.address()).await?;
     let sent = reporter.report_equivocation(&first, &second, salt()).await?;
-    bond_is_lost(field).await?;
-    let earned = gained(field.devnet.l1.reward(reporter.address()).await?, rewards)?;
+    bond_is_lost(arena).await?;
+    let earned = gained(arena.devnet.l1.reward(reporter.address()).await?, rewards)?;
     ensure!(
         earned == before / U256::from(2),
         "expected half of {before} wei for the reporter, seen {earned}"
@@ -71,72 +71,72 @@ pub async fn equivocation(field: &mut Field) -> Outcome {
 }
 
 /// A second order of a batch, signed when everybody can read it.
-pub async fn reordered_after_release(field: &mut Field) -> Outcome {
-    let number = pair(field).await?;
-    let info = field.batch(number).await?;
-    let (sealed, codes) = field.sealed(number).await?;
+pub async fn reordered_after_release(arena: &mut Arena) -> Outcome {
+    let number = pair(arena).await?;
+    let info = arena.batch(number).await?;
+    let (sealed, codes) = arena.sealed(number).await?;
     ensure!(info.hints.is_some(), "expected the hints of batch {number} to be out");
-    let (reordered, verdicts) = reordered(field, &sealed, &codes, &info)?;
+    let (reordered, verdicts) = reordered(arena, &sealed, &codes, &info)?;
     let hash = reordered.header.hash();
-    bond(field).await?;
+    bond(arena).await?;
 
     let mut refused = Vec::new();
     for member in 1..=MEMBERS {
-        refused.push(field.second_headers(member).await?);
+        refused.push(arena.second_headers(member).await?);
     }
-    let by_node = field.counter("second_headers_refused").await?;
+    let by_node = arena.counter("second_headers_refused").await?;
     let roles: Vec<String> =
         (1..=MEMBERS).map(|member| format!("member-{member}")).chain(["full-node".to_owned()]).collect();
-    field.injections.arm(&roles, &reordered, &verdicts);
+    arena.injections.arm(&roles, &reordered, &verdicts);
     // The next header of the feed brings it along.
-    field.transfer(1).await?;
+    arena.transfer(1).await?;
     until("the relay to deliver the reordered header", async || {
-        Ok(field.injections.all_delivered().then_some(()))
+        Ok(arena.injections.all_delivered().then_some(()))
     })
     .await?;
     for (member, before) in (1..=MEMBERS).zip(refused) {
         until(&format!("member {member} to refuse the reordered header"), async || {
-            Ok((field.second_headers(member).await? > before).then_some(()))
+            Ok((arena.second_headers(member).await? > before).then_some(()))
         })
         .await?;
-        no_share(field, member, number, hash, &info).await?;
+        no_share(arena, member, number, hash, &info).await?;
     }
     until("the full node to refuse the reordered header", async || {
-        Ok((field.counter("second_headers_refused").await? > by_node).then_some(()))
+        Ok((arena.counter("second_headers_refused").await? > by_node).then_some(()))
     })
     .await?;
     // The node shows both on L1 by itself.
     until("the full node to have the sequencer's bond slashed", async || {
-        Ok(field.bond().await?.amount.is_zero().then_some(()))
+        Ok(arena.bond().await?.amount.is_zero().then_some(()))
     })
     .await?;
-    no_acknowledgement(&field.relay.recording(), hash)?;
-    let known = field.batch(number).await?;
+    no_acknowledgement(&arena.relay.recording(), hash)?;
+    let known = arena.batch(number).await?;
     ensure!(known.hash == info.hash, "expected batch {number} to stay {}, seen {}", info.hash, known.hash);
-    field.transfer(0).await?;
-    let inbox = field.devnet.chain.deployment.inbox;
+    arena.transfer(0).await?;
+    let inbox = arena.devnet.chain.deployment.inbox;
     let shown = blindfold_l1::contracts::BlindedInbox::Equivocation::SIGNATURE_HASH;
     let topics = [Some(shown), Some(B256::from(U256::from(number)))];
     let mut gas = Gas::default();
-    gas.step("slashEquivocation", field.raw.gas_of_event(inbox, 0, &topics).await?);
+    gas.step("slashEquivocation", arena.raw.gas_of_event(inbox, 0, &topics).await?);
     Ok(gas)
 }
 
 /// Two executed envelopes in one batch.
-async fn pair(field: &mut Field) -> Result<u64> {
+async fn pair(arena: &mut Arena) -> Result<u64> {
     for _ in 0..PAIR_ATTEMPTS {
         let mut envelopes = Vec::new();
-        for user in &mut field.users {
+        for user in &mut arena.users {
             let (raw, _) = user.transfer(user.nonce, U256::from(1));
             envelopes.push(user.envelope(raw.to_vec()).await?);
             user.nonce += 1;
         }
-        let sent = field.users.iter().zip(&envelopes).map(|(user, envelope)| user.submit(envelope, true));
+        let sent = arena.users.iter().zip(&envelopes).map(|(user, envelope)| user.submit(envelope, true));
         try_join_all(sent).await?;
         let ids: Vec<B256> = envelopes.iter().map(Envelope::id).collect();
         let mut numbers = Vec::new();
         for id in ids {
-            numbers.push(field.executed(id).await?.number.context("a number")?);
+            numbers.push(arena.executed(id).await?.number.context("a number")?);
         }
         numbers.sort_unstable();
         if let Some(pair) = numbers.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -148,7 +148,7 @@ async fn pair(field: &mut Field) -> Result<u64> {
 
 /// The same items in another order, signed by the sequencer.
 fn reordered(
-    field: &Field,
+    arena: &Arena,
     sealed: &SealedBatch,
     codes: &[u8],
     info: &BatchInfo,
@@ -163,18 +163,18 @@ fn reordered(
     let mut header = sealed.header;
     header.envelope_root = merkle::root(&leaves.collect::<Vec<_>>());
     ensure!(header.hash() != sealed.header.hash(), "the reordered header is the same");
-    let signed = header.sign(&field.sequencer_key(), &field.devnet.chain.deployment);
+    let signed = header.sign(&arena.sequencer_key(), &arena.devnet.chain.deployment);
     let verdicts = order.iter().map(|at| info.verdicts[*at].clone()).collect();
     Ok((SealedBatch { header, signature: signed.signature, items }, verdicts))
 }
 
 /// A certificate of the first header is none for the second.
-async fn no_share(field: &Field, member: u16, number: u64, hash: B256, info: &BatchInfo) -> Result<()> {
+async fn no_share(arena: &Arena, member: u16, number: u64, hash: B256, info: &BatchInfo) -> Result<()> {
     let mut certificate = match &info.certificate {
         Some(certificate) => certificate.decode()?,
         // A later number's covers it, and is as good to be bent.
         None => {
-            let certified = field.member(member)?.get_certified(number).await?;
+            let certified = arena.member(member)?.get_certified(number).await?;
             certified
                 .with_context(|| format!("member {member} has no certificate of {number}"))?
                 .decode()?
@@ -183,9 +183,9 @@ async fn no_share(field: &Field, member: u16, number: u64, hash: B256, info: &Ba
     };
     certificate.number = number;
     certificate.header_hash = hash;
-    let asked = field.member(member)?.get_share(number, Encoded::new(&certificate)).await;
+    let asked = arena.member(member)?.get_share(number, Encoded::new(&certificate)).await;
     ensure!(asked.is_err(), "member {member} gave a share for the reordered header of {number}");
-    let certified = field.member(member)?.get_certified(number).await?;
+    let certified = arena.member(member)?.get_certified(number).await?;
     let Some(certified) = certified else { return Ok(()) };
     let seen = certified.decode()?.sealed.header.hash();
     ensure!(seen != hash, "member {member} holds the reordered header of {number} as certified");
@@ -211,50 +211,50 @@ pub(super) fn no_acknowledgement(recording: &[Recorded], hash: B256) -> Result<(
 }
 
 /// A promise that is broken, and one that is kept.
-pub async fn omitted_promise(field: &mut Field) -> Outcome {
+pub async fn omitted_promise(arena: &mut Arena) -> Outcome {
     let mut gas = Gas::default();
-    let deployment = field.devnet.chain.deployment;
+    let deployment = arena.devnet.chain.deployment;
     // A kept one, whose envelope stands in a posted batch.
-    let (kept, receipt) = field.transfer(2).await?;
+    let (kept, receipt) = arena.transfer(2).await?;
     let number = receipt.number.context("a number")?;
-    field.posted(number).await?;
+    arena.posted(number).await?;
     // The user has the promise of another one, which is never sent on.
-    let (raw, _) = field.users[2].transfer(field.users[2].nonce, U256::from(1));
-    let lost = field.users[2].envelope(raw.to_vec()).await?;
+    let (raw, _) = arena.users[2].transfer(arena.users[2].nonce, U256::from(1));
+    let lost = arena.users[2].envelope(raw.to_vec()).await?;
     let item_hash = |envelope: &Envelope| keccak256(envelope.encode());
     let promise = |envelope: &Envelope| {
         let (id, item_hash) = (envelope.id(), item_hash(envelope));
-        Promise::sign(&field.sequencer_key(), &deployment, id, item_hash, number)
+        Promise::sign(&arena.sequencer_key(), &deployment, id, item_hash, number)
     };
-    let given = |envelope: &Envelope| GivenPromise::new(&promise(envelope), field.devnet.chain.sequencer);
-    let before = bond(field).await?;
+    let given = |envelope: &Envelope| GivenPromise::new(&promise(envelope), arena.devnet.chain.sequencer);
+    let before = bond(arena).await?;
 
-    let user = field.account(field.users[2].key.clone());
-    let rewards = field.devnet.l1.reward(user.address()).await?;
+    let user = arena.account(arena.users[2].key.clone());
+    let rewards = arena.devnet.l1.reward(user.address()).await?;
     let accused = user.report_omission(&promise(&lost), salt()).await?;
     gas.step("accuseOmission", accused.gas_used);
-    let sequencer = field.sequencer_key().address();
-    let earned_before = field.devnet.l1.reward(sequencer).await?;
-    field.bully().report_omission(&promise(&kept), salt()).await?;
+    let sequencer = arena.sequencer_key().address();
+    let earned_before = arena.devnet.l1.reward(sequencer).await?;
+    arena.bully().report_omission(&promise(&kept), salt()).await?;
     // The sequencer finds it in its own batches and answers; nobody has to tell it.
     until("the sequencer's answer", async || {
-        let state = field.devnet.l1.accusation(&given(&kept)).await?.state;
+        let state = arena.devnet.l1.accusation(&given(&kept)).await?.state;
         Ok((state == AccusationState::Answered).then_some(()))
     })
     .await?;
-    let earned = gained(field.devnet.l1.reward(sequencer).await?, earned_before)?;
+    let earned = gained(arena.devnet.l1.reward(sequencer).await?, earned_before)?;
     ensure!(earned == U256::from(ACCUSATION_STAKE_WEI), "expected the accuser's stake, seen {earned} wei");
 
     // It has had its time: the accusation that it answered came later.
-    mine_to(field, accused.block + u64::from(TIMING.answer_window) + 1).await?;
+    mine_to(arena, accused.block + u64::from(TIMING.answer_window) + 1).await?;
     gas.step("slashOmission", user.slash_omission(&given(&lost)).await?.gas_used);
-    bond_is_lost(field).await?;
+    bond_is_lost(arena).await?;
     for (envelope, expected) in [(&lost, AccusationState::Slashed), (&kept, AccusationState::Answered)] {
         let id = envelope.id();
-        let seen = field.devnet.l1.accusation(&given(envelope)).await?.state;
+        let seen = arena.devnet.l1.accusation(&given(envelope)).await?.state;
         ensure!(seen == expected, "accusation over {id}: expected {expected:?}, seen {seen:?}");
     }
-    let earned = gained(field.devnet.l1.reward(user.address()).await?, rewards)?;
+    let earned = gained(arena.devnet.l1.reward(user.address()).await?, rewards)?;
     let due = before / U256::from(2) + U256::from(ACCUSATION_STAKE_WEI);
     ensure!(earned == due, "expected {due} wei for the accuser, seen {earned}");
     Ok(gas)
@@ -262,40 +262,40 @@ pub async fn omitted_promise(field: &mut Field) -> Outcome {
 
 /// The sequencer breaks a promise and gives a friend another promise of the same envelope, with a lower number. The friend
 /// accuses, too; the first accuser is paid all the same.
-pub async fn lower_promise(field: &mut Field) -> Outcome {
+pub async fn lower_promise(arena: &mut Arena) -> Outcome {
     let mut gas = Gas::default();
-    let (_, receipt) = field.transfer(2).await?;
+    let (_, receipt) = arena.transfer(2).await?;
     let number = receipt.number.context("a number")?;
-    field.posted(number).await?;
-    let (raw, _) = field.users[2].transfer(field.users[2].nonce, U256::from(1));
-    let lost = field.users[2].envelope(raw.to_vec()).await?;
+    arena.posted(number).await?;
+    let (raw, _) = arena.users[2].transfer(arena.users[2].nonce, U256::from(1));
+    let lost = arena.users[2].envelope(raw.to_vec()).await?;
     let promise = |seal_by| {
         let (id, item_hash) = (lost.id(), keccak256(lost.encode()));
-        Promise::sign(&field.sequencer_key(), &field.devnet.chain.deployment, id, item_hash, seal_by)
+        Promise::sign(&arena.sequencer_key(), &arena.devnet.chain.deployment, id, item_hash, seal_by)
     };
     let (of_user, of_friend) = (promise(number), promise(number - 1));
-    let given = |promise: &Promise| GivenPromise::new(promise, field.devnet.chain.sequencer);
-    let before = bond(field).await?;
+    let given = |promise: &Promise| GivenPromise::new(promise, arena.devnet.chain.sequencer);
+    let before = bond(arena).await?;
 
-    let (user, friend) = (field.account(field.users[2].key.clone()), field.bully());
-    let rewards = field.devnet.l1.reward(user.address()).await?;
-    let of_friend_before = field.devnet.l1.reward(friend.address()).await?;
+    let (user, friend) = (arena.account(arena.users[2].key.clone()), arena.bully());
+    let rewards = arena.devnet.l1.reward(user.address()).await?;
+    let of_friend_before = arena.devnet.l1.reward(friend.address()).await?;
     let window = u64::from(TIMING.answer_window);
     let accused = user.report_omission(&of_user, salt()).await?;
     // So much later that he cannot slash when the user can.
-    mine_to(field, accused.block + window / 2).await?;
+    mine_to(arena, accused.block + window / 2).await?;
     let copied = friend.report_omission(&of_friend, salt()).await?;
     gas.step("accuseOmission", accused.gas_used);
-    mine_to(field, accused.block + window + 1).await?;
+    mine_to(arena, accused.block + window + 1).await?;
     gas.step("slashOmission", user.slash_omission(&given(&of_user)).await?.gas_used);
-    bond_is_lost(field).await?;
-    let earned = gained(field.devnet.l1.reward(user.address()).await?, rewards)?;
+    bond_is_lost(arena).await?;
+    let earned = gained(arena.devnet.l1.reward(user.address()).await?, rewards)?;
     let due = before / U256::from(2) + U256::from(ACCUSATION_STAKE_WEI);
     ensure!(earned == due, "expected {due} wei for the first accuser, seen {earned}");
 
-    mine_to(field, copied.block + window + 1).await?;
+    mine_to(arena, copied.block + window + 1).await?;
     gas.step("slashOmission of no bond", friend.slash_omission(&given(&of_friend)).await?.gas_used);
-    let earned = gained(field.devnet.l1.reward(friend.address()).await?, of_friend_before)?;
+    let earned = gained(arena.devnet.l1.reward(friend.address()).await?, of_friend_before)?;
     ensure!(
         earned == U256::from(ACCUSATION_STAKE_WEI),
         "expected his stake for the friend, seen {earned} wei"

@@ -13,7 +13,7 @@ use tokio::{
 use tokio_tungstenite::{WebSocketStream, client_async, tungstenite::Message};
 
 use super::{
-    field::{Field, WAIT},
+    arena::{Arena, WAIT},
     report::{Gas, Outcome},
 };
 
@@ -31,18 +31,18 @@ const MAX_GROWTH_KIB: u64 = 256 * 1024;
 const ATTACKER: &str = "127.0.0.2:0";
 
 /// Many ask for whole batches over WebSocket and read nothing: memory stays bounded, and others are served.
-pub async fn unread_websocket(field: &mut Field) -> Outcome {
-    let (_, receipt) = field.transfer(0).await?;
+pub async fn unread_websocket(arena: &mut Arena) -> Outcome {
+    let (_, receipt) = arena.transfer(0).await?;
     let number = receipt.number.context("a number")?;
-    let pid = field.devnet.process("sequencer")?.pid()?;
+    let pid = arena.devnet.process("sequencer")?.pid()?;
     let before = resident_kib(pid)?;
-    let to = local(field.devnet.ports.sequencer.0);
+    let to = local(arena.devnet.ports.sequencer.0);
     let mut floods = JoinSet::new();
     for _ in 0..SOCKETS {
         let socket = timeout(WAIT, connect(to)).await.context("a connection")??;
         floods.spawn(flood(socket, number));
     }
-    let (_, receipt) = field.transfer(1).await?;
+    let (_, receipt) = arena.transfer(1).await?;
     ensure!(receipt.number > Some(number), "expected a batch after {number}, seen {receipt:?}");
     let mut sockets = Vec::new();
     while let Some(socket) = floods.join_next().await {
@@ -51,7 +51,7 @@ pub async fn unread_websocket(field: &mut Field) -> Outcome {
     }
     let grown = resident_kib(pid)?.saturating_sub(before);
     ensure!(grown < MAX_GROWTH_KIB, "expected less than {MAX_GROWTH_KIB} KiB more, seen {grown}");
-    field.transfer(0).await?;
+    arena.transfer(0).await?;
     Ok(Gas::default())
 }
 

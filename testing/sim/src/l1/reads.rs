@@ -4,7 +4,7 @@ use std::{iter, sync::Arc};
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    AnnouncedEnd, L1Deposit, L1Error, L1MadeHeader, L1News, L1Origin, L1Reader, MAX_FORCED_ENTRIES, VoidRun,
+    AnnouncedEnd, FallbackHeader, L1Deposit, L1Error, L1News, L1Origin, L1Reader, MAX_FORCED_ENTRIES, VoidRun,
 };
 use blindfold_client::{CommitteeKeyError, CommitteeSource};
 use blindfold_l1::{
@@ -69,7 +69,7 @@ impl L1Reader for View {
         self.read(|_| Vec::new()).await
     }
 
-    async fn l1_header(&self, _number: u64) -> Result<Option<L1MadeHeader>, L1Error> {
+    async fn l1_header(&self, _number: u64) -> Result<Option<FallbackHeader>, L1Error> {
         self.read(|_| None).await
     }
 

@@ -22,7 +22,7 @@ pub trait GivenRun {
 
 /// What members gave.
 #[derive(Debug)]
-pub struct Gathered<R> {
+pub struct FetchedRuns<R> {
     /// Consecutive runs from the number asked for, and whose each is.
     pub runs: Vec<(u16, R)>,
     /// Members that claimed to hold more than they gave.
@@ -31,13 +31,13 @@ pub struct Gathered<R> {
     pub slow: Vec<u16>,
 }
 
-impl<R> Default for Gathered<R> {
+impl<R> Default for FetchedRuns<R> {
     fn default() -> Self {
         Self { runs: Vec::new(), failed: Vec::new(), slow: Vec::new() }
     }
 }
 
-impl<R> Gathered<R> {
+impl<R> FetchedRuns<R> {
     /// Members that are better left alone for a while.
     pub fn left_alone(&self) -> impl Iterator<Item = u16> + '_ {
         self.failed.iter().chain(&self.slow).copied()
@@ -47,12 +47,12 @@ impl<R> Gathered<R> {
 /// Rounds in which members are asked for runs. The first one to give a run counts: each is asked beside the one before
 /// when that one has not given it for a while, so that one that is true and slow holds nobody up.
 #[derive(Debug)]
-pub struct Gathering {
+pub struct RunFetcher {
     pace: Mutex<Pace>,
     run_timeout: Duration,
 }
 
-impl Gathering {
+impl RunFetcher {
     /// Members have this long for one answer.
     pub fn new(answer_timeout: Duration) -> Self {
         let run_timeout = answer_timeout.saturating_mul(MAX_RUN_TIMEOUTS);
@@ -75,17 +75,17 @@ impl Gathering {
         run_of: impl Fn(u16, u64) -> F,
         first: u64,
         limit: u64,
-    ) -> Gathered<R> {
+    ) -> FetchedRuns<R> {
         let hedge = self.hedge();
         let mut claims = pin!(claims.fuse());
         let mut holders: VecDeque<(u16, u64)> = VecDeque::new();
-        let mut gathered = Gathered::default();
+        let mut fetched = FetchedRuns::default();
         let (mut number, mut bytes) = (first, 0);
         while number - first < limit && bytes <= MAX_ROUND_BYTES {
             while let Some(Some(claim)) = claims.next().now_or_never() {
                 holders.push_back(claim);
             }
-            if !gathered.runs.is_empty() && !holders.iter().any(|(_, up_to)| *up_to >= number) {
+            if !fetched.runs.is_empty() && !holders.iter().any(|(_, up_to)| *up_to >= number) {
                 // What there is does not wait for members that have not said what they hold.
                 break;
             }
@@ -94,25 +94,25 @@ impl Gathering {
             let new = claims.by_ref().inspect(|claim| claimed.push(*claim));
             let asked = known.chain(new).filter(|(_, up_to)| ready(*up_to >= number));
             let hedged = hedge.first(asked.map(|(member, _)| (member, run_of(member, number)))).await;
-            gathered.failed.extend(hedged.failed);
-            gathered.slow.extend(hedged.slow);
+            fetched.failed.extend(hedged.failed);
+            fetched.slow.extend(hedged.slow);
             let Some((member, run)) = hedged.first else { break };
             holders.extend(claimed);
-            holders.retain(|(holder, _)| gathered.left_alone().all(|other| other != *holder));
+            holders.retain(|(holder, _)| fetched.left_alone().all(|other| other != *holder));
             // The next run is asked of another one first: whoever takes most of a step each time costs its share alone.
             if let Some(place) = holders.iter().position(|(holder, _)| *holder == member) {
                 holders.rotate_left(place + 1);
             }
             bytes += run.bytes();
             number = run.last().max(number).saturating_add(1);
-            gathered.runs.push((member, run));
+            fetched.runs.push((member, run));
         }
-        match gathered.runs.is_empty() {
+        match fetched.runs.is_empty() {
             false => self.pace.lock().succeeded(),
             true if now() >= hedge.deadline => self.pace.lock().failed(),
             true => {}
         }
-        gathered
+        fetched
     }
 }
 
@@ -151,39 +151,39 @@ mod tests {
         }
     }
 
-    fn givers(gathered: &Gathered<Run>) -> Vec<u16> {
-        gathered.runs.iter().map(|(member, _)| *member).collect()
+    fn givers(fetched: &FetchedRuns<Run>) -> Vec<u16> {
+        fetched.runs.iter().map(|(member, _)| *member).collect()
     }
 
     #[tokio::test]
     async fn who_is_slow_is_asked_once_and_the_others_take_turns() {
-        let gathering = Gathering::new(NEVER);
+        let fetcher = RunFetcher::new(NEVER);
         let claims = stream::iter([(1, ALL), (2, ALL), (3, ALL)]);
-        let gathered = gathering.runs(claims, first_hangs, 11, 4).await;
-        assert_eq!((givers(&gathered), &gathered.slow), (vec![2, 3, 2, 3], &vec![1]));
-        assert_eq!(gathered.runs.last().map(|(_, run)| run.last), Some(14));
-        assert_eq!(gathered.left_alone().collect::<Vec<_>>(), [1]);
+        let fetched = fetcher.runs(claims, first_hangs, 11, 4).await;
+        assert_eq!((givers(&fetched), &fetched.slow), (vec![2, 3, 2, 3], &vec![1]));
+        assert_eq!(fetched.runs.last().map(|(_, run)| run.last), Some(14));
+        assert_eq!(fetched.left_alone().collect::<Vec<_>>(), [1]);
     }
 
     #[tokio::test]
     async fn what_there_is_waits_for_nobody_and_stays_within_the_bytes() {
-        let gathering = Gathering::new(NEVER);
+        let fetcher = RunFetcher::new(NEVER);
         let silent = || stream::pending::<(u16, u64)>();
-        let gathered = gathering.runs(stream::iter([(2, 3)]).chain(silent()), first_hangs, 1, ALL).await;
-        assert_eq!(givers(&gathered), [2, 2, 2]);
+        let fetched = fetcher.runs(stream::iter([(2, 3)]).chain(silent()), first_hangs, 1, ALL).await;
+        assert_eq!(givers(&fetched), [2, 2, 2]);
         let large = |_, number| ready(Some(Run { last: number, bytes: MAX_ROUND_BYTES }));
-        let gathered = gathering.runs(stream::iter([(2, ALL)]).chain(silent()), large, 1, ALL).await;
-        assert_eq!(givers(&gathered), [2, 2]);
+        let fetched = fetcher.runs(stream::iter([(2, ALL)]).chain(silent()), large, 1, ALL).await;
+        assert_eq!(givers(&fetched), [2, 2]);
     }
 
     #[tokio::test]
     async fn where_nobody_is_quick_enough_more_time_passes_before_the_next_is_asked() {
-        let gathering = Gathering::new(Duration::from_millis(8));
-        let before = gathering.hedge().step;
-        let gathered = gathering.runs(stream::iter([(1, ALL)]), first_hangs, 1, ALL).await;
-        assert_eq!((gathered.runs.len(), gathered.slow), (0, vec![1]));
-        assert_eq!(gathering.hedge().step, before * 2);
-        gathering.runs(stream::iter([(2, ALL)]), first_hangs, 1, ALL).await;
-        assert_eq!(gathering.hedge().step, before);
+        let fetcher = RunFetcher::new(Duration::from_millis(8));
+        let before = fetcher.hedge().step;
+        let fetched = fetcher.runs(stream::iter([(1, ALL)]), first_hangs, 1, ALL).await;
+        assert_eq!((fetched.runs.len(), fetched.slow), (0, vec![1]));
+        assert_eq!(fetcher.hedge().step, before * 2);
+        fetcher.runs(stream::iter([(2, ALL)]), first_hangs, 1, ALL).await;
+        assert_eq!(fetcher.hedge().step, before);
     }
 }

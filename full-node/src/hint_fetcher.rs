@@ -18,7 +18,7 @@ use crate::limits::{
 };
 use crate::node::{Node, stopped};
 
-/// Why the keeper should not wait.
+/// Why the hint_fetcher should not wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wake {
     /// What came for this batch was wrong: get another copy, or open it here.
@@ -45,7 +45,7 @@ struct Answer {
     took: Duration,
 }
 
-pub(crate) struct Keeper {
+pub(crate) struct HintFetcher {
     node: Arc<Node>,
     executor: Executor,
     deadline: Duration,
@@ -68,7 +68,7 @@ pub(crate) struct Keeper {
     silent: Pauses<()>,
 }
 
-impl Keeper {
+impl HintFetcher {
     pub(crate) fn new(
         node: Arc<Node>,
         executor: &Executor,

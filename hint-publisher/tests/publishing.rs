@@ -1,9 +1,9 @@
-//! The helper with members that behave well and badly, and across its own death.
+//! The hint publisher with members that behave well and badly, and across its own death.
 
 mod common;
 
 use blindfold_bte::STATED_MIN;
-use blindfold_chain::{BatchView, L1MadeHeader, ViewFault};
+use blindfold_chain::{BatchView, FallbackHeader, ViewFault};
 use blindfold_hint_publisher::{ConfigError, StartError};
 use blindfold_protocol::{Canonical, limits::MAX_UNCERTIFIED_RUN};
 use common::{
@@ -15,13 +15,13 @@ fn items(envelopes: &[blindfold_protocol::Envelope]) -> Vec<Vec<u8>> {
     envelopes.iter().map(Canonical::encode).collect()
 }
 
-/// Waits until the helper's status satisfies `condition`; its status has no events of its own.
+/// Waits until the hint publisher's status satisfies `condition`; its status has no events of its own.
 async fn status(
-    helper: &blindfold_hint_publisher::HintPublisherHandle,
+    publisher: &blindfold_hint_publisher::HintPublisherHandle,
     condition: impl Fn(&blindfold_hint_publisher::HintPublisherStatus) -> bool,
 ) {
     within("a status", async {
-        while !condition(&helper.status()) {
+        while !condition(&publisher.status()) {
             tokio::time::sleep(std::time::Duration::from_millis(2)).await;
         }
     })
@@ -31,7 +31,7 @@ async fn status(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn certified_batches_get_their_hints() {
     let stage = Stage::new().await;
-    let helper = stage.start().await;
+    let publisher = stage.start().await;
     // Eleven accepted items make two sub-batches, with a malformed one in each and skipped ones between.
     let mut first = items(&(1..=7).map(|n| envelope(n, 1)).collect::<Vec<_>>());
     first.insert(2, b"garbage".to_vec());
@@ -49,40 +49,40 @@ async fn certified_batches_get_their_hints() {
     // A single envelope.
     let fourth = stage.publish(items(&[envelope(4, 4)])).await;
     assert_eq!(kinds(&stage.hints_of(&fourth).await.1), "k");
-    status(&helper, |status| status.published == 4 && status.in_work.is_empty()).await;
-    let known = helper.status();
-    assert_eq!((known.last_published, known.lying_members.len()), (Some(4), 0));
-    let metrics = helper.metrics().registry.render();
+    status(&publisher, |status| status.published == 4 && status.in_work.is_empty()).await;
+    let known = publisher.status();
+    assert_eq!((known.last_published, known.faulty_members.len()), (Some(4), 0));
+    let metrics = publisher.metrics().registry.render();
     for line in [
         r#"blindfold_hint_publisher_batches_published_total{role="hint_publisher"} 4"#,
         r#"blindfold_hint_publisher_hints_published_total{role="hint_publisher"} 10"#,
         r#"blindfold_hint_publisher_malformed_total{role="hint_publisher"} 2"#,
-        r#"blindfold_hint_publisher_lying_members_total{member="64",role="hint_publisher"} 0"#,
+        r#"blindfold_hint_publisher_faulty_members_total{member="64",role="hint_publisher"} 0"#,
     ] {
         assert!(metrics.contains(line), "{line} missing in\n{metrics}");
     }
     let shares: u64 = stage.members.iter().map(|member| *member.state.share_calls.lock()).sum();
     assert!(shares >= 6, "t members for each batch with accepted items");
-    helper.stop().await;
+    publisher.stop().await;
 }
 
 /// A sequencer whose disk was restored from an older copy adopts its headers from the members, without their hints.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sequencer_that_went_back_gets_its_hints_again() {
     let stage = Stage::new().await;
-    let helper = stage.start().await;
+    let publisher = stage.start().await;
     let first = stage.publish(items(&[envelope(1, 1)])).await;
     let second = stage.publish(items(&[envelope(2, 1)])).await;
     for sealed in [&first, &second] {
         stage.hints_of(sealed).await;
     }
-    status(&helper, |status| status.published == 2 && status.in_work.is_empty()).await;
+    status(&publisher, |status| status.published == 2 && status.in_work.is_empty()).await;
     // It saw that the sequencer has them.
     let asked = stage.sequencer.double.state.lock().status_calls;
     stage.sequencer.wait("a sweep", |state| state.status_calls > asked + 1).await;
     stage.sequencer.double.state.lock().hints.remove(&2);
     stage.hints_of(&second).await;
-    helper.stop().await;
+    publisher.stop().await;
 }
 
 /// It went back to before hints that it was given after it had been asked for the last time.
@@ -90,26 +90,26 @@ async fn a_sequencer_that_went_back_gets_its_hints_again() {
 async fn hints_that_a_sequencer_lost_before_it_was_asked_are_given_again() {
     let mut stage = Stage::new().await;
     stage.config.limits.sweep_ms = 1_000;
-    let helper = stage.start().await;
+    let publisher = stage.start().await;
     let asked = stage.sequencer.double.state.lock().status_calls;
     stage.sequencer.wait("a sweep", |state| state.status_calls > asked).await;
     let sealed = stage.publish(items(&[envelope(1, 1)])).await;
     stage.hints_of(&sealed).await;
-    status(&helper, |status| status.published == 1 && status.in_work.is_empty()).await;
+    status(&publisher, |status| status.published == 1 && status.in_work.is_empty()).await;
     stage.sequencer.double.state.lock().hints.remove(&1);
     stage.hints_of(&sealed).await;
-    helper.stop().await;
+    publisher.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn predecryption_begins_at_the_seal() {
     let stage = Stage::new().await;
-    let helper = stage.start().await;
+    let publisher = stage.start().await;
     let sealed = stage.seal(items(&[envelope(1, 1), envelope(2, 1)])).await;
     stage.sequencer.announce(&sealed.batch, &sealed.verdicts);
     let done = r#"blindfold_hint_publisher_predecrypt_seconds_count{role="hint_publisher"} 1"#;
     within("pre-decryption", async {
-        while !helper.metrics().registry.render().contains(done) {
+        while !publisher.metrics().registry.render().contains(done) {
             tokio::time::sleep(std::time::Duration::from_millis(2)).await;
         }
     })
@@ -121,7 +121,7 @@ async fn predecryption_begins_at_the_seal() {
     stage.sequencer.announce_certificate(&forged);
     let counted = r#"blindfold_hint_publisher_bad_certificates_total{role="hint_publisher"} 1"#;
     within("a refusal", async {
-        while !helper.metrics().registry.render().contains(counted) {
+        while !publisher.metrics().registry.render().contains(counted) {
             tokio::time::sleep(std::time::Duration::from_millis(2)).await;
         }
     })
@@ -135,25 +135,25 @@ async fn predecryption_begins_at_the_seal() {
 async fn a_lying_member_is_named_and_the_batch_opens() {
     for behaviour in [Behaviour::Lies, Behaviour::Garbage, Behaviour::WrongShape] {
         let mut stage = Stage::new().await;
-        // Only t members are asked, so that the liar is among them.
+        // Only t members are asked, so that the faulty one is among them.
         stage.config.limits.hedge_ms = 600_000;
         stage.members[1].behave(behaviour);
-        let helper = stage.start().await;
+        let publisher = stage.start().await;
         for n in 1..=4 {
             let sealed = stage.publish(items(&[envelope(1, n), malformed(2, n), envelope(3, n)])).await;
             assert_eq!(kinds(&stage.hints_of(&sealed).await.1), "kmk");
         }
-        status(&helper, |status| status.published == 4).await;
-        let known = helper.status();
-        assert_eq!(known.lying_members.keys().copied().collect::<Vec<_>>(), [2], "{behaviour:?}");
-        let line = r#"blindfold_hint_publisher_lying_members_total{member="2",role="hint_publisher"} "#;
-        let metrics = helper.metrics().registry.render();
+        status(&publisher, |status| status.published == 4).await;
+        let known = publisher.status();
+        assert_eq!(known.faulty_members.keys().copied().collect::<Vec<_>>(), [2], "{behaviour:?}");
+        let line = r#"blindfold_hint_publisher_faulty_members_total{member="2",role="hint_publisher"} "#;
+        let metrics = publisher.metrics().registry.render();
         let count: u64 = metrics
             .lines()
             .find_map(|text| text.strip_prefix(line))
             .and_then(|count| count.parse().ok())
             .expect("counted");
-        assert_eq!(Some(&count), known.lying_members.get(&2));
+        assert_eq!(Some(&count), known.faulty_members.get(&2));
         assert!(count >= 1);
     }
 }
@@ -161,22 +161,22 @@ async fn a_lying_member_is_named_and_the_batch_opens() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_of_malformed_envelopes_opens_although_a_member_lies() {
     let mut stage = Stage::new().await;
-    // Only t members are asked, so that the liar is among them.
+    // Only t members are asked, so that the faulty one is among them.
     stage.config.limits.hedge_ms = 600_000;
     stage.members[2].behave(Behaviour::Lies);
-    let helper = stage.start().await;
+    let publisher = stage.start().await;
     // Number 2 puts member 3 among the first three asked.
     stage.publish(vec![]).await;
     let sealed = stage.publish(items(&[malformed(1, 1), malformed(2, 1), malformed(3, 1)])).await;
     assert_eq!(kinds(&stage.hints_of(&sealed).await.1), "mmm");
-    status(&helper, |status| status.lying_members.contains_key(&3)).await;
+    status(&publisher, |status| status.faulty_members.contains_key(&3)).await;
 }
 
 /// Nodes check many together then. Who does not take the hints with them gets the hints alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn blinding_factors_are_stated_for_many_malformed_envelopes() {
     let stage = Stage::new().await;
-    let _helper = stage.start().await;
+    let _publisher = stage.start().await;
     let many = |first: u64, count: u64| -> Vec<Vec<u8>> {
         (0..count).map(|i| malformed((i % 8) as u8 + 1, first + i / 8).encode()).collect()
     };
@@ -199,17 +199,17 @@ async fn blinding_factors_are_stated_for_many_malformed_envelopes() {
 async fn lies_about_singletons_are_named() {
     for behaviour in [Behaviour::LiesAboutSingletons, Behaviour::OtherSingleton] {
         let mut stage = Stage::new().await;
-        // Only t members are asked, so that the liar is among them.
+        // Only t members are asked, so that the faulty one is among them.
         stage.config.limits.hedge_ms = 600_000;
         stage.members[0].behave(behaviour);
-        let helper = stage.start().await;
+        let publisher = stage.start().await;
         for n in 1..=4 {
             let sealed = stage.publish(items(&[envelope(1, n), malformed(2, n)])).await;
             assert_eq!(kinds(&stage.hints_of(&sealed).await.1), "km");
         }
-        status(&helper, |status| status.published == 4).await;
-        let liars: Vec<u16> = helper.status().lying_members.keys().copied().collect();
-        assert_eq!(liars, [1], "{behaviour:?}");
+        status(&publisher, |status| status.published == 4).await;
+        let faulty: Vec<u16> = publisher.status().faulty_members.keys().copied().collect();
+        assert_eq!(faulty, [1], "{behaviour:?}");
     }
 }
 
@@ -218,12 +218,12 @@ async fn silent_and_refusing_members_do_not_hold_it_up() {
     for behaviour in [Behaviour::Silent, Behaviour::Refuses, Behaviour::NotYet] {
         let stage = Stage::new().await;
         stage.members[0].behave(behaviour);
-        let helper = stage.start().await;
+        let publisher = stage.start().await;
         for n in 1..=3 {
             let sealed = stage.publish(items(&[envelope(1, n), malformed(2, n)])).await;
             assert_eq!(kinds(&stage.hints_of(&sealed).await.1), "km");
         }
-        assert!(helper.status().lying_members.is_empty(), "silence is no lie");
+        assert!(publisher.status().faulty_members.is_empty(), "silence is no lie");
     }
 }
 
@@ -234,17 +234,17 @@ async fn too_few_members_are_waited_for() {
     stage.members[0].behave(Behaviour::Silent);
     stage.members[1].behave(Behaviour::NotYet);
     stage.members[2].behave(Behaviour::Refuses);
-    let helper = stage.start().await;
+    let publisher = stage.start().await;
     let sealed = stage.publish(items(&[envelope(1, 1)])).await;
     // Two refuse for good, so that everybody has answered or failed: the batch is begun again until it opens.
     stage.members[1].behave(Behaviour::Refuses);
     stage.members[0].behave(Behaviour::Refuses);
-    status(&helper, |status| status.failing.get(&1).is_some_and(|fault| fault.contains("3 are needed")))
+    status(&publisher, |status| status.failing.get(&1).is_some_and(|fault| fault.contains("3 are needed")))
         .await;
     stage.members[0].behave(Behaviour::Honest);
     stage.members[1].behave(Behaviour::Honest);
     stage.hints_of(&sealed).await;
-    status(&helper, |status| status.failing.is_empty() && status.published == 1).await;
+    status(&publisher, |status| status.failing.is_empty() && status.published == 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -259,32 +259,34 @@ async fn wrong_verdicts_of_the_sequencer_name_nobody() {
     stage.sequencer.keep(&sealed.batch, &verdicts);
     let certificate = certify(&sealed.batch, &[1, 2, 3]);
     stage.sequencer.keep_certificate(&certificate);
-    let helper = stage.start().await;
-    status(&helper, |status| {
+    let publisher = stage.start().await;
+    status(&publisher, |status| {
         status.failing.get(&1).is_some_and(|fault| fault.contains("root that the header commits to"))
     })
     .await;
-    assert!(helper.status().lying_members.is_empty());
+    assert!(publisher.status().faulty_members.is_empty());
     // Verdicts that contradict the batch itself are found before anybody is asked.
     stage.sequencer.keep(&sealed.batch, &verdicts[..2]);
     stage.sequencer.keep_certificate(&certificate);
-    status(&helper, |status| status.failing.get(&1).is_some_and(|fault| fault.contains("2 verdicts for 3")))
-        .await;
+    status(&publisher, |status| {
+        status.failing.get(&1).is_some_and(|fault| fault.contains("2 verdicts for 3"))
+    })
+    .await;
     stage.sequencer.keep(&sealed.batch, &sealed.verdicts);
     stage.sequencer.keep_certificate(&certificate);
     assert_eq!(kinds(&stage.hints_of(&sealed).await.1), "kkk");
-    assert!(helper.status().lying_members.is_empty());
+    assert!(publisher.status().faulty_members.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_and_started_again_it_catches_up() {
     let stage = Stage::new().await;
-    let helper = stage.start().await;
+    let publisher = stage.start().await;
     let first = stage.publish(items(&[envelope(1, 1)])).await;
     stage.hints_of(&first).await;
     let waiting = stage.seal(items(&[envelope(2, 1)])).await;
     stage.sequencer.announce(&waiting.batch, &waiting.verdicts);
-    drop(helper);
+    drop(publisher);
 
     // While it is down the sequencer goes on; one batch in the middle has hints from elsewhere.
     stage.sequencer.keep_certificate(&stage.sealer.certify(&waiting.batch, &[1, 2, 3]).await);
@@ -308,21 +310,21 @@ async fn killed_and_started_again_it_catches_up() {
         (release, hints)
     };
 
-    let helper = stage.start().await;
+    let publisher = stage.start().await;
     let live = stage.sealer.certify(&pending.batch, &[1, 2, 3]).await;
     stage.sequencer.publish_certificate(&live);
     for sealed in missed.iter().filter(|sealed| sealed.batch.header.number != fifth).chain([&pending]) {
         stage.hints_of(sealed).await;
     }
     assert_eq!(stage.sequencer.double.state.lock().hints[&fifth], elsewhere, "not made again");
-    status(&helper, |status| status.in_work.is_empty() && status.backlog.is_empty()).await;
-    assert_eq!(helper.status().published, 10);
+    status(&publisher, |status| status.in_work.is_empty() && status.backlog.is_empty()).await;
+    assert_eq!(publisher.status().published, 10);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hints_are_sent_until_the_sequencer_has_them() {
     let stage = Stage::new().await;
-    let helper = stage.start().await;
+    let publisher = stage.start().await;
     stage.sequencer.double.state.lock().turn_away_hints = (3, false);
     let first = stage.publish(items(&[envelope(1, 1)])).await;
     stage.hints_of(&first).await;
@@ -331,9 +333,9 @@ async fn hints_are_sent_until_the_sequencer_has_them() {
     stage.sequencer.double.state.lock().turn_away_hints = (1, true);
     let second = stage.publish(items(&[envelope(2, 1)])).await;
     stage.hints_of(&second).await;
-    status(&helper, |status| status.published == 2 && status.failing.is_empty()).await;
+    status(&publisher, |status| status.published == 2 && status.failing.is_empty()).await;
     let failures = r#"blindfold_hint_publisher_batch_failures_total{role="hint_publisher"} 1"#;
-    assert!(helper.metrics().registry.render().contains(failures));
+    assert!(publisher.metrics().registry.render().contains(failures));
 }
 
 /// The sequencer shows a batch's hints to the task that catches up before it answers the task that gave them.
@@ -345,21 +347,21 @@ async fn own_hints_are_counted_although_they_are_seen_first() {
     stage.sequencer.double.state.lock().late_hints = Some(1);
     let certificate = stage.sealer.certify(&sealed.batch, &[1, 2, 3]).await;
     stage.sequencer.keep_certificate(&certificate);
-    let helper = stage.start().await;
+    let publisher = stage.start().await;
     // Caught up with already, it comes over the feed, too.
     let asked = stage.sequencer.double.state.lock().status_calls;
     stage.sequencer.wait("a sweep", |state| state.status_calls > asked + 1).await;
     stage.sequencer.announce(&sealed.batch, &sealed.verdicts);
     stage.sequencer.announce_certificate(&certificate);
     stage.hints_of(&sealed).await;
-    status(&helper, |status| status.published == 1 && status.in_work.is_empty()).await;
+    status(&publisher, |status| status.published == 1 && status.in_work.is_empty()).await;
     assert_eq!(stage.sequencer.double.state.lock().hint_submissions, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_certificate_decides_between_two_headers() {
     let stage = Stage::new().await;
-    let _helper = stage.start().await;
+    let _publisher = stage.start().await;
     let sealed = stage.seal(items(&[envelope(1, 1)])).await;
     // Another header is announced first, signed as well; and one that the sequencer did not sign.
     let other = resigned(&sealed.batch, |header| header.timestamp_ms += 1);
@@ -373,7 +375,7 @@ async fn the_certificate_decides_between_two_headers() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_descendants_certificate_is_enough() {
     let stage = Stage::new().await;
-    let _helper = stage.start().await;
+    let _publisher = stage.start().await;
     let mut sealed = Vec::new();
     for n in 1..=3 {
         let batch = stage.seal(items(&[envelope(n, 1)])).await;
@@ -398,7 +400,7 @@ async fn the_longest_run_under_one_certificate_gets_its_hints() {
         last = Some(stage.sealer.certify(&batch.batch, &[1, 2, 3]).await);
     }
     stage.sequencer.keep_certificate(&last.expect("a run"));
-    let _helper = stage.start().await;
+    let _publisher = stage.start().await;
     stage.hints_of(&first).await;
 }
 
@@ -418,12 +420,12 @@ async fn what_members_never_open_keeps_no_other_batch_waiting() {
         stage.sequencer.keep_certificate(&stage.sealer.certify(&sealed.batch, &[1, 2, 3]).await);
         opened.push(sealed);
     }
-    let helper = stage.start().await;
+    let publisher = stage.start().await;
     for sealed in &opened {
         stage.hints_of(sealed).await;
     }
-    status(&helper, |status| status.failing.len() == 5).await;
-    assert!(helper.status().failing.values().all(|fault| fault.contains("3 are needed")));
+    status(&publisher, |status| status.failing.len() == 5).await;
+    assert!(publisher.status().failing.values().all(|fault| fault.contains("3 are needed")));
 }
 
 /// They come without certificates then, and wait for them; of what waits so nothing is tried.
@@ -431,7 +433,7 @@ async fn what_members_never_open_keeps_no_other_batch_waiting() {
 async fn batches_that_could_not_be_fetched_before_they_were_certified_get_their_hints() {
     let mut stage = Stage::new().await;
     stage.config.limits.catch_up_batches = 2;
-    let helper = stage.start().await;
+    let publisher = stage.start().await;
     stage.sequencer.double.state.lock().withhold = true;
     let mut waiting = Vec::new();
     for n in 1..=3 {
@@ -439,9 +441,9 @@ async fn batches_that_could_not_be_fetched_before_they_were_certified_get_their_
         stage.sequencer.keep(&sealed.batch, &sealed.verdicts);
         waiting.push(sealed);
     }
-    status(&helper, |status| status.failing.len() == 3).await;
+    status(&publisher, |status| status.failing.len() == 3).await;
     stage.sequencer.double.state.lock().withhold = false;
-    status(&helper, |status| status.in_work.len() == 3).await;
+    status(&publisher, |status| status.in_work.len() == 3).await;
     // Nobody announces them.
     for sealed in &waiting {
         stage.sequencer.keep_certificate(&stage.sealer.certify(&sealed.batch, &[1, 2, 3]).await);
@@ -451,28 +453,28 @@ async fn batches_that_could_not_be_fetched_before_they_were_certified_get_their_
         stage.validated(sealed);
         stage.hints_of(sealed).await;
     }
-    status(&helper, |status| status.failing.is_empty() && status.published == 3).await;
+    status(&publisher, |status| status.failing.is_empty() && status.published == 3).await;
 }
 
 /// Nobody certifies what it had to give way to, and its place is free.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_header_that_l1_made_ends_the_work_on_the_one_in_its_place() {
     let stage = Stage::new().await;
-    let helper = stage.start().await;
+    let publisher = stage.start().await;
     let epoch = common::network::epochs().at(1).cloned().expect("registered");
     let header = stage.sealer.tracker.with_state(|state| {
         state.l1_header::<Vec<u8>>(common::network::START_MS + 1_000, &[], &epoch).expect("L1 may make it")
     });
-    let made = L1MadeHeader { header, items: vec![], l1_block: 9 }.batch();
+    let made = FallbackHeader { header, items: vec![], l1_block: 9 }.batch();
     let sealed = stage.seal(items(&[envelope(1, 1)])).await;
     stage.sequencer.announce(&sealed.batch, &sealed.verdicts);
-    status(&helper, |status| status.in_work.contains(&1)).await;
+    status(&publisher, |status| status.in_work.contains(&1)).await;
     stage.sequencer.keep(&made, &[]);
     let above = stage.seal(vec![]).await;
     stage.sequencer.keep_certificate(&certify(&above.batch, &[1, 2, 3]));
     stage.hints_of(&above).await;
-    status(&helper, |status| status.in_work.is_empty() && status.backlog.is_empty()).await;
-    assert_eq!((helper.status().published, helper.status().failing.len()), (1, 0));
+    status(&publisher, |status| status.in_work.is_empty() && status.backlog.is_empty()).await;
+    assert_eq!((publisher.status().published, publisher.status().failing.len()), (1, 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -484,8 +486,8 @@ async fn what_cannot_start_says_why() {
         Err(StartError::Config(ConfigError::TooFewMembers { epoch: 1, given: 2, needed: 3 }))
     ));
     let mut stage = Stage::new().await;
-    let helper = stage.start().await;
-    stage.config.admin_addr = helper.admin_addr();
+    let publisher = stage.start().await;
+    stage.config.admin_addr = publisher.admin_addr();
     assert!(matches!(stage.try_start().await, Err(StartError::Serve(_))));
 }
 

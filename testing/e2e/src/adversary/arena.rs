@@ -21,7 +21,7 @@ use blindfold_rpc::{
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant, sleep};
 
-use super::{books::Books, injection::Injections, raw::RawL1, roles::SECOND_HELPER};
+use super::{accounting::Accounting, injection::Injections, raw::RawL1, roles::SECOND_HINT_PUBLISHER};
 use crate::{relay::Relay, traffic::Sender};
 
 /// All deadlines of most networks, in L1 blocks of a second. Within them a slow machine has to do what is done in time on a
@@ -135,7 +135,7 @@ impl fmt::Display for Ended {
 }
 
 /// A running network.
-pub struct Field {
+pub struct Arena {
     /// The network.
     pub devnet: Devnet,
     /// Between the sequencer and everybody else.
@@ -151,12 +151,12 @@ pub struct Field {
     /// A dishonest user with a fee account.
     pub spoiler: Sender,
     /// Who owns what.
-    pub books: Books,
+    pub accounting: Accounting,
     node: HttpClient,
     sequencer: HttpClient,
 }
 
-impl Field {
+impl Arena {
     /// Starts a network with these deadlines, whose first epoch ends with `last_number`.
     ///
     /// # Errors
@@ -188,7 +188,7 @@ impl Field {
         let injections = Injections::default();
         relay.tamper(injections.tamper());
         let raw = RawL1::new(devnet.l1_url());
-        for name in [FORGER, BULLY, REPORTER, SECOND_HELPER] {
+        for name in [FORGER, BULLY, REPORTER, SECOND_HINT_PUBLISHER] {
             let address = named_key(name).address();
             raw.call("anvil_setBalance", json!([address, U256::from(FUNDS_WEI)])).await?;
         }
@@ -201,17 +201,17 @@ impl Field {
         let config = ClientConfig::default();
         let node = http_client(&http(devnet.ports.full_node.0), &config)?;
         let sequencer = http_client(&http(devnet.ports.sequencer.0), &config)?;
-        let books = Books::default();
-        let mut field =
-            Self { devnet, relay, injections, raw, users, unpaid, spoiler, books, node, sequencer };
-        field.wait_for_deposits().await?;
-        field.books = Books::open(&field, &field.honest(), "user 0").await?;
-        Ok(field)
+        let accounting = Accounting::default();
+        let mut arena =
+            Self { devnet, relay, injections, raw, users, unpaid, spoiler, accounting, node, sequencer };
+        arena.wait_for_deposits().await?;
+        arena.accounting = Accounting::open(&arena, &arena.honest(), "user 0").await?;
+        Ok(arena)
     }
 
     /// Who must not lose anything.
     pub fn honest(&self) -> Vec<(String, Address)> {
-        let named = [HINT_PUBLISHER, SECOND_HELPER, WATCHER, PROXY, REPORTER];
+        let named = [HINT_PUBLISHER, SECOND_HINT_PUBLISHER, WATCHER, PROXY, REPORTER];
         let named = named.into_iter().map(|name| (name.to_owned(), named_key(name).address()));
         let users = (0..USERS).chain([UNPAID]);
         named.chain(users.map(|index| (format!("user {index}"), account_key(index).address()))).collect()
@@ -224,7 +224,7 @@ impl Field {
     pub async fn losses(&self) -> Result<Vec<String>> {
         let deadline = Instant::now() + SETTLEMENT;
         loop {
-            let losses = self.books.losses(self).await?;
+            let losses = self.accounting.losses(self).await?;
             if losses.is_empty() || Instant::now() >= deadline {
                 return Ok(losses);
             }
@@ -400,7 +400,7 @@ impl Field {
     /// Has user `index` send a transfer, and waits until it is executed.
     ///
     /// # Errors
-    /// As [`Field::executed`].
+    /// As [`Arena::executed`].
     pub async fn transfer(&mut self, index: usize) -> Result<(Envelope, Receipt)> {
         let (envelope, _) = self.users[index].send().await?;
         let receipt = self.executed(envelope.id()).await?;

@@ -24,7 +24,7 @@ use crate::{
     recover::{Recovered, out_of_office},
 };
 
-/// How often the keeper looks.
+/// How often the housekeeping looks.
 const KEEP_INTERVAL_MS: u64 = 500;
 /// Uncertified headers are announced again when no certificate came for this long.
 const ANNOUNCE_AGAIN_MS: u64 = 3_000;
@@ -38,7 +38,7 @@ pub(crate) const CONDITIONS: &[&str] =
     &["l1", "clock", "recovery", "office", "epoch", "committee", "execution", "sealing"];
 
 /// Looks after things.
-pub(crate) struct Keeper {
+pub(crate) struct Housekeeping {
     pub(crate) cx: Arc<Context>,
     pub(crate) l1: Arc<L1Cache>,
     pub(crate) agreement: Arc<Agreement>,
@@ -49,7 +49,7 @@ pub(crate) struct Keeper {
     pub(crate) readiness: Readiness,
 }
 
-impl Keeper {
+impl Housekeeping {
     /// Looks after things until the sequencer stops.
     pub(crate) async fn run(self) {
         let mut ticks = interval(Duration::from_millis(KEEP_INTERVAL_MS));

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::{
-    field::{Field, until},
+    arena::{Arena, until},
     raw::{amount, quantity},
 };
 
@@ -22,9 +22,9 @@ const LATEST: LedgerAt = LedgerAt::Tag(LedgerTag::Latest);
 
 /// What honest accounts had when the network stood, or after the last case that took nothing from them.
 #[derive(Debug, Default)]
-pub struct Books {
+pub struct Accounting {
     accounts: Vec<(String, Address)>,
-    /// The account that earns nothing either: for it the books have to come out to the wei, or they find no loss.
+    /// The account that earns nothing either: for it the accounting have to come out to the wei, or they find no loss.
     exact: Option<usize>,
     before: BTreeMap<Address, U256>,
     spent_before: BTreeMap<Address, U256>,
@@ -40,19 +40,19 @@ struct SpentOnL1 {
     spent: BTreeMap<Address, U256>,
 }
 
-impl Books {
+impl Accounting {
     /// Notes what these accounts have. The one called `exact` will earn nothing.
     ///
     /// # Errors
     /// When L1 or the full node does not answer.
-    pub async fn open(field: &Field, accounts: &[(String, Address)], exact: &str) -> Result<Self> {
+    pub async fn open(arena: &Arena, accounts: &[(String, Address)], exact: &str) -> Result<Self> {
         let exact = accounts.iter().position(|(name, _)| name == exact);
-        let mut books = Self { accounts: accounts.to_vec(), exact, ..Self::default() };
-        books.spent_before = books.spent(field).await?;
+        let mut accounting = Self { accounts: accounts.to_vec(), exact, ..Self::default() };
+        accounting.spent_before = accounting.spent(arena).await?;
         for (_, address) in accounts {
-            books.before.insert(*address, worth(field, *address).await?);
+            accounting.before.insert(*address, worth(arena, *address).await?);
         }
-        Ok(books)
+        Ok(accounting)
     }
 
     /// Names every account that has less than it had, but for what it spent itself: gas, ordering fees, fees of the
@@ -60,14 +60,14 @@ impl Books {
     ///
     /// # Errors
     /// When L1 or the full node does not answer.
-    pub async fn losses(&self, field: &Field) -> Result<Vec<String>> {
-        let spent_before_looking = self.spent(field).await?;
+    pub async fn losses(&self, arena: &Arena) -> Result<Vec<String>> {
+        let spent_before_looking = self.spent(arena).await?;
         // The worth first: what is spent later counts as spent and not as lost.
         let mut worths = Vec::new();
         for (name, address) in &self.accounts {
-            worths.push((name, *address, worth(field, *address).await?));
+            worths.push((name, *address, worth(arena, *address).await?));
         }
-        let spent = self.spent(field).await?;
+        let spent = self.spent(arena).await?;
         let of =
             |map: &BTreeMap<Address, U256>, address: &Address| map.get(address).copied().unwrap_or_default();
         let mut losses = Vec::new();
@@ -77,7 +77,7 @@ impl Books {
             let before = of(&self.before, address);
             if Some(place) == self.exact && after + spent != before {
                 losses.push(format!(
-                    "the books do not add up: {name} had {before}, spent {spent}, has {after}"
+                    "the accounting do not add up: {name} had {before}, spent {spent}, has {after}"
                 ));
             }
             if after + spent < before {
@@ -106,47 +106,47 @@ impl Books {
     }
 
     /// What each spent so far.
-    async fn spent(&self, field: &Field) -> Result<BTreeMap<Address, U256>> {
+    async fn spent(&self, arena: &Arena) -> Result<BTreeMap<Address, U256>> {
         let mut on_l1 = self.on_l1.lock().clone();
         for (_, address) in &self.accounts {
             on_l1.spent.entry(*address).or_default();
         }
-        let queue = field.devnet.chain.forced_queue;
+        let queue = arena.devnet.chain.forced_queue;
         let after = on_l1.through;
-        on_l1.through = transactions(&L1(field), after, &mut on_l1.spent, |to| to == Some(queue)).await?;
+        on_l1.through = transactions(&L1(arena), after, &mut on_l1.spent, |to| to == Some(queue)).await?;
         let mut spent = on_l1.spent.clone();
         *self.on_l1.lock() = on_l1;
-        transactions(&L2(field), 0, &mut spent, |_| true).await?;
-        ordering_fees(field, &mut spent).await?;
+        transactions(&L2(arena), 0, &mut spent, |_| true).await?;
+        ordering_fees(arena, &mut spent).await?;
         Ok(spent)
     }
 }
 
 /// Ether on L1 and L2, rewards, bond and fee account of an address, all of one moment.
-async fn worth(field: &Field, address: Address) -> Result<U256> {
+async fn worth(arena: &Arena, address: Address) -> Result<U256> {
     until(&format!("a quiet moment to count what {address} has"), async || {
-        let before = heads(field).await?;
-        let worth = worth_by_parts(field, address).await?;
-        Ok((heads(field).await? == before).then_some(worth))
+        let before = heads(arena).await?;
+        let worth = worth_by_parts(arena, address).await?;
+        Ok((heads(arena).await? == before).then_some(worth))
     })
     .await
 }
 
 /// Where both layers are: L1's height, the full node's certified header, its hints and its block.
-async fn heads(field: &Field) -> Result<(u64, u64, u64, u64)> {
-    let status = field.status().await?;
-    Ok((field.raw.height().await?, status.certified, status.hinted, status.block.number))
+async fn heads(arena: &Arena) -> Result<(u64, u64, u64, u64)> {
+    let status = arena.status().await?;
+    Ok((arena.raw.height().await?, status.certified, status.hinted, status.block.number))
 }
 
 /// Ether on L1 and L2, rewards, bond and fee account of an address, one after another.
-async fn worth_by_parts(field: &Field, address: Address) -> Result<U256> {
-    let l1 = &field.devnet.l1;
-    let on_l1 = amount(&field.raw.call("eth_getBalance", json!([address, "latest"])).await?)?;
-    let on_l2 = field.reads()?.balance(&address).await?;
+async fn worth_by_parts(arena: &Arena, address: Address) -> Result<U256> {
+    let l1 = &arena.devnet.l1;
+    let on_l1 = amount(&arena.raw.call("eth_getBalance", json!([address, "latest"])).await?)?;
+    let on_l2 = arena.reads()?.balance(&address).await?;
     let claims = l1.reward(address).await? + l1.hint_reward(address).await?;
     let bond = l1.publisher_bond(address).await?.total;
-    let held = field.node().get_fee_account(address).await?.held;
-    let fees = match field.node().get_fee_account_proof(address, Some(LATEST)).await? {
+    let held = arena.node().get_fee_account(address).await?.held;
+    let fees = match arena.node().get_fee_account_proof(address, Some(LATEST)).await? {
         Some(account) => U256::from(account.balance) + U256::from(account.withdrawn) + U256::from(held),
         None => U256::from(held),
     };
@@ -159,8 +159,8 @@ trait Blocks {
     async fn call(&self, method: &str, params: [Value; 2]) -> Result<Value>;
 }
 
-struct L1<'a>(&'a Field);
-struct L2<'a>(&'a Field);
+struct L1<'a>(&'a Arena);
+struct L2<'a>(&'a Arena);
 
 impl Blocks for L1<'_> {
     async fn call(&self, method: &str, params: [Value; 2]) -> Result<Value> {
@@ -206,11 +206,11 @@ async fn transactions(
 }
 
 /// Adds what accepted envelopes paid for their bytes and for the gas they reserved; forced ones pay none.
-async fn ordering_fees(field: &Field, spent: &mut BTreeMap<Address, U256>) -> Result<()> {
-    let head = field.status().await?.head.number;
+async fn ordering_fees(arena: &Arena, spent: &mut BTreeMap<Address, U256>) -> Result<()> {
+    let head = arena.status().await?.head.number;
     let mut cursor = 0;
     for number in 1..=head {
-        let (sealed, codes) = field.sealed(number).await?;
+        let (sealed, codes) = arena.sealed(number).await?;
         let forced = usize::try_from(sealed.header.forced_cursor - cursor)?;
         cursor = sealed.header.forced_cursor;
         for (item, _) in sealed.items.iter().zip(codes).skip(forced).filter(|(_, code)| *code == 0) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use alloy_primitives::{B256, U256, keccak256};
-use blindfold_l1::{Court, PostedLog, challenge_evidence};
+use blindfold_l1::{DisputeContract, PostedLog, challenge_evidence};
 use blindfold_protocol::{Canonical, SignedHeader, header::BATCH_HEADER_BYTES};
 use blindfold_runtime::random;
 use blindfold_store::{Store, StoreError};
@@ -48,10 +48,10 @@ pub enum Claim {
 
 impl Claim {
     /// Before which contract it comes.
-    pub fn court(&self) -> Court {
+    pub fn contract(&self) -> DisputeContract {
         match self {
-            Self::Hint { .. } => Court::Hints,
-            Self::Headers { .. } => Court::Inbox,
+            Self::Hint { .. } => DisputeContract::Hints,
+            Self::Headers { .. } => DisputeContract::Inbox,
         }
     }
 
@@ -68,9 +68,9 @@ impl Claim {
     }
 }
 
-/// What a case is about.
+/// What a dispute is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Matter {
+pub(super) enum Offence {
     /// A posting that is wrong.
     Hints {
         /// The posting.
@@ -86,21 +86,21 @@ pub(super) enum Matter {
     Headers(Box<[SignedHeader; 2]>),
 }
 
-/// A case.
+/// A dispute.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Case {
+pub(super) struct Dispute {
     /// Hides the evidence in the commitment until it is shown.
     pub(super) salt: B256,
-    pub(super) matter: Matter,
+    pub(super) offence: Offence,
 }
 
-impl Case {
+impl Dispute {
     pub(super) fn claim(&self) -> Claim {
-        match &self.matter {
-            Matter::Hints { id, fault, .. } => {
+        match &self.offence {
+            Offence::Hints { id, fault, .. } => {
                 Claim::Hint { id: *id, number: fault.number, index: fault.index }
             }
-            Matter::Headers(pair) => {
+            Offence::Headers(pair) => {
                 let [first, second] = pair.as_ref().map(|header| header.header.hash());
                 Claim::Headers { number: pair[0].header.number, first, second }
             }
@@ -110,41 +110,41 @@ impl Case {
 
 /// What is on disk is not what was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the stored cases do not decode: the disk is damaged")]
-pub struct DamagedBook;
+#[error("the stored disputes do not decode: the disk is damaged")]
+pub struct DamagedEvidence;
 
-/// Why the cases could not be read.
+/// Why the disputes could not be read.
 #[derive(Debug, thiserror::Error)]
-pub enum BookError {
+pub enum EvidenceError {
     /// The disk.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// What is on disk is not what was written.
     #[error(transparent)]
-    Damaged(#[from] DamagedBook),
+    Damaged(#[from] DamagedEvidence),
 }
 
-/// The cases of a node, shared between whoever finds evidence and the watcher that shows it.
+/// The disputes of a node, shared between whoever finds evidence and the watcher that shows it.
 ///
-/// Stored as `version u8 · cases`, a case being `salt 32 · kind u8` and, for a posting (0), `id u64 · block u64 ·
+/// Stored as `version u8 · disputes`, a dispute being `salt 32 · kind u8` and, for a posting (0), `id u64 · block u64 ·
 /// root 32 · number u64 · index u32 · fault u8 · has key u8 · key 16`, for headers (1) two [`SignedHeader`]s.
-pub struct CaseBook {
+pub struct EvidenceStore {
     store: Arc<dyn Store>,
-    cases: Mutex<Vec<Case>>,
+    disputes: Mutex<Vec<Dispute>>,
     writer: tokio::sync::Mutex<()>,
 }
 
-impl CaseBook {
-    /// Reads the cases of a store.
+impl EvidenceStore {
+    /// Reads the disputes of a store.
     ///
     /// # Errors
-    /// [`BookError`].
-    pub async fn open(store: Arc<dyn Store>) -> Result<Self, BookError> {
-        let cases = match store.meta(META_KEY).await? {
+    /// [`EvidenceError`].
+    pub async fn open(store: Arc<dyn Store>) -> Result<Self, EvidenceError> {
+        let disputes = match store.meta(META_KEY).await? {
             Some(bytes) => decode(&bytes)?,
             None => Vec::new(),
         };
-        Ok(Self { store, cases: Mutex::new(cases), writer: tokio::sync::Mutex::new(()) })
+        Ok(Self { store, disputes: Mutex::new(disputes), writer: tokio::sync::Mutex::new(()) })
     }
 
     /// Keeps two headers of one number. The caller has verified both signatures. True when that is news; durable then.
@@ -153,61 +153,61 @@ impl CaseBook {
     /// The disk.
     pub async fn keep_headers(&self, first: SignedHeader, second: SignedHeader) -> Result<bool, StoreError> {
         let number = first.header.number;
-        let same = |case: &Case| match &case.matter {
+        let same = |dispute: &Dispute| match &dispute.offence {
             // One pair is enough to take the bond.
-            Matter::Headers(pair) => pair[0].header.number == number,
-            Matter::Hints { .. } => false,
+            Offence::Headers(pair) => pair[0].header.number == number,
+            Offence::Hints { .. } => false,
         };
-        self.keep(Matter::Headers(Box::new([first, second])), same).await
+        self.keep(Offence::Headers(Box::new([first, second])), same).await
     }
 
     /// Keeps a wrong posting. True when that is news; durable then.
     pub(super) async fn keep_posting(&self, posting: &PostedLog, fault: Fault) -> Result<bool, StoreError> {
         let PostedLog { id, l1_block: block, root, .. } = *posting;
-        let same = |case: &Case| match &case.matter {
-            Matter::Hints { id: known, root: known_root, .. } => (*known, *known_root) == (id, root),
-            Matter::Headers(_) => false,
+        let same = |dispute: &Dispute| match &dispute.offence {
+            Offence::Hints { id: known, root: known_root, .. } => (*known, *known_root) == (id, root),
+            Offence::Headers(_) => false,
         };
-        self.keep(Matter::Hints { id, block, root, fault }, same).await
+        self.keep(Offence::Hints { id, block, root, fault }, same).await
     }
 
-    async fn keep(&self, matter: Matter, same: impl Fn(&Case) -> bool) -> Result<bool, StoreError> {
+    async fn keep(&self, offence: Offence, same: impl Fn(&Dispute) -> bool) -> Result<bool, StoreError> {
         let _writing = self.writer.lock().await;
-        let mut cases = self.list();
-        if cases.len() >= MAX_CASES || cases.iter().any(same) {
+        let mut disputes = self.list();
+        if disputes.len() >= MAX_CASES || disputes.iter().any(same) {
             return Ok(false);
         }
-        cases.push(Case { salt: B256::from(random::<[u8; 32]>()), matter });
-        self.write(cases).await?;
+        disputes.push(Dispute { salt: B256::from(random::<[u8; 32]>()), offence });
+        self.write(disputes).await?;
         Ok(true)
     }
 
-    /// Forgets a case that is settled for good.
-    pub(super) async fn close(&self, settled: &Case) -> Result<(), StoreError> {
+    /// Forgets a dispute that is settled for good.
+    pub(super) async fn close(&self, settled: &Dispute) -> Result<(), StoreError> {
         let _writing = self.writer.lock().await;
-        let mut cases = self.list();
-        cases.retain(|case| case != settled);
-        self.write(cases).await
+        let mut disputes = self.list();
+        disputes.retain(|dispute| dispute != settled);
+        self.write(disputes).await
     }
 
-    async fn write(&self, cases: Vec<Case>) -> Result<(), StoreError> {
-        self.store.put_meta(META_KEY, &encode(&cases)).await?;
-        *self.cases.lock() = cases;
+    async fn write(&self, disputes: Vec<Dispute>) -> Result<(), StoreError> {
+        self.store.put_meta(META_KEY, &encode(&disputes)).await?;
+        *self.disputes.lock() = disputes;
         Ok(())
     }
 
     /// All of them, oldest first.
-    pub(super) fn list(&self) -> Vec<Case> {
-        self.cases.lock().clone()
+    pub(super) fn list(&self) -> Vec<Dispute> {
+        self.disputes.lock().clone()
     }
 }
 
-fn encode(cases: &[Case]) -> Vec<u8> {
+fn encode(disputes: &[Dispute]) -> Vec<u8> {
     let mut bytes = vec![BOOK_VERSION];
-    for case in cases {
-        bytes.extend_from_slice(case.salt.as_slice());
-        match &case.matter {
-            Matter::Hints { id, block, root, fault } => {
+    for dispute in disputes {
+        bytes.extend_from_slice(dispute.salt.as_slice());
+        match &dispute.offence {
+            Offence::Hints { id, block, root, fault } => {
                 bytes.push(HINTS);
                 bytes.extend_from_slice(&id.to_be_bytes());
                 bytes.extend_from_slice(&block.to_be_bytes());
@@ -218,7 +218,7 @@ fn encode(cases: &[Case]) -> Vec<u8> {
                 bytes.push(u8::from(fault.key.is_some()));
                 bytes.extend_from_slice(&fault.key.unwrap_or_default());
             }
-            Matter::Headers(pair) => {
+            Offence::Headers(pair) => {
                 bytes.push(HEADERS);
                 pair.iter().for_each(|header| bytes.extend_from_slice(&header.encode()));
             }
@@ -227,13 +227,13 @@ fn encode(cases: &[Case]) -> Vec<u8> {
     bytes
 }
 
-fn decode(bytes: &[u8]) -> Result<Vec<Case>, DamagedBook> {
-    let mut rest = bytes.strip_prefix(&[BOOK_VERSION]).ok_or(DamagedBook)?;
-    let mut cases = Vec::new();
+fn decode(bytes: &[u8]) -> Result<Vec<Dispute>, DamagedEvidence> {
+    let mut rest = bytes.strip_prefix(&[BOOK_VERSION]).ok_or(DamagedEvidence)?;
+    let mut disputes = Vec::new();
     while !rest.is_empty() {
         let salt = B256::new(take(&mut rest)?);
-        let matter = match take::<1>(&mut rest)? {
-            [HINTS] => Matter::Hints {
+        let offence = match take::<1>(&mut rest)? {
+            [HINTS] => Offence::Hints {
                 id: u64::from_be_bytes(take(&mut rest)?),
                 block: u64::from_be_bytes(take(&mut rest)?),
                 root: B256::new(take(&mut rest)?),
@@ -244,34 +244,34 @@ fn decode(bytes: &[u8]) -> Result<Vec<Case>, DamagedBook> {
                     key: key(take(&mut rest)?, take(&mut rest)?)?,
                 },
             },
-            [HEADERS] => Matter::Headers(Box::new([header(&mut rest)?, header(&mut rest)?])),
-            _ => return Err(DamagedBook),
+            [HEADERS] => Offence::Headers(Box::new([header(&mut rest)?, header(&mut rest)?])),
+            _ => return Err(DamagedEvidence),
         };
-        cases.push(Case { salt, matter });
+        disputes.push(Dispute { salt, offence });
     }
-    if cases.len() > MAX_CASES { Err(DamagedBook) } else { Ok(cases) }
+    if disputes.len() > MAX_CASES { Err(DamagedEvidence) } else { Ok(disputes) }
 }
 
-fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], DamagedBook> {
-    let (head, tail) = rest.split_first_chunk::<N>().ok_or(DamagedBook)?;
+fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], DamagedEvidence> {
+    let (head, tail) = rest.split_first_chunk::<N>().ok_or(DamagedEvidence)?;
     *rest = tail;
     Ok(*head)
 }
 
-fn kind([byte]: [u8; 1]) -> Result<FaultKind, DamagedBook> {
-    FaultKind::ALL.into_iter().find(|kind| *kind as u8 == byte).ok_or(DamagedBook)
+fn kind([byte]: [u8; 1]) -> Result<FaultKind, DamagedEvidence> {
+    FaultKind::ALL.into_iter().find(|kind| *kind as u8 == byte).ok_or(DamagedEvidence)
 }
 
-fn key(there: [u8; 1], key: [u8; 16]) -> Result<Option<[u8; 16]>, DamagedBook> {
+fn key(there: [u8; 1], key: [u8; 16]) -> Result<Option<[u8; 16]>, DamagedEvidence> {
     match there {
         [0] if key == [0; 16] => Ok(None),
         [1] => Ok(Some(key)),
-        _ => Err(DamagedBook),
+        _ => Err(DamagedEvidence),
     }
 }
 
-fn header(rest: &mut &[u8]) -> Result<SignedHeader, DamagedBook> {
-    SignedHeader::decode(&take::<SIGNED_HEADER_BYTES>(rest)?).map_err(|_| DamagedBook)
+fn header(rest: &mut &[u8]) -> Result<SignedHeader, DamagedEvidence> {
+    SignedHeader::decode(&take::<SIGNED_HEADER_BYTES>(rest)?).map_err(|_| DamagedEvidence)
 }
 
 #[cfg(test)]
@@ -303,32 +303,32 @@ mod tests {
         SignedHeader { header, signature: Signature65([mark; 65]) }
     }
 
-    fn cases() -> Vec<Case> {
-        let hints = |key| Matter::Hints {
+    fn disputes() -> Vec<Dispute> {
+        let hints = |key| Offence::Hints {
             id: 4,
             block: 5,
             root: B256::repeat_byte(6),
             fault: Fault { number: 7, index: 8, kind: FaultKind::NotMalformed, key },
         };
-        [hints(None), hints(Some([9; 16])), Matter::Headers(Box::new([signed(1), signed(2)]))]
+        [hints(None), hints(Some([9; 16])), Offence::Headers(Box::new([signed(1), signed(2)]))]
             .into_iter()
-            .map(|matter| Case { salt: B256::repeat_byte(3), matter })
+            .map(|offence| Dispute { salt: B256::repeat_byte(3), offence })
             .collect()
     }
 
     #[test]
     fn cases_come_back_and_damage_is_refused() {
-        let bytes = encode(&cases());
-        assert_eq!(decode(&bytes), Ok(cases()));
+        let bytes = encode(&disputes());
+        assert_eq!(decode(&bytes), Ok(disputes()));
         assert_eq!(decode(&encode(&[])), Ok(vec![]));
-        let ends: Vec<usize> = (0..=cases().len()).map(|n| encode(&cases()[..n]).len()).collect();
+        let ends: Vec<usize> = (0..=disputes().len()).map(|n| encode(&disputes()[..n]).len()).collect();
         for cut in (0..bytes.len()).filter(|cut| !ends.contains(cut)) {
-            assert_eq!(decode(&bytes[..cut]), Err(DamagedBook), "{cut}");
+            assert_eq!(decode(&bytes[..cut]), Err(DamagedEvidence), "{cut}");
         }
         for (at, value) in [(0, BOOK_VERSION + 1), (33, 2), (94, 7), (95, 2)] {
             let mut bytes = bytes.clone();
             bytes[at] = value;
-            assert_eq!(decode(&bytes), Err(DamagedBook), "{at}");
+            assert_eq!(decode(&bytes), Err(DamagedEvidence), "{at}");
         }
     }
 }
