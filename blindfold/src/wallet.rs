@@ -19,7 +19,7 @@ use alloy_primitives::{
 use anyhow::{Context, Result, bail};
 use blindfold_client::{Call, KeySource, Wallet, WalletEndpoints, keys};
 use blindfold_l1::{L1Client, L1Writer};
-use blindfold_protocol::{EnvelopeFault, SigningKey};
+use blindfold_protocol::{EnvelopeError, SigningKey};
 use blindfold_rpc::types::{EnvelopeState, Receipt};
 use blindfold_runtime::rng;
 use clap::{Args, Subcommand};
@@ -253,7 +253,7 @@ fn standing(receipt: &Receipt) -> String {
     let reason = receipt.reason.as_deref();
     let told = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
     let unopened =
-        receipt.state == EnvelopeState::Skipped && reason.and_then(EnvelopeFault::from_name).is_some();
+        receipt.state == EnvelopeState::Skipped && reason.and_then(EnvelopeError::from_name).is_some();
     let note = if unopened { "; it, or a copy of it: until it expires it may still be executed" } else { "" };
     format!("{}  {:?}{told}{note}", receipt.id, receipt.state)
 }

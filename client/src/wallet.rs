@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use blindfold_protocol::{
-    Bundle, BundleItem, Canonical, ChainConfig, Envelope, EnvelopeFault, Epochs, Promise, SigningKey,
+    Bundle, BundleItem, Canonical, ChainConfig, Envelope, EnvelopeError, Epochs, Promise, SigningKey,
     envelope_builder::BuildError,
 };
 use blindfold_rpc::{
@@ -512,7 +512,7 @@ impl Wallet {
             let over = [EnvelopeState::Executed, EnvelopeState::Malformed, EnvelopeState::Void];
             return Ok(over.contains(&receipt.state));
         };
-        match EnvelopeFault::from_name(reason) {
+        match EnvelopeError::from_name(reason) {
             // Opened: only an accepted item is, and none is accepted twice.
             None => Ok(is_final(receipt.state)),
             Some(fault) if is_final(receipt.state) && FAULTS_OF_BYTES.contains(&fault) => {
@@ -546,13 +546,13 @@ impl Wallet {
 }
 
 /// Faults that the bytes themselves have. What else a batch says of an envelope may be past in a later one.
-pub(crate) const FAULTS_OF_BYTES: &[EnvelopeFault] = &[
-    EnvelopeFault::Undecodable,
-    EnvelopeFault::WrongChain,
-    EnvelopeFault::WrongDeployment,
-    EnvelopeFault::InvalidFeeSignature,
-    EnvelopeFault::InvalidPoint,
-    EnvelopeFault::InvalidProof,
+pub(crate) const FAULTS_OF_BYTES: &[EnvelopeError] = &[
+    EnvelopeError::Undecodable,
+    EnvelopeError::WrongChain,
+    EnvelopeError::WrongDeployment,
+    EnvelopeError::InvalidFeeSignature,
+    EnvelopeError::InvalidPoint,
+    EnvelopeError::InvalidProof,
 ];
 
 /// What a node says of an envelope that may still be executed.
@@ -570,7 +570,7 @@ fn in_no_batch(id: B256, displaced: bool) -> Receipt {
     Receipt {
         id,
         state: EnvelopeState::Expired,
-        reason: displaced.then(|| EnvelopeFault::WrongGeneration.as_str().to_owned()),
+        reason: displaced.then(|| EnvelopeError::WrongGeneration.as_str().to_owned()),
         number: None,
         index: None,
         header_hash: None,

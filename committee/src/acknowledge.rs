@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use blindfold_chain::{NextStep, Refusal};
+use blindfold_chain::{NextStep, TrackerError};
 use blindfold_protocol::{Acknowledgement, B256, BatchHeader, certificate};
 use blindfold_rpc::{Encoded, HttpClient, ReceivedError, SequencerApiClient, types};
 use blindfold_runtime::{Backoff, Instant, now};
@@ -28,7 +28,7 @@ pub(crate) enum NotAcknowledged {
     #[error("this member's key is not in the committee of number {number}")]
     NotAMember { number: u64 },
     #[error(transparent)]
-    Chain(#[from] Refusal),
+    Chain(#[from] TrackerError),
     #[error(transparent)]
     Store(StoreError),
 }

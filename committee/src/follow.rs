@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use blindfold_chain::{Applied, CLOCK_SKEW_MS, CertificateOutcome, NextStep, Refusal};
+use blindfold_chain::{Applied, CLOCK_SKEW_MS, CertificateOutcome, NextStep, TrackerError};
 use blindfold_protocol::{
     B256, BatchHeader, Certificate, SealedBatch, SignedHeader,
     limits::{MAX_UNCERTIFIED_HEADERS, MAX_UNCERTIFIED_RUN},
@@ -93,7 +93,7 @@ struct Untaken {
 }
 
 /// The headers that L1 made, as far as they were new here.
-type L1Round = Result<Vec<(Arc<SealedBatch>, Applied)>, Refusal>;
+type L1Round = Result<Vec<(Arc<SealedBatch>, Applied)>, TrackerError>;
 
 pub(crate) struct Follower {
     context: Arc<Context>,
@@ -585,9 +585,9 @@ impl Follower {
         }
     }
 
-    async fn refused(&mut self, refusal: Refusal, offered: SignedHeader) -> Taken {
+    async fn refused(&mut self, refusal: TrackerError, offered: SignedHeader) -> Taken {
         let (number, hash) = (offered.header.number, offered.header.hash());
-        if let Refusal::Second { .. } = refusal {
+        if let TrackerError::Second { .. } = refusal {
             match self.context.tracker.store().batch(number).await {
                 Ok(Some(record)) => self.refuse_second(record.sealed.signed_header(), offered).await,
                 // A second genesis: nothing was signed for number 0, so there is no pair.
@@ -615,16 +615,16 @@ impl Follower {
     }
 
     /// Notes a fault of ours, or of our L1, that keeps us from going on. One that lasts may be mended by a new start.
-    fn stuck(&mut self, refusal: &Refusal) {
+    fn stuck(&mut self, refusal: &TrackerError) {
         let lasts = self.patience.failed();
         self.cannot_go_on(refusal, lasts);
     }
 
-    fn cannot_go_on(&self, refusal: &Refusal, lasts: bool) {
+    fn cannot_go_on(&self, refusal: &TrackerError, lasts: bool) {
         tracing::error!(%refusal, "cannot go on; trying again");
         self.context.readiness.set_not_ready(FOLLOWING, refusal.to_string());
         // A store that has to be opened anew does not mend itself.
-        let hopeless = matches!(refusal, Refusal::Store(error) if !error.retry());
+        let hopeless = matches!(refusal, TrackerError::Store(error) if !error.retry());
         if hopeless || lasts {
             self.context.spawner.fail(FOLLOWING, refusal.to_string());
         }

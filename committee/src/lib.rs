@@ -32,4 +32,4 @@ pub use config::{ConfigError, MemberConfig, MemberLimits, PeerUrl};
 pub use evidence::Evidence;
 pub use member::{Member, MemberDeps, MemberHandle, StartError};
 pub use metrics::MemberMetrics;
-pub use share::ShareRefusal;
+pub use share::ShareRequestError;

@@ -2,8 +2,8 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use blindfold_chain::{Fork, L1Reader, L1Submitter, OpenError, RebuildFault, Tracker, WayBack};
-use blindfold_protocol::{ChainConfig, ConfigFault, Epoch, Party};
+use blindfold_chain::{Fork, L1Reader, L1Submitter, OpenError, RebuildError, Tracker, WayBack};
+use blindfold_protocol::{ChainConfig, ChainConfigError, Epoch, Party};
 use blindfold_rpc::{
     AdminConfig, ClientBuildError, CommitteeApiServer, Feed, FeedConfig, Readiness, ServeError, ServerConfig,
     ServerHandle, admin, http_client, serve, types::CommitteeStatus,
@@ -55,7 +55,7 @@ pub enum StartError {
     Config(#[from] ConfigError),
     /// The chain's configuration.
     #[error("chain configuration: {0}")]
-    Chain(#[from] ConfigFault),
+    Chain(#[from] ChainConfigError),
     /// The disk, or it belongs to another deployment or member.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -64,7 +64,7 @@ pub enum StartError {
     Open(#[from] OpenError),
     /// The disk does not go back to what L1 holds.
     #[error("rebuilding from L1: {0}")]
-    Rebuild(#[from] RebuildFault),
+    Rebuild(#[from] RebuildError),
     /// The evidence on disk.
     #[error(transparent)]
     Evidence(#[from] EvidenceError),
@@ -166,7 +166,7 @@ impl Member {
                         number = second.header.number,
                         "the sequencer signed two headers for one number: both are kept as evidence"
                     );
-                    evidence.keep(Evidence { first, second }).await.map_err(RebuildFault::Store)?;
+                    evidence.keep(Evidence { first, second }).await.map_err(RebuildError::Store)?;
                 }
                 fork.go_back(store.as_ref()).await?;
                 Some(fork)

@@ -13,7 +13,7 @@ use blindfold_telemetry::CounterSet;
 
 use crate::{
     member::Context,
-    share::{ShareRefusal, ShareService},
+    share::{ShareRequestError, ShareService},
 };
 
 pub(crate) struct Service {
@@ -72,10 +72,10 @@ fn is_peer(caller: &Extensions) -> bool {
     caller.get::<KnownPeer>().is_some()
 }
 
-fn count<T>(counters: &CounterSet, result: &Result<T, ShareRefusal>) {
+fn count<T>(counters: &CounterSet, result: &Result<T, ShareRequestError>) {
     let outcome = match result {
         Ok(_) => "given",
-        Err(ShareRefusal::Busy) => "busy",
+        Err(ShareRequestError::Busy) => "busy",
         Err(_) => "refused",
     };
     counters.get(&[outcome]).increment();

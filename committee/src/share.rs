@@ -8,7 +8,7 @@
 use std::{hash::Hash, num::NonZeroUsize, sync::Arc};
 
 use blindfold_bte::CiphertextPoint;
-use blindfold_chain::{NextStep, Refusal};
+use blindfold_chain::{NextStep, TrackerError};
 use blindfold_protocol::{
     B256, Canonical, Certificate, CertifiedBatch, Envelope, Epoch, ReleaseShare, SingletonShare, certificate,
     validity::cut,
@@ -25,12 +25,12 @@ use crate::{
     pace::{Pace, Turn},
 };
 
-/// Why no share is given. Stable names by [`ShareRefusal::as_str`].
+/// Why no share is given. Stable names by [`ShareRequestError::as_str`].
 #[derive(Debug, thiserror::Error)]
-pub enum ShareRefusal {
+pub enum ShareRequestError {
     /// The certificate does not stand: forged, of another epoch or deployment, too few signers.
     #[error("the certificate does not stand: {0}")]
-    BadCertificate(Refusal),
+    BadCertificate(TrackerError),
     /// The certificate is for an earlier number and says nothing about this one.
     #[error("the certificate of {certificate} does not cover {number}")]
     DoesNotCover {
@@ -117,7 +117,7 @@ pub enum ShareRefusal {
     Busy,
     /// L1 cannot be asked for the epoch, or the process is stopping.
     #[error("cannot judge now: {0}")]
-    Unavailable(Refusal),
+    Unavailable(TrackerError),
     /// The disk refused.
     #[error("storage: {0}")]
     Store(#[from] StoreError),
@@ -126,7 +126,7 @@ pub enum ShareRefusal {
     Internal(String),
 }
 
-impl ShareRefusal {
+impl ShareRequestError {
     /// A stable name, in snake case.
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -149,24 +149,24 @@ impl ShareRefusal {
     }
 }
 
-impl From<ShareRefusal> for RpcError {
-    fn from(refusal: ShareRefusal) -> Self {
+impl From<ShareRequestError> for RpcError {
+    fn from(refusal: ShareRequestError) -> Self {
         let reason = refusal.as_str();
         match &refusal {
-            ShareRefusal::BadCertificate(_)
-            | ShareRefusal::DoesNotCover { .. }
-            | ShareRefusal::NotAMember { .. }
-            | ShareRefusal::NoSuchItem { .. }
-            | ShareRefusal::UnreleasedTooLong { .. }
-            | ShareRefusal::ItemSkipped { .. } => Self::refused(reason, refusal),
-            ShareRefusal::NotValidatedHere { .. }
-            | ShareRefusal::UnpostedTooLong { .. }
-            | ShareRefusal::EpochEnds { .. }
-            | ShareRefusal::OverruledByL1 { .. }
-            | ShareRefusal::NotCertified { .. }
-            | ShareRefusal::Unavailable(_) => Self::unavailable(reason, refusal),
-            ShareRefusal::Busy => Self::busy(reason, refusal),
-            ShareRefusal::Store(_) | ShareRefusal::Internal(_) => Self::internal(refusal),
+            ShareRequestError::BadCertificate(_)
+            | ShareRequestError::DoesNotCover { .. }
+            | ShareRequestError::NotAMember { .. }
+            | ShareRequestError::NoSuchItem { .. }
+            | ShareRequestError::UnreleasedTooLong { .. }
+            | ShareRequestError::ItemSkipped { .. } => Self::refused(reason, refusal),
+            ShareRequestError::NotValidatedHere { .. }
+            | ShareRequestError::UnpostedTooLong { .. }
+            | ShareRequestError::EpochEnds { .. }
+            | ShareRequestError::OverruledByL1 { .. }
+            | ShareRequestError::NotCertified { .. }
+            | ShareRequestError::Unavailable(_) => Self::unavailable(reason, refusal),
+            ShareRequestError::Busy => Self::busy(reason, refusal),
+            ShareRequestError::Store(_) | ShareRequestError::Internal(_) => Self::internal(refusal),
         }
     }
 }
@@ -240,8 +240,8 @@ impl Places {
     }
 
     /// Leave to work on what is not in memory.
-    fn turn(&self) -> Result<Option<Turn>, ShareRefusal> {
-        self.pace.as_ref().map(|pace| pace.turn().ok_or(ShareRefusal::Busy)).transpose()
+    fn turn(&self) -> Result<Option<Turn>, ShareRequestError> {
+        self.pace.as_ref().map(|pace| pace.turn().ok_or(ShareRequestError::Busy)).transpose()
     }
 }
 
@@ -295,10 +295,10 @@ impl ShareService {
     /// With its places and its turn although whoever asked hangs up: else the work would be free, and lost.
     async fn to_the_end<T: Send + 'static>(
         &self,
-        work: impl Future<Output = Result<T, ShareRefusal>> + Send + 'static,
-    ) -> Result<T, ShareRefusal> {
+        work: impl Future<Output = Result<T, ShareRequestError>> + Send + 'static,
+    ) -> Result<T, ShareRequestError> {
         let ended = self.context.spawner.to_the_end("shares", work).await;
-        ended.unwrap_or(Err(ShareRefusal::Unavailable(Refusal::Stopped)))
+        ended.unwrap_or(Err(ShareRequestError::Unavailable(TrackerError::Stopped)))
     }
 
     /// The member's share of `number`, against a certificate for it or for a descendant on our chain.
@@ -307,7 +307,7 @@ impl ShareService {
         number: u64,
         certificate: &Certificate,
         to_peer: bool,
-    ) -> Result<ReleaseShare, ShareRefusal> {
+    ) -> Result<ReleaseShare, ShareRequestError> {
         let (service, certificate) = (Arc::clone(self), *certificate);
         self.to_the_end(async move { service.find_share(number, &certificate, to_peer).await }).await
     }
@@ -317,9 +317,9 @@ impl ShareService {
         number: u64,
         certificate: &Certificate,
         to_peer: bool,
-    ) -> Result<ReleaseShare, ShareRefusal> {
+    ) -> Result<ReleaseShare, ShareRequestError> {
         if certificate.number < number || number == 0 {
-            return Err(ShareRefusal::DoesNotCover { number, certificate: certificate.number });
+            return Err(ShareRequestError::DoesNotCover { number, certificate: certificate.number });
         }
         let epoch = self.epoch(number).await?;
         // Only who shows a certificate that stands takes a place.
@@ -341,9 +341,9 @@ impl ShareService {
 
     /// The share of the header that is certified under this number, if it was computed already; and whether it is being
     /// computed for others than strangers.
-    async fn share_in_memory(&self, number: u64) -> Result<(Option<Kept>, bool), ShareRefusal> {
+    async fn share_in_memory(&self, number: u64) -> Result<(Option<Kept>, bool), ShareRequestError> {
         if number > self.context.tracker.certified().number {
-            return Err(ShareRefusal::NotCertified { number });
+            return Err(ShareRequestError::NotCertified { number });
         }
         let Some(hash) = self.context.tracker.store().header_hash(number).await? else {
             return Ok((None, false));
@@ -360,7 +360,7 @@ impl ShareService {
         number: u64,
         index: u32,
         to_peer: bool,
-    ) -> Result<SingletonShare, ShareRefusal> {
+    ) -> Result<SingletonShare, ShareRequestError> {
         let service = Arc::clone(self);
         self.to_the_end(async move { service.find_singleton(number, index, to_peer).await }).await
     }
@@ -370,16 +370,16 @@ impl ShareService {
         number: u64,
         index: u32,
         to_peer: bool,
-    ) -> Result<SingletonShare, ShareRefusal> {
+    ) -> Result<SingletonShare, ShareRequestError> {
         let places = self.places(to_peer);
         let _place = enter(&places.singleton_queue)?;
         self.epoch(number).await?;
         let record = self.kept_record(number, places).await?;
         let count = record.sealed.items.len();
         let item = usize::try_from(index).ok().and_then(|index| record.items.get(index));
-        let Some(item) = item else { return Err(ShareRefusal::NoSuchItem { number, index, count }) };
+        let Some(item) = item else { return Err(ShareRequestError::NoSuchItem { number, index, count }) };
         if let Some(fault) = &item.fault {
-            return Err(ShareRefusal::ItemSkipped { number, index, reason: fault.clone() });
+            return Err(ShareRequestError::ItemSkipped { number, index, reason: fault.clone() });
         }
         self.context.unreleased.check(number, record.sealed.header.l1_origin_number).await?;
         let once = once_of(&self.singletons, (number, index));
@@ -395,7 +395,7 @@ impl ShareService {
                         Ok(key.member_key.singleton_share(point))
                     })
                     .await?;
-                Ok::<_, ShareRefusal>(SingletonShare { number, header_hash, index, member, share })
+                Ok::<_, ShareRequestError>(SingletonShare { number, header_hash, index, member, share })
             })
             .await?;
         Ok(*share)
@@ -415,7 +415,7 @@ impl ShareService {
         &self,
         number: u64,
         to_peer: bool,
-    ) -> Result<Option<CertifiedBatch>, ShareRefusal> {
+    ) -> Result<Option<CertifiedBatch>, ShareRequestError> {
         let _place = enter(self.places_of_readers(to_peer))?;
         let record = self.context.tracker.store().batch(number).await?;
         Ok(record.and_then(|record| {
@@ -424,7 +424,11 @@ impl ShareService {
     }
 
     /// What this member holds sealed under `number`, certified or not, to serve to anyone.
-    pub(crate) async fn sealed(&self, number: u64, to_peer: bool) -> Result<Option<HeldBatch>, ShareRefusal> {
+    pub(crate) async fn sealed(
+        &self,
+        number: u64,
+        to_peer: bool,
+    ) -> Result<Option<HeldBatch>, ShareRequestError> {
         let _place = enter(self.places_of_readers(to_peer))?;
         let record = self.context.tracker.store().batch(number).await?;
         Ok(record.map(|record| HeldBatch {
@@ -433,18 +437,22 @@ impl ShareService {
         }))
     }
 
-    async fn epoch(&self, number: u64) -> Result<Epoch, ShareRefusal> {
+    async fn epoch(&self, number: u64) -> Result<Epoch, ShareRequestError> {
         let epoch = match self.context.tracker.epoch(number).await {
             Ok(epoch) => epoch,
-            Err(Refusal::NoEpoch { .. }) => return Err(ShareRefusal::NotAMember { number }),
-            Err(refusal) => return Err(ShareRefusal::Unavailable(refusal)),
+            Err(TrackerError::NoEpoch { .. }) => return Err(ShareRequestError::NotAMember { number }),
+            Err(refusal) => return Err(ShareRequestError::Unavailable(refusal)),
         };
-        if self.context.is_member_of(&epoch) { Ok(epoch) } else { Err(ShareRefusal::NotAMember { number }) }
+        if self.context.is_member_of(&epoch) {
+            Ok(epoch)
+        } else {
+            Err(ShareRequestError::NotAMember { number })
+        }
     }
 
     /// Whether the header that a certificate names is certified, and ours. What costs nothing is looked at first: a
     /// pairing is done only for a header that is here and not certified yet.
-    async fn accept(&self, certificate: &Certificate, places: &Places) -> Result<(), ShareRefusal> {
+    async fn accept(&self, certificate: &Certificate, places: &Places) -> Result<(), ShareRequestError> {
         if self.accepted.lock().get(certificate).is_some() {
             return Ok(());
         }
@@ -453,18 +461,20 @@ impl ShareService {
         let epoch = match tracker.epoch(number).await {
             Ok(epoch) => epoch,
             // No registered epoch contains the certificate's number: nobody could have certified it.
-            Err(refusal @ Refusal::NoEpoch { .. }) => return Err(ShareRefusal::BadCertificate(refusal)),
-            Err(refusal) => return Err(ShareRefusal::Unavailable(refusal)),
+            Err(refusal @ TrackerError::NoEpoch { .. }) => {
+                return Err(ShareRequestError::BadCertificate(refusal));
+            }
+            Err(refusal) => return Err(ShareRequestError::Unavailable(refusal)),
         };
         if let Err(fault) = certificate::check_form(certificate, &epoch) {
             self.context.metrics.bad_certificates.increment();
-            return Err(ShareRefusal::BadCertificate(Refusal::Certificate { number, fault }));
+            return Err(ShareRequestError::BadCertificate(TrackerError::Certificate { number, fault }));
         }
         let ours = tracker.store().header_hash(number).await?;
         if ours != Some(certificate.header_hash) {
             // Perhaps it stands, and we lack its header: it is asked for, at most as often as anything is fetched.
             self.missing.notify_one();
-            return Err(ShareRefusal::NotValidatedHere { number });
+            return Err(ShareRequestError::NotValidatedHere { number });
         }
         if number <= tracker.certified().number {
             return Ok(());
@@ -483,27 +493,27 @@ impl ShareService {
             Err(refusal) => Err(match refusal.next_step() {
                 NextStep::CatchUp => {
                     self.missing.notify_one();
-                    ShareRefusal::NotValidatedHere { number: certificate.number }
+                    ShareRequestError::NotValidatedHere { number: certificate.number }
                 }
                 NextStep::Reject => {
                     self.context.metrics.bad_certificates.increment();
-                    ShareRefusal::BadCertificate(refusal)
+                    ShareRequestError::BadCertificate(refusal)
                 }
-                NextStep::Retry | NextStep::Stop => ShareRefusal::Unavailable(refusal),
+                NextStep::Retry | NextStep::Stop => ShareRequestError::Unavailable(refusal),
             }),
         }
     }
 
-    async fn certified_record(&self, number: u64) -> Result<BatchRecord, ShareRefusal> {
+    async fn certified_record(&self, number: u64) -> Result<BatchRecord, ShareRequestError> {
         if number == 0 || number > self.context.tracker.certified().number {
-            return Err(ShareRefusal::NotCertified { number });
+            return Err(ShareRequestError::NotCertified { number });
         }
         let record = self.context.tracker.store().batch(number).await?;
         record.ok_or_else(|| internal(format!("batch {number} is certified and not on disk")))
     }
 
     /// The same, read and decoded once for all its items; what is certified does not change.
-    async fn kept_record(&self, number: u64, places: &Places) -> Result<Arc<BatchRecord>, ShareRefusal> {
+    async fn kept_record(&self, number: u64, places: &Places) -> Result<Arc<BatchRecord>, ShareRequestError> {
         let there = self.kept.records.lock().get(&number).and_then(|once| once.get().cloned());
         if let Some(record) = there {
             return Ok(record);
@@ -522,7 +532,7 @@ impl ShareService {
         record: BatchRecord,
         epoch: Epoch,
         places: &Places,
-    ) -> Result<ReleaseShare, ShareRefusal> {
+    ) -> Result<ReleaseShare, ShareRequestError> {
         let (number, origin) = (record.sealed.header.number, record.sealed.header.l1_origin_number);
         let once = once_of(&places.shares, (number, record.hash));
         let kept = once
@@ -540,14 +550,14 @@ impl ShareService {
                                     .release_share(&points(&record, indices)?)
                                     .map_err(|fault| internal(fault.to_string()))
                             })
-                            .collect::<Result<Vec<_>, ShareRefusal>>()?;
+                            .collect::<Result<Vec<_>, ShareRequestError>>()?;
                         seconds.observe_duration(started.elapsed());
                         Ok(pds)
                     })
                     .await?;
                 let member = self.context.member();
                 let share = ReleaseShare { number, header_hash, member, pds };
-                Ok::<_, ShareRefusal>(Kept { share, origin })
+                Ok::<_, ShareRequestError>(Kept { share, origin })
             })
             .await?;
         Ok(kept.share.clone())
@@ -556,9 +566,9 @@ impl ShareService {
     /// Runs on a thread of the pool once one is free.
     async fn compute<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> Result<T, ShareRefusal> + Send + 'static,
-    ) -> Result<T, ShareRefusal> {
-        let stopped = || ShareRefusal::Unavailable(Refusal::Stopped);
+        work: impl FnOnce() -> Result<T, ShareRequestError> + Send + 'static,
+    ) -> Result<T, ShareRequestError> {
+        let stopped = || ShareRequestError::Unavailable(TrackerError::Stopped);
         let permit = Arc::clone(&self.threads).acquire_owned().await.map_err(|_| stopped())?;
         let task = blindfold_runtime::blocking(move || {
             // Held until the work is done, even if the caller went away.
@@ -580,8 +590,8 @@ fn once_of<K: Eq + Hash, V>(memory: &Mutex<LruCache<K, Once<V>>>, key: K) -> Onc
     Arc::clone(memory.get_or_insert(key, Once::default))
 }
 
-fn enter(places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, ShareRefusal> {
-    Arc::clone(places).try_acquire_owned().map_err(|_| ShareRefusal::Busy)
+fn enter(places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, ShareRequestError> {
+    Arc::clone(places).try_acquire_owned().map_err(|_| ShareRequestError::Busy)
 }
 
 /// The indices of the accepted items in committed order, cut into sub-batches.
@@ -596,7 +606,7 @@ fn sub_batches(record: &BatchRecord, max_batch: u32) -> Vec<Vec<u32>> {
 
 /// The ciphertext points of accepted items. They were checked before the batch was stored, and are checked again:
 /// a share over a point outside the subgroup would say something about the key.
-fn points(record: &BatchRecord, indices: &[u32]) -> Result<Vec<CiphertextPoint>, ShareRefusal> {
+fn points(record: &BatchRecord, indices: &[u32]) -> Result<Vec<CiphertextPoint>, ShareRequestError> {
     indices
         .iter()
         .map(|index| {
@@ -610,6 +620,6 @@ fn points(record: &BatchRecord, indices: &[u32]) -> Result<Vec<CiphertextPoint>,
         .collect()
 }
 
-fn internal(what: impl Into<String>) -> ShareRefusal {
-    ShareRefusal::Internal(what.into())
+fn internal(what: impl Into<String>) -> ShareRequestError {
+    ShareRequestError::Internal(what.into())
 }

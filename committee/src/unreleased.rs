@@ -18,14 +18,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use blindfold_chain::{L1Error, L1Reader, Refusal, Tracker};
+use blindfold_chain::{L1Error, L1Reader, Tracker, TrackerError};
 use blindfold_protocol::L1Timing;
 use blindfold_runtime::{Instant, now};
 use blindfold_store::StoreError;
 use parking_lot::Mutex;
 use tokio::time::timeout;
 
-use crate::share::ShareRefusal;
+use crate::share::ShareRequestError;
 
 /// How often L1's height is asked for, in milliseconds.
 const HEIGHT_INTERVAL_MS: u64 = 12_000;
@@ -104,8 +104,8 @@ impl Unreleased {
     ///
     /// Almost always answered from memory: a header is posted after its origin, so one whose origin is not so far back
     /// is early enough whenever it was posted, if nothing below it is late.
-    pub(crate) async fn check(&self, number: u64, origin: u64) -> Result<(), ShareRefusal> {
-        let unavailable = |fault: L1Error| ShareRefusal::Unavailable(Refusal::L1(fault));
+    pub(crate) async fn check(&self, number: u64, origin: u64) -> Result<(), ShareRequestError> {
+        let unavailable = |fault: L1Error| ShareRequestError::Unavailable(TrackerError::L1(fault));
         let Heights { finalized, newest, posted } =
             known_or_asked(&self.seen, self.max_age_ms, self.asked()).await.map_err(unavailable)?;
         self.not_overruled(number).await?;
@@ -117,7 +117,7 @@ impl Unreleased {
         }
         let posted_at = self.l1.posted_at(number).await.map_err(unavailable)?;
         if let (None, Some(closing)) = (posted_at, settled) {
-            return Err(ShareRefusal::EpochEnds { number, until: closing.until });
+            return Err(ShareRequestError::EpochEnds { number, until: closing.until });
         }
         let posted_at = match posted_at {
             Some(posted_at) => {
@@ -129,7 +129,7 @@ impl Unreleased {
             // Not posted: its origin says since when it could have been, or that of what has to be posted before it.
             None if newest >= oldest.origin.saturating_add(self.half_unposted) => {
                 let Unposted { number, origin } = oldest;
-                return Err(ShareRefusal::UnpostedTooLong { number, origin });
+                return Err(ShareRequestError::UnpostedTooLong { number, origin });
             }
             // Not in a final block: if it was, it is a later one.
             None => finalized.saturating_add(1),
@@ -139,12 +139,12 @@ impl Unreleased {
         {
             return Ok(());
         }
-        Err(ShareRefusal::UnreleasedTooLong { number, posted_at })
+        Err(ShareRequestError::UnreleasedTooLong { number, posted_at })
     }
 
-    async fn not_overruled(&self, number: u64) -> Result<(), ShareRefusal> {
-        match self.tracker.overruled_at(number).await.map_err(ShareRefusal::Unavailable)? {
-            Some(made) => Err(ShareRefusal::OverruledByL1 { number: made.number, made: made.hash }),
+    async fn not_overruled(&self, number: u64) -> Result<(), ShareRequestError> {
+        match self.tracker.overruled_at(number).await.map_err(ShareRequestError::Unavailable)? {
+            Some(made) => Err(ShareRequestError::OverruledByL1 { number: made.number, made: made.hash }),
             None => Ok(()),
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use blindfold_bte::Check;
 use blindfold_chain::{
     BatchView, Begun, DecryptError, Decryption, DecryptionWatch, EpochParameters, MemberWatch, ParameterSet,
-    Step, Tracker, ViewFault, verdicts,
+    Step, Tracker, ViewError, verdicts,
 };
 use blindfold_protocol::{BatchHints, Certificate, Release};
 use blindfold_store::{BatchRecord, StoreError};
@@ -15,7 +15,7 @@ use crate::counters::Counters;
 
 /// Why a batch could not be decrypted now.
 #[derive(Debug, thiserror::Error)]
-pub enum DecryptFault {
+pub enum LocalDecryptionError {
     /// The disk.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -31,7 +31,7 @@ pub enum DecryptFault {
         /// Batch number.
         number: u64,
         /// What is wrong with it.
-        fault: ViewFault,
+        fault: ViewError,
     },
     /// It does not open now.
     #[error("batch {number}: {error}")]
@@ -60,18 +60,19 @@ impl LocalDecryption {
         &self,
         number: u64,
         published: Option<Release>,
-    ) -> Result<(Release, BatchHints), DecryptFault> {
-        let record = self.tracker.store().batch(number).await?.ok_or(DecryptFault::NotCertified(number))?;
+    ) -> Result<(Release, BatchHints), LocalDecryptionError> {
+        let record =
+            self.tracker.store().batch(number).await?.ok_or(LocalDecryptionError::NotCertified(number))?;
         let certificate = self.certificate(&record).await?;
-        let parameters = self.parameters.at(number).ok_or(DecryptFault::NoParameters(number))?;
+        let parameters = self.parameters.at(number).ok_or(LocalDecryptionError::NoParameters(number))?;
         let view = view(record, &parameters).await?;
         let begun = published.map_or(Begun::Nothing, Begun::Claimed);
         let opened = self.decryption.decrypt(&view, &parameters, begun, &certificate).await;
-        opened.map_err(|error| DecryptFault::Decrypt { number, error })
+        opened.map_err(|error| LocalDecryptionError::Decrypt { number, error })
     }
 
     /// The batch's own certificate or that of the next descendant that has one: it certifies its ancestors.
-    async fn certificate(&self, record: &BatchRecord) -> Result<Certificate, DecryptFault> {
+    async fn certificate(&self, record: &BatchRecord) -> Result<Certificate, LocalDecryptionError> {
         let certified = self.tracker.certified().number;
         if let Some(certificate) = record.certificate {
             return Ok(certificate);
@@ -82,17 +83,20 @@ impl LocalDecryption {
                 return Ok(certificate);
             }
         }
-        Err(DecryptFault::NotCertified(record.number))
+        Err(LocalDecryptionError::NotCertified(record.number))
     }
 }
 
-async fn view(record: BatchRecord, parameters: &EpochParameters) -> Result<Arc<BatchView>, DecryptFault> {
+async fn view(
+    record: BatchRecord,
+    parameters: &EpochParameters,
+) -> Result<Arc<BatchView>, LocalDecryptionError> {
     let (number, verdicts) = (record.number, verdicts(&record)?);
     let max_batch = parameters.epoch().max_batch;
     let read = move || BatchView::of_verdicts(&record.sealed, &verdicts, max_batch);
-    let stopped = |_| DecryptFault::Decrypt { number, error: DecryptError::Stopped };
+    let stopped = |_| LocalDecryptionError::Decrypt { number, error: DecryptError::Stopped };
     let view = blindfold_runtime::blocking(read).await.map_err(stopped)?;
-    view.map(Arc::new).map_err(|fault| DecryptFault::Damaged { number, fault })
+    view.map(Arc::new).map_err(|fault| LocalDecryptionError::Damaged { number, fault })
 }
 
 impl MemberWatch for Counters {

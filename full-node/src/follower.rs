@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindfold_chain::{HintsRefusal, L1Rounds, NextStep, Refusal, announce};
+use blindfold_chain::{HintsIntakeError, L1Rounds, NextStep, TrackerError, announce};
 use blindfold_protocol::{BatchHints, Canonical, Certificate, SealedBatch};
 use blindfold_rpc::types::BlockNotification;
 use blindfold_rpc::{Encoded, Feed, FeedConfig, FeedEvent, FeedItem, Topic, Wire};
@@ -189,7 +189,7 @@ impl Follower {
             Err(refusal) => {
                 self.node.header_refused(number, &refusal);
                 // A second header changes nothing; anything else may be a copy gone bad or something missing.
-                if matches!(refusal, Refusal::Second { .. }) {
+                if matches!(refusal, TrackerError::Second { .. }) {
                     self.node.differs_from_ours(sealed.signed_header()).await;
                 } else {
                     self.soon();
@@ -221,7 +221,7 @@ impl Follower {
         }
         match self.node.take_hints(hints.clone()).await {
             Ok(()) => {}
-            Err(HintsRefusal::Wrong { .. }) => self.wake_keeper(Wake::Wrong(number)),
+            Err(HintsIntakeError::Wrong { .. }) => self.wake_keeper(Wake::Wrong(number)),
             Err(refusal) if refusal.retry() => self.park(hints),
             Err(refusal) => tracing::error!(number, %refusal, "hints cannot be taken"),
         }
@@ -336,7 +336,7 @@ pub(crate) fn decoded<T: Wire + Canonical>(encoded: &Encoded<T>) -> Option<T> {
 }
 
 /// What a refusal means for catching up.
-pub(crate) fn end_of(refusal: &Refusal) -> SyncEnd {
+pub(crate) fn end_of(refusal: &TrackerError) -> SyncEnd {
     match refusal.next_step() {
         NextStep::Retry | NextStep::Stop => SyncEnd::Later,
         NextStep::CatchUp => SyncEnd::More,

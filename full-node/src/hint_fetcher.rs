@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindfold_chain::{Executor, HintsRefusal, accepted};
+use blindfold_chain::{Executor, HintsIntakeError, accepted};
 use blindfold_runtime::{Instant, Pauses, joined, now};
 use blindfold_store::StoreError;
 use tokio::sync::{mpsc, watch};
@@ -285,7 +285,7 @@ impl HintFetcher {
                 self.node.counters.batches_decrypted_locally.increment();
                 true
             }
-            Err(refusal @ HintsRefusal::Wrong { .. }) => {
+            Err(refusal @ HintsIntakeError::Wrong { .. }) => {
                 tracing::error!(number, %refusal, "hints made here do not stand");
                 false
             }

@@ -48,8 +48,8 @@ use tokio::sync::watch as channel;
 
 pub use config::{ConfigError, FullNodeConfig, MemberEndpoint, Source};
 pub use counters::{ByReason, Counters};
-pub use decrypt::{DecryptFault, LocalDecryption};
-pub use members::{Member, MemberFault, Members};
+pub use decrypt::{LocalDecryption, LocalDecryptionError};
+pub use members::{Member, MemberError, Members};
 
 use compare::Comparison;
 use follower::Follower;

@@ -15,7 +15,7 @@ use crate::config::MemberEndpoint;
 
 /// Why a member's answer is of no use.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MemberFault {
+pub enum MemberError {
     /// It refused, or did not answer.
     #[error(transparent)]
     NoAnswer(#[from] ReceivedError),
@@ -128,48 +128,48 @@ impl Member {
     }
 
     /// What it holds under a number, certified or not.
-    pub async fn held(&self, number: u64) -> Result<Option<Held>, MemberFault> {
+    pub async fn held(&self, number: u64) -> Result<Option<Held>, MemberError> {
         let answer = self.client.get_sealed(number).await.map_err(ReceivedError::from)?;
         let Some(held) = answer else { return Ok(None) };
         let sealed = held.sealed.decode()?;
         let certificate = held.certificate.map(|certificate| certificate.decode()).transpose()?;
         if sealed.header.number != number {
-            return Err(MemberFault::Unasked("number"));
+            return Err(MemberError::Unasked("number"));
         }
         Ok(Some(Held { sealed, certificate }))
     }
 
     /// The newest number that it claims to hold certified.
-    pub async fn certified(&self) -> Result<u64, MemberFault> {
+    pub async fn certified(&self) -> Result<u64, MemberError> {
         Ok(self.client.get_status().await.map_err(ReceivedError::from)?.certified)
     }
 
     /// Its batches from `number` to the first that has a certificate of its own there, which covers the others: members
     /// stop sending their acknowledgement of a header once a descendant is certified, so not every number has one. The
     /// sequencer signed the headers; certificate and items are as they came.
-    pub async fn certified_run(&self, number: u64, tracker: &Tracker) -> Result<CertifiedRun, MemberFault> {
+    pub async fn certified_run(&self, number: u64, tracker: &Tracker) -> Result<CertifiedRun, MemberError> {
         let run = tokio::time::timeout(self.run_timeout, self.signed_run(number, tracker)).await;
-        run.unwrap_or(Err(MemberFault::Slow(self.run_timeout)))
+        run.unwrap_or(Err(MemberError::Slow(self.run_timeout)))
     }
 
-    async fn signed_run(&self, number: u64, tracker: &Tracker) -> Result<CertifiedRun, MemberFault> {
+    async fn signed_run(&self, number: u64, tracker: &Tracker) -> Result<CertifiedRun, MemberError> {
         let mut batches: Vec<Arc<SealedBatch>> = Vec::new();
         // No more headers ever wait for a certificate, so it comes within as many.
         for number in (number..).take(MAX_UNCERTIFIED_RUN) {
-            let held = self.held(number).await?.ok_or(MemberFault::NoCertificate)?;
+            let held = self.held(number).await?.ok_or(MemberError::NoCertificate)?;
             // Anybody makes up headers that follow each other. Those that L1 made, L1 tells.
             if !tracker.is_signed(&held.sealed) {
-                return Err(MemberFault::Unsigned(number));
+                return Err(MemberError::Unsigned(number));
             }
             let parent = held.sealed.header.parent_hash;
             if batches.last().is_some_and(|before| before.header.hash() != parent) {
-                return Err(MemberFault::Unasked("parent"));
+                return Err(MemberError::Unasked("parent"));
             }
             batches.push(Arc::new(held.sealed));
             if let Some(certificate) = held.certificate {
                 return Ok(CertifiedRun { batches, certificate });
             }
         }
-        Err(MemberFault::NoCertificate)
+        Err(MemberError::NoCertificate)
     }
 }

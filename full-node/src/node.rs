@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use blindfold_chain::{
-    CertificateOutcome, HintIntake, HintsFault, HintsRefusal, NextStep, Refusal, RunFetcher, Tracker,
-    announce,
+    CertificateOutcome, HintIntake, HintsError, HintsIntakeError, NextStep, RunFetcher, Tracker,
+    TrackerError, announce,
 };
 use blindfold_protocol::{BatchHints, Certificate, Release, SignedHeader};
 use blindfold_rpc::{BlindApiClient, HttpClient, Hub};
@@ -56,13 +56,13 @@ pub(crate) struct Node {
 
 impl Node {
     /// Notes what keeps the node from going on, and hardly passes by itself. What lasts may be mended by a new start.
-    pub(crate) fn stuck(&self, number: u64, refusal: &Refusal) {
+    pub(crate) fn stuck(&self, number: u64, refusal: &TrackerError) {
         let lasts = self.patience.lock().failed();
         self.cannot_go_on(number, refusal, lasts);
     }
 
     /// The same, by whoever knows whether it has lasted too long.
-    pub(crate) fn cannot_go_on(&self, number: u64, refusal: &Refusal, lasts: bool) {
+    pub(crate) fn cannot_go_on(&self, number: u64, refusal: &TrackerError, lasts: bool) {
         tracing::error!(number, %refusal, "cannot go on; trying again");
         if lasts {
             self.spawner.fail("chain", refusal.to_string());
@@ -70,8 +70,8 @@ impl Node {
     }
 
     /// Counts and logs a header that is not taken.
-    pub(crate) fn header_refused(&self, number: u64, refusal: &Refusal) {
-        if let Refusal::Second { .. } = refusal {
+    pub(crate) fn header_refused(&self, number: u64, refusal: &TrackerError) {
+        if let TrackerError::Second { .. } = refusal {
             self.counters.second_headers_refused.increment();
         }
         match refusal.next_step() {
@@ -125,8 +125,8 @@ impl Node {
     }
 
     /// Counts and logs a certificate that is not taken.
-    pub(crate) fn certificate_refused(&self, number: u64, refusal: &Refusal) {
-        let against_the_committee = matches!(refusal, Refusal::ConflictingCertificates { .. });
+    pub(crate) fn certificate_refused(&self, number: u64, refusal: &TrackerError) {
+        let against_the_committee = matches!(refusal, TrackerError::ConflictingCertificates { .. });
         match refusal.next_step() {
             NextStep::Reject => {
                 self.counters.bad_certificates_rejected.add(refusal.as_str());
@@ -168,13 +168,13 @@ impl Node {
     }
 
     /// Verifies and stores hints, whoever brought them. Wrong ones are counted here.
-    pub(crate) async fn take_hints(&self, hints: BatchHints) -> Result<(), HintsRefusal> {
+    pub(crate) async fn take_hints(&self, hints: BatchHints) -> Result<(), HintsIntakeError> {
         let number = hints.number;
         let release = self.release_of(number);
         let taken = match self.intake.submit(release.clone(), hints.clone()).await {
             // The release may be the wrong one of the two.
-            Err(HintsRefusal::Wrong {
-                fault: HintsFault::OtherHeader | HintsFault::SubBatches { .. },
+            Err(HintsIntakeError::Wrong {
+                fault: HintsError::OtherHeader | HintsError::SubBatches { .. },
                 ..
             }) if release.is_some() => {
                 self.releases.lock().remove(&number);
@@ -199,7 +199,7 @@ impl Node {
                 Ok(())
             }
             Err(refusal) => {
-                if let HintsRefusal::Wrong { .. } | HintsRefusal::NoParameters { .. } = refusal {
+                if let HintsIntakeError::Wrong { .. } | HintsIntakeError::NoParameters { .. } = refusal {
                     self.counters.bad_hints_rejected.add(refusal.as_str());
                     tracing::warn!(number, %refusal, "hints refused");
                 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use async_trait::async_trait;
-use blindfold_chain::{Applied, HeaderSource, L1Round, NextStep, Refusal, announce};
+use blindfold_chain::{Applied, HeaderSource, L1Round, NextStep, TrackerError, announce};
 use blindfold_protocol::{Certificate, SealedBatch};
 use blindfold_rpc::BlindApiClient;
 use blindfold_rpc::types::BatchInfo;
@@ -91,7 +91,7 @@ impl Follower {
             None => match self.node.tracker.apply_sealed(&sealed).await {
                 Ok(applied) => self.tell(&sealed, &applied),
                 // Ours may be the one that gives way, which the certificate of a later number will say.
-                Err(refusal @ Refusal::Second { .. }) => {
+                Err(refusal @ TrackerError::Second { .. }) => {
                     self.node.header_refused(number, &refusal);
                     self.node.differs_from_ours(sealed.signed_header()).await;
                 }
@@ -122,7 +122,7 @@ impl Follower {
         &mut self,
         run: Vec<Arc<SealedBatch>>,
         certificate: Certificate,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), TrackerError> {
         let taken = self.node.tracker.accept_with_ancestors(self.node.as_ref(), run, &certificate).await?;
         for (sealed, applied) in &taken.batches {
             self.tell(sealed, applied);

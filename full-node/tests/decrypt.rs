@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use blindfold_bte::{Backend, Check};
 use blindfold_chain::{DecryptError, Decryption, MemberLimits, Pool, Sealed};
-use blindfold_full_node::{Counters, DecryptFault, LocalDecryption, Members as MemberClients};
+use blindfold_full_node::{Counters, LocalDecryption, LocalDecryptionError, Members as MemberClients};
 use blindfold_protocol::HintEntry;
 use blindfold_runtime::Tasks;
 use blindfold_telemetry::Metrics;
@@ -84,7 +84,7 @@ async fn a_lying_member_is_named_and_a_silent_one_does_not_matter() {
     bench.members.archive.silent.lock().insert(4);
     let short = bench.local.decrypt(1, None).await.unwrap_err();
     let too_few = DecryptError::TooFewShares { what: "shares", given: 2, needed: 3 };
-    assert!(matches!(short, DecryptFault::Decrypt { number: 1, error } if error == too_few));
+    assert!(matches!(short, LocalDecryptionError::Decrypt { number: 1, error } if error == too_few));
     assert!(bench.counters.faulty_members.get() > 0);
     // They come back, and so does the batch.
     bench.members.archive.lying.lock().clear();
@@ -142,8 +142,8 @@ async fn a_certificate_of_a_descendant_will_do() {
     let two = bench.sequencer.seal(250, vec![]).await;
     bench.members.archive.put(&one);
     bench.machine.tracker.apply_sealed(&one.batch).await.unwrap();
-    assert!(matches!(bench.local.decrypt(1, None).await.unwrap_err(), DecryptFault::NotCertified(1)));
-    assert!(matches!(bench.local.decrypt(2, None).await.unwrap_err(), DecryptFault::NotCertified(2)));
+    assert!(matches!(bench.local.decrypt(1, None).await.unwrap_err(), LocalDecryptionError::NotCertified(1)));
+    assert!(matches!(bench.local.decrypt(2, None).await.unwrap_err(), LocalDecryptionError::NotCertified(2)));
     bench.machine.take(&two).await;
     assert_eq!(bench.local.decrypt(1, None).await.unwrap(), open_batch(&one.batch, &one.verdicts));
 }

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use blindfold_chain::{ExecutionState, L1Origin, L1Reader, Sealed};
 use blindfold_full_node::{FullNode, FullNodeDeps, Source, StartError};
 use blindfold_l1::{
-    DataFault, FoundData, HintPosting, L1Error, PostedData, PostedHints, PostedRun, Posting,
+    DataError, FoundData, HintPosting, L1Error, PostedData, PostedHints, PostedRun, Posting,
     UNREAD_PATIENCE_BLOCKS,
 };
 use blindfold_protocol::{
@@ -59,7 +59,7 @@ impl Postings {
         l1_block: u64,
         headers: Vec<BatchHeader>,
         certificate: Option<blindfold_protocol::Certificate>,
-        batches: Result<Vec<SealedBatch>, DataFault>,
+        batches: Result<Vec<SealedBatch>, DataError>,
     ) {
         let run = PostedRun::new(headers.clone(), l1_block).expect("headers").run;
         let data = match batches {
@@ -119,7 +119,7 @@ impl L1Reader for Postings {
         match self.trouble.lock().pop() {
             Some(Trouble::L1) => return Err(L1Error::no_answer("scripted")),
             Some(Trouble::Beacon) => {
-                let unread = DataFault::Pruned(through);
+                let unread = DataError::Pruned(through);
                 return Ok(FoundData { batches: Vec::new(), unread: Some(unread) });
             }
             None => {}
@@ -277,7 +277,7 @@ async fn missing_data_is_waited_for_and_named() {
     let batches: Vec<SealedBatch> = run.iter().map(|sealed| (*sealed.batch).clone()).collect();
     let headers = batches.iter().map(|batch| batch.header).collect();
     let certificate = Some(certificate_of(&batches[1]));
-    alone.postings.put(10, headers, certificate, Err(DataFault::Absent));
+    alone.postings.put(10, headers, certificate, Err(DataError::Absent));
     alone.postings.hint(11, &run, |_| {});
     *alone.postings.finalized.lock() = 20;
     let node = alone.start(memory()).await;
@@ -307,7 +307,7 @@ async fn a_look_that_failed_is_repeated_before_any_new_block() {
     let run = [alone.seal(0, Some(1)).await, alone.seal(1_000, None).await];
     let batches: Vec<SealedBatch> = run.iter().map(|sealed| (*sealed.batch).clone()).collect();
     let headers = batches.iter().map(|batch| batch.header).collect();
-    alone.postings.put(10, headers, Some(certificate_of(&batches[1])), Err(DataFault::Absent));
+    alone.postings.put(10, headers, Some(certificate_of(&batches[1])), Err(DataError::Absent));
     alone.postings.again.lock().push((30, batches));
     alone.postings.hint(31, &run, |_| {});
     alone.postings.trouble.lock().extend([Trouble::Beacon, Trouble::L1]);
@@ -324,7 +324,7 @@ async fn members_are_asked_while_l1_cannot_be_read() {
     let alone = Alone::new().await;
     let run = [alone.seal(0, Some(1)).await];
     let headers = vec![run[0].batch.header];
-    alone.postings.put(10, headers, Some(certificate_of(&run[0].batch)), Err(DataFault::Absent));
+    alone.postings.put(10, headers, Some(certificate_of(&run[0].batch)), Err(DataError::Absent));
     alone.postings.trouble.lock().push(Trouble::L1);
     *alone.postings.finalized.lock() = 100;
     alone.world.members.archive.put(&run[0]);
@@ -364,7 +364,7 @@ async fn data_is_put_together_from_wherever_it_is() {
     let run = [alone.seal(0, Some(1)).await, alone.seal(1_000, None).await, alone.seal(2_000, None).await];
     let batches: Vec<SealedBatch> = run.iter().map(|sealed| (*sealed.batch).clone()).collect();
     let headers = batches.iter().map(|batch| batch.header).collect();
-    alone.postings.put(10, headers, Some(certificate_of(&batches[2])), Err(DataFault::Unsigned));
+    alone.postings.put(10, headers, Some(certificate_of(&batches[2])), Err(DataError::Unsigned));
     alone.postings.runs.lock()[0].data.batches[0] = Some(batches[0].clone());
     alone.postings.again.lock().push((11, batches[1..2].to_vec()));
     alone.world.members.archive.put(&run[2]);
@@ -387,7 +387,7 @@ async fn hints_in_blobs_do_not_stop_a_node_without_a_beacon_node() {
     for (run, block) in runs.iter().zip(10..) {
         alone.postings.post(block, run);
     }
-    let in_blob = |posted: &mut PostedHints| posted.hints = Err(DataFault::NoBeacon);
+    let in_blob = |posted: &mut PostedHints| posted.hints = Err(DataError::NoBeacon);
     alone.postings.hint(20, &runs[0], |_| {});
     alone.postings.hint(21, &runs[1], |_| {});
     alone.postings.hint(22, &runs[0], |_| {});
@@ -418,7 +418,7 @@ async fn a_beacon_node_that_only_fails_does_not_keep_a_node_from_the_next_hints(
     alone.postings.hint(20, &run, |_| {});
     alone.postings.hint(21, &run, |_| {});
     let error = L1Error::HttpStatus { method: "blobs".to_owned(), status: 500 };
-    alone.postings.hints.lock()[0].hints = Err(DataFault::Beacon(error));
+    alone.postings.hints.lock()[0].hints = Err(DataError::Beacon(error));
     *alone.postings.finalized.lock() = 20 + UNREAD_PATIENCE_BLOCKS - 1;
     let node = alone.start(memory()).await;
     certified_through(&node, 2).await;
@@ -434,7 +434,7 @@ async fn members_give_what_is_not_on_l1() {
     alone.world.config.hint_deadline_ms = 0;
     let run = [alone.seal(0, Some(1)).await, alone.seal(1_000, None).await];
     let headers: Vec<BatchHeader> = run.iter().map(|sealed| sealed.batch.header).collect();
-    alone.postings.put(10, headers, Some(certificate_of(&run[1].batch)), Err(DataFault::NoBeacon));
+    alone.postings.put(10, headers, Some(certificate_of(&run[1].batch)), Err(DataError::NoBeacon));
     for sealed in &run {
         alone.world.members.archive.put(sealed);
     }
@@ -455,7 +455,7 @@ async fn a_member_that_is_slow_is_asked_once_for_a_run() {
     alone.world.config.member_timeout_ms = 500;
     let run = [alone.seal(0, None).await, alone.seal(1_000, None).await, alone.seal(2_000, None).await];
     let headers: Vec<BatchHeader> = run.iter().map(|sealed| sealed.batch.header).collect();
-    alone.postings.put(10, headers, Some(certificate_of(&run[2].batch)), Err(DataFault::NoBeacon));
+    alone.postings.put(10, headers, Some(certificate_of(&run[2].batch)), Err(DataError::NoBeacon));
     let archive = &alone.world.members.archive;
     for sealed in &run {
         archive.put(sealed);

@@ -14,7 +14,7 @@ use blindfold_full_node::watch::{
     WatcherDeps, compare,
 };
 use blindfold_l1::{
-    CodedBatch, DataFault, DisputeContract, HintData, HintEvent, HintEvidence, HintPosting, L1Error,
+    CodedBatch, DataError, DisputeContract, HintData, HintEvent, HintEvidence, HintPosting, L1Error,
     L1Reader, L1Submitter, MAX_TRANSACTION_HEADERS, Output, PostedBatch, PostedEntry, PostedHead, PostedLog,
     RunReference, Sent, commitment,
 };
@@ -161,7 +161,7 @@ impl L1Reader for Reporter {
         Ok(contracts.events.iter().filter(within).map(|(_, event)| *event).collect())
     }
 
-    async fn hint_data(&self, posting: &PostedLog) -> Result<Option<Result<HintData, DataFault>>, L1Error> {
+    async fn hint_data(&self, posting: &PostedLog) -> Result<Option<Result<HintData, DataError>>, L1Error> {
         let mut contracts = self.contracts.lock();
         contracts.read_data += 1;
         if contracts.unserved.contains(&posting.id) {

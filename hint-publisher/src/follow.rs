@@ -25,7 +25,7 @@ use tokio::{
     time::{MissedTickBehavior, sleep_until},
 };
 
-use crate::{WorkFault, backlog::Backlog, status::SharedStatus, work::Workshop};
+use crate::{WorkError, backlog::Backlog, status::SharedStatus, work::Workshop};
 
 /// The topics that the hint publisher follows.
 pub(crate) const TOPICS: [Topic; 2] = [Topic::Headers, Topic::Certificates];
@@ -74,7 +74,7 @@ enum Failure {
 
 enum Done {
     Fetched(u64, Result<Fetched, String>),
-    Worked(u64, Result<(), WorkFault>),
+    Worked(u64, Result<(), WorkError>),
 }
 
 pub(crate) struct Coordinator {
@@ -309,7 +309,7 @@ impl Coordinator {
         }
     }
 
-    fn on_worked(&mut self, number: u64, result: Result<(), WorkFault>) {
+    fn on_worked(&mut self, number: u64, result: Result<(), WorkError>) {
         match result {
             Ok(()) => {
                 self.finished(number);
@@ -321,7 +321,7 @@ impl Coordinator {
             Err(fault) => {
                 tracing::warn!(number, %fault, "batch failed; beginning it again");
                 // Members that are away come back, whoever asks them.
-                if !matches!(fault, WorkFault::Decrypt(DecryptError::TooFewShares { .. })) {
+                if !matches!(fault, WorkError::Decrypt(DecryptError::TooFewShares { .. })) {
                     self.stuck(number, &fault.to_string());
                 }
                 self.again(number, Failure::OfBatch, fault.to_string());
@@ -536,7 +536,7 @@ async fn read_and_work(
     batch: FetchedBatch,
     parameters: EpochParameters,
     certificate: watch::Receiver<Option<Certificate>>,
-) -> Result<(), WorkFault> {
+) -> Result<(), WorkError> {
     let max_batch = parameters.epoch().max_batch;
     let origin = batch.sealed.header.l1_origin_number;
     let sequencer = shop.parameters.sequencer_at(origin).unwrap_or(chain.sequencer);
@@ -544,12 +544,12 @@ async fn read_and_work(
     let view = blindfold_runtime::blocking(move || {
         let FetchedBatch { sealed, verdicts, .. } = &batch;
         if sealed.signed_header().signer(&chain.deployment) != Ok(sequencer) {
-            return Err(WorkFault::NotTheSequencer);
+            return Err(WorkError::NotTheSequencer);
         }
         Ok(BatchView::read(sealed, verdicts, max_batch)?)
     })
     .await
-    .map_err(|_| WorkFault::Stopped)??;
+    .map_err(|_| WorkError::Stopped)??;
     shop.work(Arc::new(view), parameters, certificate).await
 }
 

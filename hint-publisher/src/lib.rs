@@ -24,4 +24,4 @@ pub use config::{ConfigError, HintPublisherConfig, HintPublisherLimits, MemberUr
 pub use metrics::HintPublisherMetrics;
 pub use publisher::{HintPublisher, HintPublisherDeps, HintPublisherHandle, L1PostingDeps, StartError};
 pub use status::HintPublisherStatus;
-pub use work::WorkFault;
+pub use work::WorkError;

@@ -6,7 +6,7 @@ use blindfold_protocol::{BatchHints, Release};
 use blindfold_rpc::{BlindApiClient, Encoded, HttpClient, ReceivedError, SequencerApiClient};
 use blindfold_runtime::Backoff;
 
-use crate::WorkFault;
+use crate::WorkError;
 
 /// Longest pause before the sequencer is offered hints again, in milliseconds.
 const MAX_PAUSE_MS: u64 = 5_000;
@@ -16,13 +16,13 @@ const MAX_PAUSE_MS: u64 = 5_000;
 /// Stated blinding factors only save work: who does not take the hints with them is offered the hints alone.
 ///
 /// # Errors
-/// [`WorkFault::NotTaken`] when it refuses them for good.
+/// [`WorkError::NotTaken`] when it refuses them for good.
 pub(crate) async fn publish(
     sequencer: &HttpClient,
     release: &Release,
     mut hints: BatchHints,
     retry: Duration,
-) -> Result<(), WorkFault> {
+) -> Result<(), WorkError> {
     let (number, mut unanswered) = (hints.number, false);
     let mut pauses = Backoff::new(u64::try_from(retry.as_millis()).unwrap_or(u64::MAX), MAX_PAUSE_MS);
     loop {
@@ -40,7 +40,7 @@ pub(crate) async fn publish(
         if let Ok(Some(info)) = sequencer.get_batch(number).await
             && info.sealed.decode().is_ok_and(|sealed| sealed.header.hash() != hints.header_hash)
         {
-            return Err(WorkFault::NotTaken { reason: "it has another header of that number".to_owned() });
+            return Err(WorkError::NotTaken { reason: "it has another header of that number".to_owned() });
         }
         let without = match &error {
             ReceivedError::Refused(error) => !error.retry,
@@ -53,7 +53,7 @@ pub(crate) async fn publish(
             continue;
         }
         if !error.retry() {
-            return Err(WorkFault::NotTaken { reason: error.to_string() });
+            return Err(WorkError::NotTaken { reason: error.to_string() });
         }
         tracing::warn!(number, %error, "hints not taken; sending them again");
         tokio::time::sleep(pauses.pause()).await;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 use blindfold_bte::Backend;
 use blindfold_chain::{Decryption, MemberLimits, ParameterSet, Pool, ShareMembers};
 use blindfold_l1::L1Submitter;
-use blindfold_protocol::{ChainConfig, ConfigFault, Party, SigningKey};
+use blindfold_protocol::{ChainConfig, ChainConfigError, Party, SigningKey};
 use blindfold_rpc::{
     AdminConfig, ClientBuildError, ClientConfig, Feed, FeedConfig, Readiness, ServeError, ServerHandle,
     admin, http_client,
@@ -57,7 +57,7 @@ pub enum StartError {
     L1Posting(#[from] L1PostingConfigError),
     /// The chain's configuration.
     #[error("chain configuration: {0}")]
-    Chain(#[from] ConfigFault),
+    Chain(#[from] ChainConfigError),
     /// A URL.
     #[error(transparent)]
     Client(#[from] ClientBuildError),

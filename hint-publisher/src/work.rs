@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use blindfold_bte::Backend;
-use blindfold_chain::{BatchView, Begun, DecryptError, Decryption, EpochParameters, ParameterSet, ViewFault};
+use blindfold_chain::{BatchView, Begun, DecryptError, Decryption, EpochParameters, ParameterSet, ViewError};
 use blindfold_protocol::{BatchHints, Certificate, HintEntry, Release};
 use blindfold_rpc::HttpClient;
 use blindfold_runtime::now;
@@ -13,10 +13,10 @@ use crate::{HintPublisherConfig, HintPublisherMetrics, publish::publish};
 
 /// Why a batch could not be opened or published. It is tried again from the start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WorkFault {
+pub enum WorkError {
     /// What the sequencer says of the batch contradicts itself.
     #[error("the sequencer's batch contradicts itself: {0}")]
-    View(#[from] ViewFault),
+    View(#[from] ViewError),
     /// The header is not signed by the sequencer.
     #[error("the header is not signed by the sequencer")]
     NotTheSequencer,
@@ -53,9 +53,9 @@ impl Workshop {
         view: Arc<BatchView>,
         parameters: EpochParameters,
         mut certificate: watch::Receiver<Option<Certificate>>,
-    ) -> Result<(), WorkFault> {
+    ) -> Result<(), WorkError> {
         let held = u32::try_from(view.accepted.len()).unwrap_or(u32::MAX);
-        let _held = self.memory.acquire_many(held).await.map_err(|_| WorkFault::Stopped)?;
+        let _held = self.memory.acquire_many(held).await.map_err(|_| WorkError::Stopped)?;
         // Certified already, the batch is behind: its shares can be had first, and opening it at once is less work.
         let at_once = certificate.borrow().is_some() || view.accepted.is_empty();
         let begun = match at_once {
@@ -72,7 +72,7 @@ impl Workshop {
         Ok(())
     }
 
-    async fn publish(&self, release: Release, hints: BatchHints) -> Result<(), WorkFault> {
+    async fn publish(&self, release: Release, hints: BatchHints) -> Result<(), WorkError> {
         let number = hints.number;
         let count =
             |of: fn(&HintEntry) -> bool| hints.entries.iter().filter(|entry| of(entry)).count() as u64;
@@ -88,7 +88,7 @@ impl Workshop {
     }
 }
 
-async fn wait_for(certificate: &mut watch::Receiver<Option<Certificate>>) -> Result<Certificate, WorkFault> {
-    let certificate = certificate.wait_for(Option::is_some).await.map_err(|_| WorkFault::Stopped)?;
-    certificate.ok_or(WorkFault::Stopped)
+async fn wait_for(certificate: &mut watch::Receiver<Option<Certificate>>) -> Result<Certificate, WorkError> {
+    let certificate = certificate.wait_for(Option::is_some).await.map_err(|_| WorkError::Stopped)?;
+    certificate.ok_or(WorkError::Stopped)
 }

@@ -21,11 +21,11 @@ use blindfold_hint_publisher::{
     },
 };
 use blindfold_l1::{
-    DataFault, HintData, HintEvent, HintPosting, L1Error, L1Reader, L1Submitter, PostedLog, PublisherBond,
+    DataError, HintData, HintEvent, HintPosting, L1Error, L1Reader, L1Submitter, PostedLog, PublisherBond,
     RegistryState, RunReference, Sent,
 };
 use blindfold_protocol::{
-    Address, B256, BatchHints, Canonical, Envelope, EnvelopeFault, HintEntry, L1Timing, SealedBatch,
+    Address, B256, BatchHints, Canonical, Envelope, EnvelopeError, HintEntry, L1Timing, SealedBatch,
     validity::{Verdict, sub_batches},
 };
 use blindfold_rpc::Readiness;
@@ -211,7 +211,7 @@ impl L1Reader for Account {
         Ok(PublisherBond { total, locked: 0, open: 0 })
     }
 
-    async fn hint_data(&self, posting: &PostedLog) -> Result<Option<Result<HintData, DataFault>>, L1Error> {
+    async fn hint_data(&self, posting: &PostedLog) -> Result<Option<Result<HintData, DataError>>, L1Error> {
         let contracts = self.contracts.lock();
         let found = contracts.reread.clone().or_else(|| contracts.data.get(&posting.id).cloned());
         let PostedLog { first, last, .. } = *posting;
@@ -585,7 +585,7 @@ async fn nothing_that_the_sequencer_says_is_believed() {
     let changes: [Change; 7] = [
         |batch| batch.sealed = resigned(&batch.sealed, |header| header.timestamp_ms += 1),
         |batch| batch.sealed.items[0].push(0),
-        |batch| batch.verdicts = vec![Some(EnvelopeFault::Expired.as_str().to_owned())],
+        |batch| batch.verdicts = vec![Some(EnvelopeError::Expired.as_str().to_owned())],
         |batch| batch.verdicts = vec![Some("no such reason".to_owned())],
         |batch| batch.verdicts.clear(),
         |batch| batch.hints.as_mut().expect("there").entries[0] = HintEntry::Key([7; 16]),

@@ -3,7 +3,7 @@
 mod common;
 
 use blindfold_bte::STATED_MIN;
-use blindfold_chain::{BatchView, FallbackHeader, ViewFault};
+use blindfold_chain::{BatchView, FallbackHeader, ViewError};
 use blindfold_hint_publisher::{ConfigError, StartError};
 use blindfold_protocol::{Canonical, limits::MAX_UNCERTIFIED_RUN};
 use common::{
@@ -255,7 +255,7 @@ async fn wrong_verdicts_of_the_sequencer_name_nobody() {
     // The sequencer says that the second was skipped: the header commits to another verdict, before anybody is asked.
     let mut verdicts = sealed.verdicts.clone();
     verdicts[1] =
-        blindfold_protocol::validity::Verdict::Skipped(blindfold_protocol::EnvelopeFault::FeeNonceUsed);
+        blindfold_protocol::validity::Verdict::Skipped(blindfold_protocol::EnvelopeError::FeeNonceUsed);
     stage.sequencer.keep(&sealed.batch, &verdicts);
     let certificate = certify(&sealed.batch, &[1, 2, 3]);
     stage.sequencer.keep_certificate(&certificate);
@@ -508,16 +508,16 @@ async fn every_contradiction_of_a_batch_is_named() {
     assert_eq!((view.accepted.len(), view.sub_batches().len(), view.items), (2, 1, 4));
     assert_eq!(BatchView::read(&sealed.batch, &right, 1).expect("right").sub_batches().len(), 2);
     let read = |verdicts: &[Option<String>]| BatchView::read(&sealed.batch, verdicts, 8).expect_err("wrong");
-    assert_eq!(read(&right[..3]), ViewFault::VerdictCount { items: 4, verdicts: 3 });
-    assert!(matches!(read(&[None, None, None, skipped.clone()]), ViewFault::Undecodable { index: 2, .. }));
-    assert!(matches!(read(&[None, None, skipped, None]), ViewFault::Point { index: 3, .. }));
+    assert_eq!(read(&right[..3]), ViewError::VerdictCount { items: 4, verdicts: 3 });
+    assert!(matches!(read(&[None, None, None, skipped.clone()]), ViewError::Undecodable { index: 2, .. }));
+    assert!(matches!(read(&[None, None, skipped, None]), ViewError::Point { index: 3, .. }));
     let mut unknown = right.clone();
     unknown[3] = Some("scripted".to_owned());
-    assert_eq!(read(&unknown), ViewFault::Verdict { index: 3 });
+    assert_eq!(read(&unknown), ViewError::Verdict { index: 3 });
     let mut false_reason = right.clone();
     false_reason[3] = Some("expired".to_owned());
-    assert_eq!(read(&false_reason), ViewFault::Root, "the header commits to the verdicts");
+    assert_eq!(read(&false_reason), ViewError::Root, "the header commits to the verdicts");
     let mut other = sealed.batch.as_ref().clone();
     other.items.swap(0, 1);
-    assert_eq!(BatchView::read(&other, &right, 8).expect_err("wrong"), ViewFault::Root);
+    assert_eq!(BatchView::read(&other, &right, 8).expect_err("wrong"), ViewError::Root);
 }

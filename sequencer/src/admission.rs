@@ -5,7 +5,7 @@ use std::{net::IpAddr, ops::RangeInclusive, sync::Arc};
 use blindfold_chain::{Closing, Office, ParameterSet};
 use blindfold_l1::GivenPromise;
 use blindfold_protocol::{
-    B256, Canonical, Envelope, EnvelopeFault, Epoch, Promise,
+    B256, Canonical, Envelope, EnvelopeError, Epoch, Promise,
     block::block_second,
     limits::{EXPIRY_WINDOW, HANDOVER_BLOCKS, MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS},
     validity::{ChainState, CheckedEnvelope, most_after},
@@ -101,7 +101,7 @@ impl Admission {
             return Err(AdmissionRefusal::TooLarge { bytes: bytes.len(), limit: MAX_ENVELOPE_BYTES });
         }
         let envelope = Envelope::decode(&bytes).map_err(|error| {
-            fault(EnvelopeFault::Undecodable, format!("the envelope does not decode: {error}"))
+            fault(EnvelopeError::Undecodable, format!("the envelope does not decode: {error}"))
         })?;
         let id = envelope.id();
         if let Some(known) = self.known(&id, &bytes, promise).await? {
@@ -109,7 +109,7 @@ impl Admission {
         }
         let bytes: Arc<[u8]> = bytes.into();
         let refusal = match self.admit_new(&envelope, id, Arc::clone(&bytes), promise).await {
-            Err(refusal @ AdmissionRefusal::Fault { fault: EnvelopeFault::FeeNonceUsed, .. }) => refusal,
+            Err(refusal @ AdmissionRefusal::Fault { fault: EnvelopeError::FeeNonceUsed, .. }) => refusal,
             answer => return answer,
         };
         // Maybe by itself: a call with the same envelope came in first, and it was sealed since it was looked for.
@@ -162,7 +162,7 @@ impl Admission {
             && let Ok(following) = self.cx.tracker.epoch(current.last.saturating_add(1)).await
         {
             if header.expiry.number() < following.first {
-                return Err(explain(EnvelopeFault::Expired, envelope, following.first));
+                return Err(explain(EnvelopeError::Expired, envelope, following.first));
             }
             return Ok((Arc::new(following), number));
         }
@@ -315,7 +315,7 @@ impl Admission {
             let detail = format!(
                 "the payer has {balance} wei; this envelope costs {fee} wei and its pending ones {pending} wei"
             );
-            return Err(fault(EnvelopeFault::InsufficientFunds, detail));
+            return Err(fault(EnvelopeError::InsufficientFunds, detail));
         }
         Ok(())
     }
@@ -359,7 +359,7 @@ impl Admission {
             self.cx.tracker.with_state(|state| (state.head().number, state.head().generation));
         if meta.generation != generation {
             // Pending, and about to be dropped.
-            return Err(fault(EnvelopeFault::WrongGeneration, of_another_generation(meta.generation)));
+            return Err(fault(EnvelopeError::WrongGeneration, of_another_generation(meta.generation)));
         }
         // An envelope of the next epoch counts from there, which is known here once its parameters are.
         let Some(entry) = self.parameters.by_epoch(meta.epoch) else {
@@ -461,7 +461,7 @@ impl Admission {
             // The same id is answered before a place is asked for.
             Ok(()) | Err(PoolRefusal::Known) => Ok(()),
             Err(PoolRefusal::NoncePending) => Err(fault(
-                EnvelopeFault::FeeNonceUsed,
+                EnvelopeError::FeeNonceUsed,
                 "another pending envelope of the payer uses this fee nonce".to_owned(),
             )),
             Err(PoolRefusal::Full) => Err(AdmissionRefusal::PoolFull),
@@ -495,45 +495,45 @@ fn covered_steps(fee: u128, max_fee: u128, limit: u64) -> Option<u64> {
     Some(steps)
 }
 
-fn fault(fault: EnvelopeFault, detail: String) -> AdmissionRefusal {
+fn fault(fault: EnvelopeError, detail: String) -> AdmissionRefusal {
     AdmissionRefusal::Fault { fault, detail }
 }
 
 /// A fault with the fields that it is about.
-fn explain(kind: EnvelopeFault, envelope: &Envelope, number: u64) -> AdmissionRefusal {
+fn explain(kind: EnvelopeError, envelope: &Envelope, number: u64) -> AdmissionRefusal {
     let header = &envelope.header;
     let detail = match kind {
-        EnvelopeFault::WrongChain => format!("the envelope is for chain {}", header.chain_id),
-        EnvelopeFault::WrongDeployment => {
+        EnvelopeError::WrongChain => format!("the envelope is for chain {}", header.chain_id),
+        EnvelopeError::WrongDeployment => {
             format!(
                 "the envelope is for the inbox {} on L1 chain {}",
                 header.deployment.inbox, header.deployment.l1_chain_id
             )
         }
-        EnvelopeFault::WrongEpoch => {
+        EnvelopeError::WrongEpoch => {
             format!("the envelope is for epoch {}, batch {number} is not", header.epoch)
         }
-        EnvelopeFault::Expired => {
+        EnvelopeError::Expired => {
             format!("the envelope expired with batch {}, the next is {number}", header.expiry.number())
         }
-        EnvelopeFault::ExpiryTooFar => {
+        EnvelopeError::ExpiryTooFar => {
             format!(
                 "the envelope's expiry {} is too far ahead of batch {number} or after its epoch",
                 header.expiry.number()
             )
         }
-        EnvelopeFault::GasLimitTooHigh => format!("the gas limit {} does not fit a block", header.gas_limit),
-        EnvelopeFault::FeeNonceUsed => format!("the fee nonce {} is used", header.fee_nonce),
-        EnvelopeFault::FeeTooLow => {
+        EnvelopeError::GasLimitTooHigh => format!("the gas limit {} does not fit a block", header.gas_limit),
+        EnvelopeError::FeeNonceUsed => format!("the fee nonce {} is used", header.fee_nonce),
+        EnvelopeError::FeeTooLow => {
             format!(
                 "max fee {} and priority fee {} do not pay the base fee",
                 header.max_fee, header.priority_fee
             )
         }
-        EnvelopeFault::InsufficientFunds => {
+        EnvelopeError::InsufficientFunds => {
             format!("the fee account of {} does not cover the fee", header.payer)
         }
-        EnvelopeFault::WrongGeneration => of_another_generation(header.expiry.generation()),
+        EnvelopeError::WrongGeneration => of_another_generation(header.expiry.generation()),
         other => format!("the envelope breaks the rule {}", other.as_str()),
     };
     fault(kind, detail)

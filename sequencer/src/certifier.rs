@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use blindfold_chain::{Refusal as TrackerRefusal, announce};
+use blindfold_chain::{TrackerError, announce};
 use blindfold_protocol::{
     Acknowledgement, B256, Canonical, Certificate, Epoch, certificate, messages::ACKNOWLEDGEMENT_BYTES,
 };
@@ -13,7 +13,7 @@ use blindfold_rpc::types::Refusal;
 use blindfold_runtime::{Instant, now};
 use parking_lot::Mutex;
 
-use crate::{context::Context, gate::Gate, refusal::SubmissionRefusal};
+use crate::{context::Context, gate::Gate, refusal::SubmissionError};
 
 /// Certified numbers for which late acknowledgements are still checked and answered.
 const KEPT_CERTIFIED_NUMBERS: usize = 64;
@@ -67,49 +67,37 @@ impl Collection {
     }
 
     /// Checks an acknowledgement against what is collected. `None` when it is here already and counted.
-    fn check(&self, ack: &Acknowledgement, certified: u64) -> Result<Arc<Epoch>, SubmissionRefusal> {
+    fn check(&self, ack: &Acknowledgement, certified: u64) -> Result<Arc<Epoch>, SubmissionError> {
         let number = ack.number;
         let numbers = self.0.lock();
         let entry = numbers.get(&number).ok_or_else(|| not_collected(number, certified))?;
         if ack.epoch != entry.epoch.epoch {
-            return Err(SubmissionRefusal::WrongEpoch {
-                number,
-                known: entry.epoch.epoch,
-                offered: ack.epoch,
-            });
+            return Err(SubmissionError::WrongEpoch { number, known: entry.epoch.epoch, offered: ack.epoch });
         }
         if ack.header_hash != entry.hash {
-            return Err(SubmissionRefusal::WrongHeader {
-                number,
-                known: entry.hash,
-                offered: ack.header_hash,
-            });
+            return Err(SubmissionError::WrongHeader { number, known: entry.hash, offered: ack.header_hash });
         }
         let members = entry.epoch.members.len();
         if ack.member == 0 || usize::from(ack.member) > members {
-            return Err(SubmissionRefusal::UnknownMember { member: ack.member, members });
+            return Err(SubmissionError::UnknownMember { member: ack.member, members });
         }
         if entry.acknowledgements.contains_key(&ack.member) {
-            return Err(SubmissionRefusal::DuplicateAcknowledgement { number, member: ack.member });
+            return Err(SubmissionError::DuplicateAcknowledgement { number, member: ack.member });
         }
         Ok(Arc::clone(&entry.epoch))
     }
 
     /// Counts a verified acknowledgement. Gives the list of all of the number when it is not certified yet.
-    fn count(&self, ack: &Acknowledgement) -> Result<Option<Vec<Acknowledgement>>, SubmissionRefusal> {
+    fn count(&self, ack: &Acknowledgement) -> Result<Option<Vec<Acknowledgement>>, SubmissionError> {
         let mut numbers = self.0.lock();
         let (number, member) = (ack.number, ack.member);
-        let entry = numbers.get_mut(&number).ok_or(SubmissionRefusal::AlreadyCertified { number })?;
+        let entry = numbers.get_mut(&number).ok_or(SubmissionError::AlreadyCertified { number })?;
         // Another header may have taken the place of the one that it was checked against.
         if ack.header_hash != entry.hash {
-            return Err(SubmissionRefusal::WrongHeader {
-                number,
-                known: entry.hash,
-                offered: ack.header_hash,
-            });
+            return Err(SubmissionError::WrongHeader { number, known: entry.hash, offered: ack.header_hash });
         }
         if entry.acknowledgements.insert(member, *ack).is_some() {
-            return Err(SubmissionRefusal::DuplicateAcknowledgement { number, member });
+            return Err(SubmissionError::DuplicateAcknowledgement { number, member });
         }
         Ok((!entry.certified).then(|| entry.acknowledgements.values().copied().collect()))
     }
@@ -165,7 +153,7 @@ impl Certifier {
         &self,
         ack: Acknowledgement,
         own: bool,
-    ) -> Result<(), SubmissionRefusal> {
+    ) -> Result<(), SubmissionError> {
         let result = self.take_acknowledgement_checked(ack, own).await;
         match &result {
             Ok(()) => self.cx.metrics.acknowledgements.increment(),
@@ -181,9 +169,9 @@ impl Certifier {
         &self,
         ack: Acknowledgement,
         own: bool,
-    ) -> Result<(), SubmissionRefusal> {
+    ) -> Result<(), SubmissionError> {
         if self.cx.stopping() {
-            return Err(SubmissionRefusal::ShuttingDown);
+            return Err(SubmissionError::ShuttingDown);
         }
         let epoch = self.collection.check(&ack, self.cx.tracker.certified().number)?;
         let deployment = self.cx.chain.deployment;
@@ -191,7 +179,7 @@ impl Certifier {
         let verify = move || certificate::verify_acknowledgement(&ack, &moved, &deployment);
         let verified =
             if own { self.gate_of(ack.member).run(verify).await } else { self.gate.run(verify).await };
-        verified?.map_err(|_| SubmissionRefusal::InvalidSignature { member: ack.member })?;
+        verified?.map_err(|_| SubmissionError::InvalidSignature { member: ack.member })?;
         let Some(all) = ({
             let _writing = self.writing.lock().await;
             let all = self.collection.count(&ack)?;
@@ -200,7 +188,7 @@ impl Certifier {
             {
                 tracing::error!(%error, number = ack.number, "acknowledgement not stored");
                 self.collection.forget(&ack);
-                return Err(SubmissionRefusal::Storage);
+                return Err(SubmissionError::Storage);
             }
             all
         }) else {
@@ -231,7 +219,7 @@ impl Certifier {
         };
         match self.cx.tracker.accept_certificate(&certificate).await {
             Ok(_) => self.certified(&certificate).await,
-            Err(refusal @ TrackerRefusal::ConflictingCertificates { .. }) => {
+            Err(refusal @ TrackerError::ConflictingCertificates { .. }) => {
                 self.cx.fail("certifier", refusal.to_string());
             }
             Err(refusal) => tracing::error!(number, %refusal, "certificate not taken"),
@@ -284,7 +272,7 @@ impl Certifier {
     }
 
     /// A member says why it does not acknowledge: kept for the operator, never acted upon.
-    pub(crate) fn take_refusal(&self, refusal: Refusal) -> Result<(), SubmissionRefusal> {
+    pub(crate) fn take_refusal(&self, refusal: Refusal) -> Result<(), SubmissionError> {
         let (number, member) = (refusal.number, refusal.member);
         let certified = self.cx.tracker.certified().number;
         let (hash, members) = {
@@ -293,7 +281,7 @@ impl Certifier {
             (entry.hash, entry.epoch.members.len())
         };
         if member == 0 || usize::from(member) > members {
-            return Err(SubmissionRefusal::UnknownMember { member, members });
+            return Err(SubmissionError::UnknownMember { member, members });
         }
         // A refusal of another header than ours is what a second header, signed with our key, would cause.
         tracing::warn!(
@@ -339,11 +327,11 @@ impl Certifier {
 }
 
 /// Nothing is collected for a number: it was certified long ago, or its header is not here, or was sealed just now.
-fn not_collected(number: u64, certified: u64) -> SubmissionRefusal {
+fn not_collected(number: u64, certified: u64) -> SubmissionError {
     if number == 0 || number > certified {
-        SubmissionRefusal::UnknownBatch { number, newest: certified }
+        SubmissionError::UnknownBatch { number, newest: certified }
     } else {
-        SubmissionRefusal::AlreadyCertified { number }
+        SubmissionError::AlreadyCertified { number }
     }
 }
 
@@ -369,10 +357,10 @@ mod tests {
             signature: [0; 48],
         };
         let refused = |number| collection.check(&ack(number), 4).unwrap_err();
-        assert_eq!(refused(4), SubmissionRefusal::AlreadyCertified { number: 4 });
+        assert_eq!(refused(4), SubmissionError::AlreadyCertified { number: 4 });
         for number in [0, 5] {
             let refusal = refused(number);
-            assert_eq!(refusal, SubmissionRefusal::UnknownBatch { number, newest: 4 });
+            assert_eq!(refusal, SubmissionError::UnknownBatch { number, newest: 4 });
             assert!(blindfold_rpc::RpcError::from(refusal).retry);
         }
     }
@@ -407,7 +395,7 @@ mod tests {
         assert!(collection.check(&late, 4).is_ok());
         collection.forget_from(4);
         collection.begin(5, stands, epoch);
-        let refused = SubmissionRefusal::WrongHeader { number: 5, known: stands, offered: gave_way };
+        let refused = SubmissionError::WrongHeader { number: 5, known: stands, offered: gave_way };
         assert_eq!(collection.count(&late), Err(refused));
         for member in [1, 2] {
             assert!(

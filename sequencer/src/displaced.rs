@@ -9,9 +9,9 @@ use std::{
     },
 };
 
-use blindfold_chain::{ParameterSet, Refusal};
+use blindfold_chain::{ParameterSet, TrackerError};
 use blindfold_protocol::{
-    Canonical, ChainConfig, Envelope, EnvelopeFault, Epoch,
+    Canonical, ChainConfig, Envelope, EnvelopeError, Epoch,
     validity::{CheckedEnvelope, Head, check_items},
 };
 use blindfold_runtime::rng;
@@ -84,7 +84,7 @@ impl Displaced {
     }
 
     /// Takes back into the mempool what displaced headers had taken; where the disk fails, at the next look.
-    pub(crate) async fn restore(&self) -> Result<(), Refusal> {
+    pub(crate) async fn restore(&self) -> Result<(), TrackerError> {
         // Whoever comes while another one is at it waits for the end of that.
         let _turn = self.restoring.lock().await;
         // Before it is read: what is displaced meanwhile waits for the next look.
@@ -110,7 +110,7 @@ impl Displaced {
         let (pending, outdated): (Vec<_>, Vec<_>) = pending.into_iter().partition(of_this);
         let outdated: Vec<_> = outdated.into_iter().map(|envelope| envelope.id).collect();
         for ids in outdated.chunks(RESTORE_CHUNK_ITEMS) {
-            self.cx.store.remove_envelopes(ids, EnvelopeFault::WrongGeneration.as_str(), number).await?;
+            self.cx.store.remove_envelopes(ids, EnvelopeError::WrongGeneration.as_str(), number).await?;
             dropped += ids.len();
         }
         // What is promised goes first: the disk may still hold another envelope of the same fee nonce, which a batch skipped
@@ -160,7 +160,7 @@ impl Displaced {
                                 tracing::error!(id = %envelope.id, seal_by, "two promised envelopes have one fee nonce");
                                 continue;
                             }
-                            let reason = EnvelopeFault::FeeNonceUsed.as_str();
+                            let reason = EnvelopeError::FeeNonceUsed.as_str();
                             self.cx.store.remove_envelopes(&[envelope.id], reason, number).await?;
                             dropped += 1;
                         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::refusal::SubmissionRefusal;
+use crate::refusal::SubmissionError;
 
 /// At most `threads` computations at a time and `queue_items` waiting; whoever comes on top is refused at once.
 pub(crate) struct Gate {
@@ -21,25 +21,25 @@ impl Gate {
     }
 
     /// A place in the queue, held by whatever computes for it.
-    pub(crate) fn enter(&self) -> Result<tokio::sync::OwnedSemaphorePermit, SubmissionRefusal> {
-        Arc::clone(&self.places).try_acquire_owned().map_err(|_| SubmissionRefusal::Overloaded)
+    pub(crate) fn enter(&self) -> Result<tokio::sync::OwnedSemaphorePermit, SubmissionError> {
+        Arc::clone(&self.places).try_acquire_owned().map_err(|_| SubmissionError::Overloaded)
     }
 
     /// Runs `work` on a blocking thread when one is free.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, SubmissionRefusal> {
+    ) -> Result<T, SubmissionError> {
         let place = self.enter()?;
         let thread =
-            Arc::clone(&self.threads).acquire_owned().await.map_err(|_| SubmissionRefusal::ShuttingDown)?;
+            Arc::clone(&self.threads).acquire_owned().await.map_err(|_| SubmissionError::ShuttingDown)?;
         blindfold_runtime::blocking(move || {
             let result = work();
             drop((place, thread));
             result
         })
         .await
-        .map_err(|_| SubmissionRefusal::ShuttingDown)
+        .map_err(|_| SubmissionError::ShuttingDown)
     }
 }
 
@@ -52,7 +52,7 @@ mod tests {
         let gate = Arc::new(Gate::new(1, 1));
         let first = gate.enter().unwrap();
         let second = gate.enter().unwrap();
-        assert_eq!(gate.run(|| 1).await, Err(SubmissionRefusal::Overloaded));
+        assert_eq!(gate.run(|| 1).await, Err(SubmissionError::Overloaded));
         drop((first, second));
         assert_eq!(gate.run(|| 1).await, Ok(1));
     }

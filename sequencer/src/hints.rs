@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use blindfold_chain::{HintIntake, HintsRefusal, announce};
+use blindfold_chain::{HintIntake, HintsIntakeError, announce};
 use blindfold_protocol::{BatchHints, Release};
 use blindfold_store::StoreError;
 
 use tokio::sync::Mutex;
 
-use crate::{context::Context, gate::Gate, refusal::SubmissionRefusal};
+use crate::{context::Context, gate::Gate, refusal::SubmissionError};
 
 /// Hint lists that may wait for their verification.
 const QUEUE_ITEMS: usize = 32;
@@ -40,7 +40,7 @@ impl HintReceiver {
         release: Release,
         hints: BatchHints,
         from_hint_publisher: bool,
-    ) -> Result<bool, SubmissionRefusal> {
+    ) -> Result<bool, SubmissionError> {
         let number = hints.number;
         let result = self.take_hints_checked(release, hints, from_hint_publisher).await;
         match &result {
@@ -59,26 +59,26 @@ impl HintReceiver {
         release: Release,
         hints: BatchHints,
         from_hint_publisher: bool,
-    ) -> Result<bool, SubmissionRefusal> {
+    ) -> Result<bool, SubmissionError> {
         if self.cx.stopping() {
-            return Err(SubmissionRefusal::ShuttingDown);
+            return Err(SubmissionError::ShuttingDown);
         }
         let (number, head) = (hints.number, self.cx.tracker.head().number);
         if (release.number, release.header_hash) != (number, hints.header_hash) {
-            return Err(SubmissionRefusal::ReleaseMismatch);
+            return Err(SubmissionError::ReleaseMismatch);
         }
         if number == 0 || number > head {
-            return Err(SubmissionRefusal::UnknownBatch { number, newest: head });
+            return Err(SubmissionError::UnknownBatch { number, newest: head });
         }
         if number > self.cx.tracker.certified().number {
-            return Err(SubmissionRefusal::NotCertified { number });
+            return Err(SubmissionError::NotCertified { number });
         }
         // Before a place is taken and anything is verified: after the first right hints, nobody makes us look again.
         match self.intake.known(&hints).await.map_err(|refusal| self.refused_hints(refusal, head))? {
             Some(true) => return Ok(false),
             Some(false) => {
                 let detail = format!("batch {number} has its hints, and these are others");
-                return Err(SubmissionRefusal::Hints { reason: "second_hints", detail });
+                return Err(SubmissionError::Hints { reason: "second_hints", detail });
             }
             None => {}
         }
@@ -106,34 +106,36 @@ impl HintReceiver {
         Ok(accepted.new)
     }
 
-    fn refused_hints(&self, refusal: HintsRefusal, head: u64) -> SubmissionRefusal {
+    fn refused_hints(&self, refusal: HintsIntakeError, head: u64) -> SubmissionError {
         let (reason, detail) = (refusal.as_str(), refusal.to_string());
         match refusal {
-            HintsRefusal::UnknownBatch { number } => SubmissionRefusal::UnknownBatch { number, newest: head },
-            HintsRefusal::NotCertified { number } => SubmissionRefusal::NotCertified { number },
-            HintsRefusal::Wrong { .. } | HintsRefusal::NoParameters { .. } => {
-                SubmissionRefusal::Hints { reason, detail }
+            HintsIntakeError::UnknownBatch { number } => {
+                SubmissionError::UnknownBatch { number, newest: head }
             }
-            HintsRefusal::Store(StoreError::Conflict { .. }) => {
-                SubmissionRefusal::Hints { reason: "second_hints", detail }
+            HintsIntakeError::NotCertified { number } => SubmissionError::NotCertified { number },
+            HintsIntakeError::Wrong { .. } | HintsIntakeError::NoParameters { .. } => {
+                SubmissionError::Hints { reason, detail }
             }
-            HintsRefusal::Store(error) => {
+            HintsIntakeError::Store(StoreError::Conflict { .. }) => {
+                SubmissionError::Hints { reason: "second_hints", detail }
+            }
+            HintsIntakeError::Store(error) => {
                 tracing::error!(%error, "hints not stored");
-                SubmissionRefusal::Storage
+                SubmissionError::Storage
             }
-            HintsRefusal::Stopped => SubmissionRefusal::ShuttingDown,
+            HintsIntakeError::Stopped => SubmissionError::ShuttingDown,
         }
     }
 }
 
 /// Every point of a release is one of the group: nodes that open the batch themselves rely on it.
-async fn check_points(release: Release) -> Result<(), SubmissionRefusal> {
+async fn check_points(release: Release) -> Result<(), SubmissionError> {
     let wrong = blindfold_runtime::blocking(move || {
         release.pds.iter().position(|pd| blindfold_bte::Release::from_bytes(pd).is_err())
     });
     match wrong.await {
         Ok(None) => Ok(()),
-        Ok(Some(index)) => Err(SubmissionRefusal::InvalidRelease { index }),
-        Err(blindfold_runtime::Cancelled) => Err(SubmissionRefusal::ShuttingDown),
+        Ok(Some(index)) => Err(SubmissionError::InvalidRelease { index }),
+        Err(blindfold_runtime::Cancelled) => Err(SubmissionError::ShuttingDown),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use blindfold_chain::{L1Reader, NextStep, Refusal, announce};
+use blindfold_chain::{L1Reader, NextStep, TrackerError, announce};
 use blindfold_runtime::{Agreement, Instant, Patience, now};
 
 use crate::{
@@ -60,7 +60,7 @@ impl L1Follower {
                         }
                     }
                 }
-                Err(Refusal::L1(fault)) if fault.may_pass() => {
+                Err(TrackerError::L1(fault)) if fault.may_pass() => {
                     tracing::debug!(%fault, "L1 does not tell what it made");
                 }
                 // One answer that is not usable may be that of a server that lags behind the others; a full disk may be
@@ -89,7 +89,7 @@ impl L1Follower {
     }
 
     /// Goes on from the headers that L1 made: nobody sequenced for long, or two headers of one number were shown.
-    pub(crate) async fn take_l1_headers(&self) -> Result<(), Refusal> {
+    pub(crate) async fn take_l1_headers(&self) -> Result<(), TrackerError> {
         self.displaced.restore().await?;
         let before = self.cx.tracker.head().number;
         let taken = self.cx.tracker.follow_l1().await;
@@ -117,10 +117,10 @@ impl L1Follower {
 }
 
 /// Whether it may be over at the next look.
-fn passes(refusal: &Refusal) -> bool {
+fn passes(refusal: &TrackerError) -> bool {
     match refusal {
-        Refusal::L1(_) => true,
-        Refusal::Store(error) => error.retry(),
+        TrackerError::L1(_) => true,
+        TrackerError::Store(error) => error.retry(),
         _ => false,
     }
 }

@@ -68,6 +68,6 @@ pub use config::{
 };
 pub use introduce::introduction;
 pub use lock::{DataLock, LOCK_FILE, LockError};
-pub use members::{Committee, CommitteeClient, HeldBatch, MemberFault};
-pub use refusal::{ADMISSION_REASONS, AdmissionRefusal, SUBMISSION_REASONS, SubmissionRefusal};
+pub use members::{Committee, CommitteeClient, HeldBatch, MemberError};
+pub use refusal::{ADMISSION_REASONS, AdmissionRefusal, SUBMISSION_REASONS, SubmissionError};
 pub use start::{Sequencer, SequencerDeps, SequencerHandle, StartError};

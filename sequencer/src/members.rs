@@ -24,7 +24,7 @@ pub struct HeldBatch {
 /// A member that gave no answer, or one that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
-pub struct MemberFault(pub String);
+pub struct MemberError(pub String);
 
 /// Asking the committee what it holds, as a seam: the client of the members implements it, tests script it.
 #[async_trait]
@@ -33,10 +33,10 @@ pub trait Committee: Send + Sync {
     fn members(&self) -> Vec<u16>;
 
     /// The highest number that a member has acknowledged or holds certified.
-    async fn highest(&self, member: u16) -> Result<u64, MemberFault>;
+    async fn highest(&self, member: u16) -> Result<u64, MemberError>;
 
     /// What a member holds under a number.
-    async fn sealed(&self, member: u16, number: u64) -> Result<Option<HeldBatch>, MemberFault>;
+    async fn sealed(&self, member: u16, number: u64) -> Result<Option<HeldBatch>, MemberError>;
 }
 
 /// The members' JSON-RPC.
@@ -68,12 +68,12 @@ impl CommitteeClient {
         &self,
         member: u16,
         call: impl AsyncFnOnce(&HttpClient) -> Result<T, ReceivedError>,
-    ) -> Result<T, MemberFault> {
+    ) -> Result<T, MemberError> {
         let client = self.members.iter().find(|(index, _)| *index == member).map(|(_, client)| client);
-        let client = client.ok_or_else(|| MemberFault(format!("no URL of member {member} is known")))?;
+        let client = client.ok_or_else(|| MemberError(format!("no URL of member {member} is known")))?;
         match timeout(self.limit, call(client)).await {
-            Ok(answer) => answer.map_err(|error| MemberFault(error.to_string())),
-            Err(_) => Err(MemberFault("no answer in time".to_owned())),
+            Ok(answer) => answer.map_err(|error| MemberError(error.to_string())),
+            Err(_) => Err(MemberError("no answer in time".to_owned())),
         }
     }
 }
@@ -84,23 +84,23 @@ impl Committee for CommitteeClient {
         self.members.iter().map(|(member, _)| *member).collect()
     }
 
-    async fn highest(&self, member: u16) -> Result<u64, MemberFault> {
+    async fn highest(&self, member: u16) -> Result<u64, MemberError> {
         let status = self.ask(member, async |client| Ok(client.get_status().await?)).await?;
         if status.member != member {
-            return Err(MemberFault(format!("its URL answers as member {}", status.member)));
+            return Err(MemberError(format!("its URL answers as member {}", status.member)));
         }
         Ok(status.acknowledged.max(status.certified))
     }
 
-    async fn sealed(&self, member: u16, number: u64) -> Result<Option<HeldBatch>, MemberFault> {
+    async fn sealed(&self, member: u16, number: u64) -> Result<Option<HeldBatch>, MemberError> {
         let held = self.ask(member, async |client| Ok(client.get_sealed(number).await?)).await?;
         let Some(held) = held else { return Ok(None) };
-        let undecodable = |fault: blindfold_protocol::codec::DecodeError| MemberFault(fault.to_string());
+        let undecodable = |fault: blindfold_protocol::codec::DecodeError| MemberError(fault.to_string());
         let sealed = held.sealed.decode().map_err(undecodable)?;
         let certificate =
             held.certificate.map(|certificate| certificate.decode()).transpose().map_err(undecodable)?;
         if sealed.header.number != number {
-            return Err(MemberFault(format!("it gave batch {} for {number}", sealed.header.number)));
+            return Err(MemberError(format!("it gave batch {} for {number}", sealed.header.number)));
         }
         Ok(Some(HeldBatch { sealed, certificate }))
     }

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use blindfold_protocol::{
-    Address, B256, Canonical, Envelope, EnvelopeFault,
+    Address, B256, Canonical, Envelope, EnvelopeError,
     validity::{ChainState, CheckedEnvelope, Verdict},
 };
 use parking_lot::{Mutex, MutexGuard};
@@ -100,7 +100,7 @@ pub(crate) fn done_in<'i>(
         let Some(item) = pool.item(&id) else { continue };
         let promised = pool.get(&id).and_then(|meta| meta.seal_by);
         let done = match verdict {
-            Verdict::Skipped(EnvelopeFault::Duplicate) => true,
+            Verdict::Skipped(EnvelopeError::Duplicate) => true,
             Verdict::Skipped(fault) => fault.spoilt_by_payer() && promised.is_some_and(|by| by <= number),
             _ => true,
         };

@@ -1,7 +1,7 @@
 //! `--rebuild-from-l1`: the disk goes back to the last header that L1 holds, too, before anything is served. What waits,
 //! what was promised and what was signed stays.
 
-use blindfold_chain::{Fork, L1Reader, RebuildFault};
+use blindfold_chain::{Fork, L1Reader, RebuildError};
 use blindfold_engine::ExecutionClient;
 use blindfold_protocol::{Address, ChainConfig};
 use blindfold_store::Store;
@@ -20,7 +20,7 @@ pub(crate) struct Rebuild<'a> {
 
 impl Rebuild<'_> {
     /// Finds where disk and L1 part, and goes back to there. A crash in between leaves a disk that it can be done with again.
-    pub(crate) async fn go_back(&self) -> Result<Fork, RebuildFault> {
+    pub(crate) async fn go_back(&self) -> Result<Fork, RebuildError> {
         let Self { chain, store, l1, posted, execution, key } = *self;
         let fork = Fork::find(chain, store, posted).await?;
         fork.check(chain, store, l1, execution, key).await?;

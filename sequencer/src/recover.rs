@@ -24,7 +24,7 @@ use std::{
     time::Duration,
 };
 
-use blindfold_chain::{L1Error, L1Submitter, NextStep, Office, Refusal, verdicts};
+use blindfold_chain::{L1Error, L1Submitter, NextStep, Office, TrackerError, verdicts};
 use blindfold_l1::PostedHead;
 use blindfold_protocol::{B256, BatchHeader, Certificate, SealedBatch, SignedHeader, limits::CLOCK_SKEW_MS};
 use blindfold_runtime::{Cancelled, Instant, joined, now};
@@ -64,7 +64,7 @@ pub(crate) enum L1RoundError {
     OtherChain { number: u64, hash: B256 },
     /// A header of ours cannot be taken yet.
     #[error("what was signed before cannot be taken yet: {0}")]
-    NotTaken(#[from] Refusal),
+    NotTaken(#[from] TrackerError),
     /// No epoch contains the next number.
     #[error("no epoch is registered for batch {0}")]
     NoEpoch(u64),
@@ -406,7 +406,7 @@ impl Recovery {
         // Also where the disk failed: it may have been taken back.
         self.displaced.forget_from(number);
         match given_up {
-            Err(Refusal::Store(error)) => Err(error.into()),
+            Err(TrackerError::Store(error)) => Err(error.into()),
             given_up => Ok(given_up.map(|()| true)?),
         }
     }
@@ -468,7 +468,7 @@ impl Recovery {
             }
             match taken {
                 Ok(_) => {}
-                Err(Refusal::Store(error)) => return Err(error.into()),
+                Err(TrackerError::Store(error)) => return Err(error.into()),
                 Err(refusal) => {
                     tracing::debug!(member, number, %refusal, "a header of ours is not taken in the place of another one");
                     return Ok(Adopted::Contested);
@@ -496,13 +496,13 @@ impl Recovery {
             Err(refusal)
                 if !ours
                     && (refusal.next_step() == NextStep::Reject
-                        || matches!(refusal, Refusal::OriginNotFinal { .. })) =>
+                        || matches!(refusal, TrackerError::OriginNotFinal { .. })) =>
             {
                 tracing::warn!(member, number, %refusal, "a header of an earlier sequencer is not taken");
                 return Ok(Adopted::No);
             }
             // The header is ours, and the items under it are not, or certificates were left out: others may do better.
-            Err(refusal @ (Refusal::Invalid { .. } | Refusal::TooManyUncertified { .. })) => {
+            Err(refusal @ (TrackerError::Invalid { .. } | TrackerError::TooManyUncertified { .. })) => {
                 tracing::warn!(member, number, %refusal, "a member's copy of a header of ours is not taken");
                 return Ok(Adopted::No);
             }
@@ -558,7 +558,7 @@ impl Recovery {
             }
             match taken {
                 Ok(_) => {}
-                Err(Refusal::Store(error)) => return Err(error.into()),
+                Err(TrackerError::Store(error)) => return Err(error.into()),
                 Err(refusal) => {
                     tracing::warn!(member, number, %refusal, "a member's certified headers are not taken");
                     return Ok(false);
@@ -621,7 +621,7 @@ impl Recovery {
             return Ok(true);
         }
         let origins = (header.l1_origin_number, u64::MAX);
-        Ok(self.cx.tracker.excused_by_l1(header.number, origins).await.map_err(Refusal::L1)?)
+        Ok(self.cx.tracker.excused_by_l1(header.number, origins).await.map_err(TrackerError::L1)?)
     }
 
     /// Whether this certificate shows that a committee voted for this header.

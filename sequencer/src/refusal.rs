@@ -1,6 +1,6 @@
 //! What the sequencer refuses, why, and whether to try again. Each has a stable snake_case reason.
 
-use blindfold_protocol::{B256, EnvelopeFault};
+use blindfold_protocol::{B256, EnvelopeError};
 use blindfold_rpc::RpcError;
 use thiserror::Error;
 
@@ -85,7 +85,7 @@ pub enum AdmissionRefusal {
     #[error("{detail}")]
     Fault {
         /// The rule.
-        fault: EnvelopeFault,
+        fault: EnvelopeError,
         /// What exactly is wrong.
         detail: String,
     },
@@ -181,7 +181,7 @@ impl From<AdmissionRefusal> for RpcError {
         let reason = refusal.reason();
         match refusal {
             AdmissionRefusal::TooLarge { .. } => Self::invalid_params(reason, refusal),
-            AdmissionRefusal::Fault { fault: EnvelopeFault::Undecodable, .. } => {
+            AdmissionRefusal::Fault { fault: EnvelopeError::Undecodable, .. } => {
                 Self::invalid_params(reason, refusal)
             }
             AdmissionRefusal::Fault { fault, .. } => {
@@ -207,7 +207,7 @@ impl From<AdmissionRefusal> for RpcError {
 
 /// An acknowledgement, refusal or hint list that is not taken. Nothing has changed.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum SubmissionRefusal {
+pub enum SubmissionError {
     /// No batch of this number is here, or it was sealed only just now.
     #[error("no batch {number} here yet; the newest is {newest}")]
     UnknownBatch {
@@ -298,7 +298,7 @@ pub enum SubmissionRefusal {
     ShuttingDown,
 }
 
-impl SubmissionRefusal {
+impl SubmissionError {
     /// The stable reason.
     pub fn reason(&self) -> &'static str {
         match self {
@@ -320,18 +320,18 @@ impl SubmissionRefusal {
     }
 }
 
-impl From<SubmissionRefusal> for RpcError {
-    fn from(refusal: SubmissionRefusal) -> Self {
+impl From<SubmissionError> for RpcError {
+    fn from(refusal: SubmissionError) -> Self {
         let reason = refusal.reason();
         match refusal {
-            SubmissionRefusal::UnknownBatch { .. }
-            | SubmissionRefusal::NotCertified { .. }
-            | SubmissionRefusal::Storage
-            | SubmissionRefusal::ShuttingDown => Self::unavailable(reason, refusal),
-            SubmissionRefusal::WrongHeader { .. } | SubmissionRefusal::DuplicateAcknowledgement { .. } => {
+            SubmissionError::UnknownBatch { .. }
+            | SubmissionError::NotCertified { .. }
+            | SubmissionError::Storage
+            | SubmissionError::ShuttingDown => Self::unavailable(reason, refusal),
+            SubmissionError::WrongHeader { .. } | SubmissionError::DuplicateAcknowledgement { .. } => {
                 Self::conflict(reason, refusal)
             }
-            SubmissionRefusal::Overloaded => Self::busy(reason, refusal),
+            SubmissionError::Overloaded => Self::busy(reason, refusal),
             _ => Self::refused(reason, refusal),
         }
     }

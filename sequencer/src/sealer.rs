@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use blindfold_chain::{
-    ExecutionState, ExecutorStatus, L1News, L1Origin, SealRefusal, Sealed, announce, makes_block,
+    ExecutionState, ExecutorStatus, L1News, L1Origin, Sealed, SealingError, announce, makes_block,
 };
 use blindfold_protocol::{
-    B256, Canonical, ChainConfig, Envelope, EnvelopeFault, Epoch, ForcedEntry,
+    B256, Canonical, ChainConfig, Envelope, EnvelopeError, Epoch, ForcedEntry,
     block::block_second,
     limits::{CLOCK_SKEW_MS, MAX_BATCH_ITEMS, MAX_FORCED_ITEMS, MAX_SECOND_BYTES},
     validity::{CheckedItem, Head, Verdict},
@@ -45,7 +45,7 @@ const MAX_LEAD_MS: u64 = CLOCK_SKEW_MS / 2;
 #[derive(Debug, Error)]
 pub(crate) enum SealFailure {
     #[error(transparent)]
-    Refused(#[from] SealRefusal),
+    Refused(#[from] SealingError),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("no epoch is known for batch {0}")]
@@ -157,7 +157,7 @@ impl Sealer {
                     // A full disk may be emptied; one that stays full is the operator's.
                     let storage = matches!(
                         failure,
-                        SealFailure::Store(_) | SealFailure::Refused(SealRefusal::Store(_))
+                        SealFailure::Store(_) | SealFailure::Refused(SealingError::Store(_))
                     );
                     if is_fatal(&failure) || storage && patience.failed() {
                         self.cx.fail("sealer", failure.to_string());
@@ -299,7 +299,7 @@ impl Sealer {
             taken.iter().map(|(_, item)| (item.bytes.to_vec(), Ok(item.checked.as_ref().clone()))).collect()
         };
         let result = match self.cx.tracker.seal(timestamp_ms, forced, items(), &origin, &self.cx.key).await {
-            Err(SealRefusal::L1(fault)) => match self.l1.parent_origin(head.l1_origin) {
+            Err(SealingError::L1(fault)) => match self.l1.parent_origin(head.l1_origin) {
                 Some(parent) if self.cx.tracker.too_late_for(parent.number).is_none() => {
                     tracing::warn!(%fault, "L1 does not tell what it said; sealing with the parent's origin");
                     let (at, cursor) = (head.l1_origin, head.forced_cursor);
@@ -309,7 +309,7 @@ impl Sealer {
                         self.cx.tracker.seal(timestamp_ms, forced, items(), &parent, &self.cx.key).await;
                     sealed.map(|sealed| (sealed, parent))
                 }
-                _ => Err(SealRefusal::L1(fault)),
+                _ => Err(SealingError::L1(fault)),
             },
             result => result.map(|sealed| (sealed, origin)),
         };
@@ -317,9 +317,9 @@ impl Sealer {
             Ok(sealed) => Ok(Some(sealed)),
             // L1 gets there by itself.
             Err(
-                SealRefusal::TooManyUncertified { .. }
-                | SealRefusal::EpochNotInForce { .. }
-                | SealRefusal::NotOurs { .. },
+                SealingError::TooManyUncertified { .. }
+                | SealingError::EpochNotInForce { .. }
+                | SealingError::NotOurs { .. },
             ) => Ok(None),
             Err(refusal) => Err(refusal.into()),
         }
@@ -482,7 +482,7 @@ impl Sealer {
                 break;
             }
             // All of them at once: one that was promised goes into its batch whatever the rule says of it.
-            self.drop_with(&outdated, EnvelopeFault::WrongGeneration.as_str(), number).await?;
+            self.drop_with(&outdated, EnvelopeError::WrongGeneration.as_str(), number).await?;
         }
         let expired = self.pool.lock().expired(generation, number, EXPIRED_CHUNK_ITEMS);
         self.drop_with(&expired, EXPIRED_OUTCOME, number).await
@@ -610,7 +610,7 @@ fn waits_for_its_number(meta: &Meta, verdict: &Verdict, number: u64) -> bool {
 /// A second header for a number on our disk, or a damaged disk: going on could sign two headers for one number.
 fn is_fatal(failure: &SealFailure) -> bool {
     match failure {
-        SealFailure::Store(error) | SealFailure::Refused(SealRefusal::Store(error)) => !error.retry(),
+        SealFailure::Store(error) | SealFailure::Refused(SealingError::Store(error)) => !error.retry(),
         _ => false,
     }
 }

@@ -8,10 +8,10 @@ use std::{
 use blindfold_bte::Backend;
 use blindfold_chain::{
     Executor, ExecutorDeps, ExecutorStatus, HintIntake, L1Reader, L1Submitter, Office, OpenError,
-    ParameterSet, ReadApi, ReadContext, RebuildFault, Settlement, Tracker, passthrough,
+    ParameterSet, ReadApi, ReadContext, RebuildError, Settlement, Tracker, passthrough,
 };
 use blindfold_engine::ExecutionClient;
-use blindfold_protocol::{Address, ChainConfig, ConfigFault, SigningKey, limits::MAX_ENVELOPE_BYTES};
+use blindfold_protocol::{Address, ChainConfig, ChainConfigError, SigningKey, limits::MAX_ENVELOPE_BYTES};
 use blindfold_rpc::{
     AdminConfig, Hub, READ_METHODS, Readiness, ServeError, ServerConfig, ServerHandle, admin, serve,
 };
@@ -94,7 +94,7 @@ pub enum StartError {
     Config(#[from] ConfigError),
     /// A setting of the chain cannot work.
     #[error("chain settings: {0}")]
-    Chain(#[from] ConfigFault),
+    Chain(#[from] ChainConfigError),
     /// L1 does not name the key.
     #[error(
         "the signing key is {key}'s, whom L1 does not name on its newest final block; the sequencer is {named} \
@@ -120,7 +120,7 @@ pub enum StartError {
     Store(#[from] StoreError),
     /// The disk does not go back to what L1 holds.
     #[error("rebuilding from L1: {0}")]
-    Rebuild(#[from] RebuildFault),
+    Rebuild(#[from] RebuildError),
     /// Something was signed with this key that contradicts the disk.
     #[error("{0}")]
     Recovery(String),

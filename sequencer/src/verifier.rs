@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use blindfold_protocol::{
-    ChainConfig, EnvelopeFault, Epoch,
+    ChainConfig, EnvelopeError, Epoch,
     validity::{CheckedEnvelope, check_proofs, check_static},
 };
 use blindfold_runtime::{Cancelled, Spawner, blocking, now, rng, until};
@@ -16,7 +16,7 @@ use tokio::{
 use crate::{config::AdmissionConfig, metrics::SequencerMetrics, refusal::AdmissionRefusal};
 
 /// A valid envelope, or the first rule it breaks.
-type Verified = Result<CheckedEnvelope, EnvelopeFault>;
+type Verified = Result<CheckedEnvelope, EnvelopeError>;
 
 struct Job {
     bytes: Arc<[u8]>,
@@ -168,7 +168,7 @@ mod tests {
         let ask = || verifier.verify(Arc::from([0u8].as_slice()), Arc::clone(&epoch), 1);
         // On one thread the queue's task has not run before both have asked.
         let (first, second) = tokio::join!(ask(), ask());
-        assert!(matches!(first, Ok(Err(EnvelopeFault::Undecodable))));
+        assert!(matches!(first, Ok(Err(EnvelopeError::Undecodable))));
         assert_eq!(second.map(drop), Err(AdmissionRefusal::Overloaded));
     }
 }

@@ -9,7 +9,7 @@ use blindfold_rpc::confidential::{ConfidentialAccount, ConfidentialCiphertext};
 
 /// An answer that does not hold together. The coprocessor is at fault.
 #[derive(Debug, thiserror::Error)]
-pub enum AccountClaimFault {
+pub enum AccountClaimError {
     /// The fields are no account.
     #[error("the coprocessor's account does not decode: {0}")]
     Undecodable(String),
@@ -35,14 +35,14 @@ pub enum AccountClaimFault {
 /// Costs five hashes of 14 KB and 32 of 65 bytes.
 ///
 /// # Errors
-/// [`AccountClaimFault`].
+/// [`AccountClaimError`].
 pub fn checked(
     settings: &Settings,
     owner: Address,
     claim: &ConfidentialAccount,
-) -> Result<Arc<Account>, AccountClaimFault> {
+) -> Result<Arc<Account>, AccountClaimError> {
     if claim.owner != owner {
-        return Err(AccountClaimFault::OtherOwner { asked: owner, found: claim.owner });
+        return Err(AccountClaimError::OtherOwner { asked: owner, found: claim.owner });
     }
     let mut record = vec![RECORD_VERSION];
     record.extend(claim.index.to_be_bytes());
@@ -54,14 +54,14 @@ pub fn checked(
         let ConfidentialCiphertext { c1, c0, counter } = ciphertext;
         record.extend(c1.iter().chain(c0.iter()));
         let counter = u16::try_from(*counter)
-            .map_err(|_| AccountClaimFault::Undecodable("a counter above 16 bits".to_owned()))?;
+            .map_err(|_| AccountClaimError::Undecodable("a counter above 16 bits".to_owned()))?;
         // As the ciphertext's own encoding has it.
         record.extend(counter.to_le_bytes());
     }
     let account = Account::decode(settings, &record)
-        .map_err(|fault| AccountClaimFault::Undecodable(fault.to_string()))?;
+        .map_err(|fault| AccountClaimError::Undecodable(fault.to_string()))?;
     let siblings = <[_; DEPTH as usize]>::try_from(claim.siblings.as_slice())
-        .map_err(|_| AccountClaimFault::ProofLength(claim.siblings.len()))?;
+        .map_err(|_| AccountClaimError::ProofLength(claim.siblings.len()))?;
     let head = Head {
         version: claim.version,
         accounts: claim.accounts,
@@ -72,7 +72,7 @@ pub fn checked(
     };
     let root = Proof(siblings).root(claim.index, &account.leaf());
     if root != claim.accounts_root || head.state_root() != claim.state_root {
-        return Err(AccountClaimFault::WrongRoot);
+        return Err(AccountClaimError::WrongRoot);
     }
     Ok(Arc::new(account))
 }

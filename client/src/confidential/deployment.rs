@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes};
-use blindfold_confidential::state::{Genesis, GenesisFault, Settings, SettingsFault};
+use blindfold_confidential::state::{Genesis, GenesisError, Settings, SettingsError};
 use blindfold_confidential::statement::Domain;
 use blindfold_protocol::ChainConfig;
 use blindfold_rlwe::rlwe::{KeyError, Parameters, ParametersError, PublicKey, PublicPolynomial};
@@ -52,7 +52,7 @@ pub struct KeyHashes {
 
 /// A file that describes no deployment. The fault of whoever wrote it.
 #[derive(Debug, thiserror::Error)]
-pub enum DeploymentFault {
+pub enum DeploymentError {
     /// The numbers of the scheme; a mistake of this program.
     #[error(transparent)]
     Parameters(#[from] ParametersError),
@@ -64,25 +64,25 @@ pub enum DeploymentFault {
     AuditorKey(String),
     /// The parts do not fit each other.
     #[error(transparent)]
-    Settings(#[from] SettingsFault),
+    Settings(#[from] SettingsError),
     /// The allocations.
     #[error("allocations: {0}")]
-    Allocations(#[from] GenesisFault),
+    Allocations(#[from] GenesisError),
 }
 
 impl ConfidentialDeployment {
     /// The public polynomial and the settings that follow from file and chain. Expands one polynomial and hashes two.
     ///
     /// # Errors
-    /// [`DeploymentFault`].
+    /// [`DeploymentError`].
     pub fn settings(
         &self,
         chain: &ChainConfig,
-    ) -> Result<(Arc<PublicPolynomial>, Arc<Settings>), DeploymentFault> {
+    ) -> Result<(Arc<PublicPolynomial>, Arc<Settings>), DeploymentError> {
         let parameters = Parameters::balance()?;
         let public = PublicPolynomial::new(&parameters, &self.seed.0)?;
         let auditor = PublicKey::decode(&parameters, &self.auditor_key)
-            .map_err(|fault| DeploymentFault::AuditorKey(fault.to_string()))?;
+            .map_err(|fault| DeploymentError::AuditorKey(fault.to_string()))?;
         let domain = Domain {
             l1_chain_id: chain.deployment.l1_chain_id,
             chain_id: chain.chain_id,
@@ -95,8 +95,8 @@ impl ConfidentialDeployment {
     /// The first state. One leaf for each allocation.
     ///
     /// # Errors
-    /// [`DeploymentFault::Allocations`].
-    pub fn genesis(&self) -> Result<Genesis, DeploymentFault> {
+    /// [`DeploymentError::Allocations`].
+    pub fn genesis(&self) -> Result<Genesis, DeploymentError> {
         let allocations: Vec<(Address, u64)> =
             self.allocations.iter().map(|entry| (entry.owner, entry.balance)).collect();
         Ok(Genesis::new(&allocations)?)

@@ -19,10 +19,10 @@ pub mod provers;
 mod verified;
 mod wallet;
 
-pub use account::{AccountClaimFault, checked};
+pub use account::{AccountClaimError, checked};
 pub use auditor::{Audited, Auditor};
-pub use deployment::{Allocation, ConfidentialDeployment, DeploymentFault, KeyHashes};
-pub use verified::{Outcome, Public, VerifiedFault, VerifiedState, VerifiedTransaction};
+pub use deployment::{Allocation, ConfidentialDeployment, DeploymentError, KeyHashes};
+pub use verified::{Outcome, Public, VerifiedError, VerifiedState, VerifiedTransaction};
 pub use wallet::{
     Balances, ConfidentialError, ConfidentialWallet, HistoryEntry, Made, OpenPayment, account_secret,
 };

@@ -9,8 +9,8 @@
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256};
-use blindfold_confidential::state::{Account, AccountFault, Genesis, Head, Settings};
-use blindfold_confidential::transaction::{ConfidentialTransaction, TransactionFault};
+use blindfold_confidential::state::{Account, AccountError, Genesis, Head, Settings};
+use blindfold_confidential::transaction::{ConfidentialTransaction, InvalidTransaction};
 use blindfold_confidential::tree::{self, DEPTH, Proof};
 use blindfold_rpc::confidential::ConfidentialTransactionInfo;
 use blindfold_store::{
@@ -23,7 +23,7 @@ const PAGE: usize = 64;
 
 /// Why something is not known to be true. Nothing of it was decrypted.
 #[derive(Debug, thiserror::Error)]
-pub enum VerifiedFault {
+pub enum VerifiedError {
     /// The disk.
     #[error("the coprocessor's folder: {0}")]
     Store(#[from] StoreError),
@@ -45,10 +45,10 @@ pub enum VerifiedFault {
     Damaged(Address),
     /// An account that does not decode.
     #[error("the stored account does not decode: {0}")]
-    Account(#[from] AccountFault),
+    Account(#[from] AccountError),
     /// A transaction that does not decode, although it was applied.
     #[error("a stored transaction does not decode: {0}")]
-    Transaction(#[from] TransactionFault),
+    Transaction(#[from] InvalidTransaction),
     /// A transaction that no certified batch executed here applied, or that says something else there.
     #[error("{0} was not applied by any batch that was executed on this machine: it is not decrypted")]
     NotApplied(B256),
@@ -133,16 +133,16 @@ impl VerifiedState {
     /// The state on a disk that a coprocessor of this deployment writes.
     ///
     /// # Errors
-    /// [`VerifiedFault::Empty`], [`VerifiedFault::OtherDeployment`], [`VerifiedFault::Store`].
+    /// [`VerifiedError::Empty`], [`VerifiedError::OtherDeployment`], [`VerifiedError::Store`].
     pub async fn open(
         settings: Arc<Settings>,
         genesis: &Genesis,
         store: Arc<dyn ConfidentialStore>,
-    ) -> Result<Self, VerifiedFault> {
+    ) -> Result<Self, VerifiedError> {
         let expected = genesis.head.state_root();
-        let found = store.confidential_state_root(0).await?.ok_or(VerifiedFault::Empty)?;
+        let found = store.confidential_state_root(0).await?.ok_or(VerifiedError::Empty)?;
         if found != expected {
-            return Err(VerifiedFault::OtherDeployment { expected, found });
+            return Err(VerifiedError::OtherDeployment { expected, found });
         }
         Ok(Self { settings, store })
     }
@@ -153,15 +153,15 @@ impl VerifiedState {
         &self.settings
     }
 
-    async fn head(&self) -> Result<ConfidentialHead, VerifiedFault> {
-        self.store.confidential_head().await?.ok_or(VerifiedFault::Empty)
+    async fn head(&self) -> Result<ConfidentialHead, VerifiedError> {
+        self.store.confidential_head().await?.ok_or(VerifiedError::Empty)
     }
 
     /// An account, held against the root of the newest state. Five hashes of 14 KB and 32 of 65 bytes.
     ///
     /// # Errors
-    /// [`VerifiedFault`].
-    pub async fn account(&self, owner: Address) -> Result<Option<Arc<Account>>, VerifiedFault> {
+    /// [`VerifiedError`].
+    pub async fn account(&self, owner: Address) -> Result<Option<Arc<Account>>, VerifiedError> {
         let head = self.head().await?;
         let record = self.store.confidential_account(owner, head.version).await?;
         let Some(record) = record else { return Ok(None) };
@@ -171,7 +171,7 @@ impl VerifiedState {
         let nodes = self.store.confidential_nodes(TreeName::Accounts, &places, head.version).await?;
         let filled = (0..).zip(nodes).map(|(level, node)| node.unwrap_or_else(|| tree::empty(level)));
         let siblings: Vec<B256> = filled.collect();
-        let siblings = siblings.try_into().map_err(|_| VerifiedFault::Damaged(owner))?;
+        let siblings = siblings.try_into().map_err(|_| VerifiedError::Damaged(owner))?;
         let under = Proof(siblings).root(index, &account.leaf()) == head.accounts_root;
         let roots = Head {
             version: head.version,
@@ -183,7 +183,7 @@ impl VerifiedState {
         };
         // The one that was asked for, whatever it was stored under.
         if account.identity.owner != owner || !under || roots.state_root() != head.state_root {
-            return Err(VerifiedFault::Damaged(owner));
+            return Err(VerifiedError::Damaged(owner));
         }
         Ok(Some(Arc::new(account)))
     }
@@ -191,8 +191,8 @@ impl VerifiedState {
     /// A public balance; zeros for one that never had any.
     ///
     /// # Errors
-    /// [`VerifiedFault::Store`].
-    pub async fn public(&self, owner: Address) -> Result<Public, VerifiedFault> {
+    /// [`VerifiedError::Store`].
+    pub async fn public(&self, owner: Address) -> Result<Public, VerifiedError> {
         let record = self.store.public_balance(owner).await?;
         Ok(record
             .map_or_else(Public::default, |record| Public { balance: record.balance, nonce: record.nonce }))
@@ -201,8 +201,8 @@ impl VerifiedState {
     /// What became of a transaction; `None` while it is in no executed batch.
     ///
     /// # Errors
-    /// [`VerifiedFault::Store`].
-    pub async fn outcome(&self, id: B256) -> Result<Option<Outcome>, VerifiedFault> {
+    /// [`VerifiedError::Store`].
+    pub async fn outcome(&self, id: B256) -> Result<Option<Outcome>, VerifiedError> {
         let found = self.store.confidential_transaction(id).await?;
         Ok(found.map(|stored| {
             let reason = refusal(&stored);
@@ -213,24 +213,24 @@ impl VerifiedState {
     /// The transaction that somebody shows as applied, if it was applied here.
     ///
     /// # Errors
-    /// [`VerifiedFault::NotApplied`].
+    /// [`VerifiedError::NotApplied`].
     pub async fn confirm(
         &self,
         shown: &ConfidentialTransactionInfo,
-    ) -> Result<VerifiedTransaction, VerifiedFault> {
+    ) -> Result<VerifiedTransaction, VerifiedError> {
         let stored = self.store.confidential_transaction(shown.id).await?;
         let same = |stored: &StoredConfidentialTransaction| {
             stored.record.applied && stored.record.bytes == *shown.transaction
         };
-        let stored = stored.filter(same).ok_or(VerifiedFault::NotApplied(shown.id))?;
+        let stored = stored.filter(same).ok_or(VerifiedError::NotApplied(shown.id))?;
         self.verified(&stored)
     }
 
     /// Everything that was applied and that an owner takes part in, oldest first.
     ///
     /// # Errors
-    /// [`VerifiedFault`].
-    pub async fn transactions_of(&self, owner: Address) -> Result<Vec<VerifiedTransaction>, VerifiedFault> {
+    /// [`VerifiedError`].
+    pub async fn transactions_of(&self, owner: Address) -> Result<Vec<VerifiedTransaction>, VerifiedError> {
         let (mut found, mut from) = (Vec::new(), 0);
         loop {
             let page = self.store.confidential_transactions_of(owner, from, PAGE).await?;
@@ -246,8 +246,8 @@ impl VerifiedState {
     /// names in it. Goes through all transactions.
     ///
     /// # Errors
-    /// [`VerifiedFault`].
-    pub async fn refused_for(&self, owner: Address) -> Result<Vec<VerifiedTransaction>, VerifiedFault> {
+    /// [`VerifiedError`].
+    pub async fn refused_for(&self, owner: Address) -> Result<Vec<VerifiedTransaction>, VerifiedError> {
         let (mut found, mut from) = (Vec::new(), 0);
         loop {
             let page = self.store.confidential_transactions_from(from, PAGE).await?;
@@ -262,7 +262,7 @@ impl VerifiedState {
         }
     }
 
-    fn verified(&self, stored: &StoredConfidentialTransaction) -> Result<VerifiedTransaction, VerifiedFault> {
+    fn verified(&self, stored: &StoredConfidentialTransaction) -> Result<VerifiedTransaction, VerifiedError> {
         let record = &stored.record;
         Ok(VerifiedTransaction {
             id: record.id,

@@ -77,7 +77,7 @@ impl Default for ProxyConfig {
 
 /// A setting that cannot work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ProxyConfigFault {
+pub enum ProxyConfigError {
     /// A limit or interval is zero.
     #[error("{0} must not be zero")]
     Zero(&'static str),
@@ -92,8 +92,8 @@ impl ProxyConfig {
     /// Checked before a port is bound.
     ///
     /// # Errors
-    /// [`ProxyConfigFault`].
-    pub fn validate(&self) -> Result<(), ProxyConfigFault> {
+    /// [`ProxyConfigError`].
+    pub fn validate(&self) -> Result<(), ProxyConfigError> {
         for (zero, name) in [
             (self.bundle_window_ms == 0, "bundle_window_ms"),
             (self.poll_interval_ms == 0, "poll_interval_ms"),
@@ -104,11 +104,11 @@ impl ProxyConfig {
             (self.key_refresh_ms == 0, "key_refresh_ms"),
         ] {
             if zero {
-                return Err(ProxyConfigFault::Zero(name));
+                return Err(ProxyConfigError::Zero(name));
             }
         }
         if comparable(&self.node_url) == comparable(&self.sequencer_url) {
-            return Err(ProxyConfigFault::NodeIsSequencer);
+            return Err(ProxyConfigError::NodeIsSequencer);
         }
         Ok(())
     }
@@ -133,15 +133,15 @@ mod tests {
         ProxyConfig::default().validate().unwrap();
         for node_url in ["http://127.0.0.1:9545", "HTTP://127.0.0.1:9545/", "http://localhost:9545"] {
             let shared = ProxyConfig { node_url: node_url.to_owned(), ..ProxyConfig::default() };
-            assert_eq!(shared.validate(), Err(ProxyConfigFault::NodeIsSequencer), "{node_url}");
+            assert_eq!(shared.validate(), Err(ProxyConfigError::NodeIsSequencer), "{node_url}");
         }
         let by_port = ProxyConfig {
             node_url: "http://a.example:80".to_owned(),
             sequencer_url: "http://a.example".to_owned(),
             ..ProxyConfig::default()
         };
-        assert_eq!(by_port.validate(), Err(ProxyConfigFault::NodeIsSequencer));
+        assert_eq!(by_port.validate(), Err(ProxyConfigError::NodeIsSequencer));
         let zero = ProxyConfig { max_attempts: 0, ..ProxyConfig::default() };
-        assert_eq!(zero.validate(), Err(ProxyConfigFault::Zero("max_attempts")));
+        assert_eq!(zero.validate(), Err(ProxyConfigError::Zero("max_attempts")));
     }
 }

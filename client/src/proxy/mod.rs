@@ -37,7 +37,7 @@ use blindfold_telemetry::{Counter, Gauge, Metrics, MetricsError};
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Duration};
 
-pub use config::{ProxyConfig, ProxyConfigFault, Resend};
+pub use config::{ProxyConfig, ProxyConfigError, Resend};
 pub use journal::{Journal, JournalError};
 
 use crate::{
@@ -73,7 +73,7 @@ pub struct Proxy {
 pub enum ProxyError {
     /// A setting.
     #[error(transparent)]
-    Config(#[from] ProxyConfigFault),
+    Config(#[from] ProxyConfigError),
     /// A URL.
     #[error(transparent)]
     Endpoint(#[from] ClientBuildError),

@@ -70,7 +70,7 @@ pub struct LeftOut {
 
 /// Why the pool takes no transaction, in the words wallets know from geth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PoolFault {
+pub enum PoolError {
     /// The very same transaction.
     #[error("already known")]
     AlreadyKnown,
@@ -85,7 +85,7 @@ pub enum PoolFault {
     SenderFull(usize),
 }
 
-impl PoolFault {
+impl PoolError {
     /// The stable reason.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
@@ -123,25 +123,25 @@ impl Pool {
     /// Whether a transaction may be taken.
     ///
     /// # Errors
-    /// [`PoolFault`].
+    /// [`PoolError`].
     pub fn check(
         &self,
         transaction: &SignedTransaction,
         max: usize,
         max_per_sender: usize,
-    ) -> Result<(), PoolFault> {
+    ) -> Result<(), PoolError> {
         if self.by_hash.contains_key(&transaction.hash) {
-            return Err(PoolFault::AlreadyKnown);
+            return Err(PoolError::AlreadyKnown);
         }
         if let Some(sender) = self.senders.get(&transaction.sender) {
             if sender.transactions.contains_key(&transaction.nonce) {
-                return Err(PoolFault::NonceTaken);
+                return Err(PoolError::NonceTaken);
             }
             if sender.transactions.len() >= max_per_sender {
-                return Err(PoolFault::SenderFull(sender.transactions.len()));
+                return Err(PoolError::SenderFull(sender.transactions.len()));
             }
         }
-        if self.by_hash.len() >= max { Err(PoolFault::Full) } else { Ok(()) }
+        if self.by_hash.len() >= max { Err(PoolError::Full) } else { Ok(()) }
     }
 
     /// Takes a new transaction. The first one that waits keeps its sender's envelope open until `window_end`.
@@ -489,10 +489,10 @@ mod tests {
         let (pool, _) = pool(&[0, 1]);
         let check =
             |transaction: &SignedTransaction, max, per_sender| pool.check(transaction, max, per_sender);
-        assert_eq!(check(&transaction(1, 0, 0), 9, 9), Err(PoolFault::AlreadyKnown));
-        assert_eq!(check(&transaction(1, 0, 1), 9, 9), Err(PoolFault::NonceTaken));
-        assert_eq!(check(&transaction(1, 2, 0), 9, 2), Err(PoolFault::SenderFull(2)));
-        assert_eq!(check(&transaction(2, 0, 0), 2, 9), Err(PoolFault::Full));
+        assert_eq!(check(&transaction(1, 0, 0), 9, 9), Err(PoolError::AlreadyKnown));
+        assert_eq!(check(&transaction(1, 0, 1), 9, 9), Err(PoolError::NonceTaken));
+        assert_eq!(check(&transaction(1, 2, 0), 9, 2), Err(PoolError::SenderFull(2)));
+        assert_eq!(check(&transaction(2, 0, 0), 2, 9), Err(PoolError::Full));
         assert_eq!(check(&transaction(2, 0, 0), 3, 1), Ok(()));
     }
 

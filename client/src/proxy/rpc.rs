@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{
     Inner,
     journal::{JournalError, Traced},
-    pool::PoolFault,
+    pool::PoolError,
 };
 use crate::{node::NodeError, transaction::SignedTransaction};
 
@@ -93,7 +93,7 @@ fn refusal(reason: &'static str, retry: bool, message: impl std::fmt::Display) -
     RpcError::new(POOL_REFUSAL_CODE, reason, retry, message)
 }
 
-fn pool_refusal(fault: PoolFault) -> RpcError {
+fn pool_refusal(fault: PoolError) -> RpcError {
     refusal(fault.reason(), fault.retry(), fault)
 }
 

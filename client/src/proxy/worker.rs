@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use alloy_primitives::{Address, B256, Bytes};
-use blindfold_protocol::{Canonical, Envelope, EnvelopeFault};
+use blindfold_protocol::{Canonical, Envelope, EnvelopeError};
 use blindfold_rpc::{
     BlindApiClient, Encoded, ReceivedError, RpcError, SequencerApiClient, code,
     types::{EnvelopeState, OtherChain, Receipt, Status, TransactionOutcome},
@@ -49,7 +49,7 @@ const MENDABLE_UNOPENED: &[&str] = &[
 const REPLACEABLE: &[&str] = &["fee_too_low", "insufficient_funds", "wrong_epoch", "wrong_encryption_key"];
 
 /// The fault of an envelope that L1 has made a header since.
-const WRONG_GENERATION: &str = EnvelopeFault::WrongGeneration.as_str();
+const WRONG_GENERATION: &str = EnvelopeError::WrongGeneration.as_str();
 
 /// What keeps an opened envelope's transaction out of a block and may pass. It is public by then, so it goes into
 /// another envelope only where [`Resend::Revealed`] says so.
@@ -445,7 +445,7 @@ async fn follow_at_node(
 
 /// Whether an item was left out for what its bytes are.
 fn is_of_bytes(reason: &str) -> bool {
-    EnvelopeFault::from_name(reason).is_some_and(|fault| FAULTS_OF_BYTES.contains(&fault))
+    EnvelopeError::from_name(reason).is_some_and(|fault| FAULTS_OF_BYTES.contains(&fault))
 }
 
 /// An envelope that the sequencer refuses for good, or that a batch left unopened. Both may change: whoever has its bytes can
@@ -500,7 +500,7 @@ fn outcome_of(receipt: &Receipt, hash: &B256) -> Outcome {
         (None, EnvelopeState::Void) => Outcome::Revealed("void".to_owned()),
         // What the validity rule leaves out has no place among the ciphertexts that are released.
         (None, EnvelopeState::Skipped)
-            if receipt.reason.as_deref().is_some_and(|fault| EnvelopeFault::from_name(fault).is_some()) =>
+            if receipt.reason.as_deref().is_some_and(|fault| EnvelopeError::from_name(fault).is_some()) =>
         {
             Outcome::Unopened(reason(&receipt.reason))
         }
@@ -675,7 +675,7 @@ mod tests {
     #[test]
     fn every_mendable_reason_is_one_that_somebody_gives() {
         for reason in MENDABLE_UNOPENED {
-            assert!(EnvelopeFault::from_name(reason).is_some(), "{reason}");
+            assert!(EnvelopeError::from_name(reason).is_some(), "{reason}");
         }
         for reason in MENDABLE_REVEALED {
             let known = StaticSkip::ALL.iter().any(|skip| skip.as_str() == *reason)

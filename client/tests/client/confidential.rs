@@ -5,7 +5,7 @@ use std::sync::Arc;
 use alloy_primitives::{B256, Bytes};
 use blindfold_client::confidential::provers::{self, KeysError, Pinned, Progress, ProvingError, ProvingKeys};
 use blindfold_client::confidential::{
-    AccountClaimFault, Auditor, ConfidentialError, ConfidentialWallet, OpenPayment, VerifiedFault,
+    AccountClaimError, Auditor, ConfidentialError, ConfidentialWallet, OpenPayment, VerifiedError,
     VerifiedState, checked,
 };
 use blindfold_confidential::Ring;
@@ -216,7 +216,7 @@ async fn fifty_two_invented_transfers_do_not_give_back_a_secret() {
             let transaction = ConfidentialTransaction::Transfer(Box::new(transfer));
             let id = transaction.id();
             let refused = coprocessor.state.confirm(&shown(&transaction)).await.unwrap_err();
-            assert!(matches!(refused, VerifiedFault::NotApplied(found) if found == id), "{refused}");
+            assert!(matches!(refused, VerifiedError::NotApplied(found) if found == id), "{refused}");
         }
     }
     // One whose proof does not hold, in a certified batch: refused here, whatever others say of it.
@@ -226,14 +226,14 @@ async fn fifty_two_invented_transfers_do_not_give_back_a_secret() {
     assert!(coprocessor.execute(&transaction.encode()).await.is_some());
     assert!(matches!(
         coprocessor.state.confirm(&shown(&transaction)).await,
-        Err(VerifiedFault::NotApplied(_))
+        Err(VerifiedError::NotApplied(_))
     ));
     // The bytes of another one under the id of one that was applied.
     coprocessor.apply(&wallet.rollover().await.unwrap().bytes).await;
     let paid = coprocessor.pay(&alice(), &bob(), 7).await;
     let mut altered = shown(paid.transaction());
     altered.transaction = shown(&transaction).transaction;
-    assert!(matches!(coprocessor.state.confirm(&altered).await, Err(VerifiedFault::NotApplied(_))));
+    assert!(matches!(coprocessor.state.confirm(&altered).await, Err(VerifiedError::NotApplied(_))));
     assert_eq!(wallet.history().await.unwrap().len(), before.len() + 2);
 }
 
@@ -323,9 +323,9 @@ async fn what_is_shown_as_somebodys_account_must_be_his_and_stand_under_its_root
     let other = claim(bob().address()).await;
     assert!(matches!(
         checked(&coprocessor.settings, owner, &other),
-        Err(AccountClaimFault::OtherOwner { asked, found }) if (asked, found) == (owner, bob().address())
+        Err(AccountClaimError::OtherOwner { asked, found }) if (asked, found) == (owner, bob().address())
     ));
-    assert!(matches!(fault(&|claim| claim.owner = bob().address()), AccountClaimFault::OtherOwner { .. }));
+    assert!(matches!(fault(&|claim| claim.owner = bob().address()), AccountClaimError::OtherOwner { .. }));
     let elsewhere: [&dyn Fn(&mut ConfidentialAccount); 6] = [
         &|account| account.nonce += 1,
         &|account| account.pending.counter += 1,
@@ -335,16 +335,16 @@ async fn what_is_shown_as_somebodys_account_must_be_his_and_stand_under_its_root
         &|account| account.index ^= 1,
     ];
     for (place, alter) in elsewhere.into_iter().enumerate() {
-        assert!(matches!(fault(alter), AccountClaimFault::WrongRoot), "{place}");
+        assert!(matches!(fault(alter), AccountClaimError::WrongRoot), "{place}");
     }
-    assert!(matches!(fault(&|claim| claim.siblings.truncate(31)), AccountClaimFault::ProofLength(31)));
+    assert!(matches!(fault(&|claim| claim.siblings.truncate(31)), AccountClaimError::ProofLength(31)));
     let undecodable: [&dyn Fn(&mut ConfidentialAccount); 3] = [
         &|account| account.pending.counter = 1 << 16,
         &|account| account.public_key = Bytes::from_static(&[0; 7]),
         &|account| account.available.c1 = Bytes::from(vec![0xff; account.available.c1.len()]),
     ];
     for alter in undecodable {
-        assert!(matches!(fault(alter), AccountClaimFault::Undecodable(_)));
+        assert!(matches!(fault(alter), AccountClaimError::Undecodable(_)));
     }
 }
 
@@ -356,10 +356,10 @@ async fn a_folder_without_a_state_or_of_another_deployment_is_refused() {
     };
     let empty: Arc<dyn ConfidentialStore> = Arc::new(SqliteStore::in_memory().unwrap());
     let genesis = deployment().genesis().unwrap();
-    assert!(matches!(open(&genesis, empty).await, Err(VerifiedFault::Empty)));
+    assert!(matches!(open(&genesis, empty).await, Err(VerifiedError::Empty)));
     let other = Genesis::new(&[(alice().address(), 1)]).unwrap();
     let refused = open(&other, Arc::clone(&coprocessor.store)).await;
-    assert!(matches!(refused, Err(VerifiedFault::OtherDeployment { .. })));
+    assert!(matches!(refused, Err(VerifiedError::OtherDeployment { .. })));
     assert!(open(&genesis, Arc::clone(&coprocessor.store)).await.is_ok());
 }
 

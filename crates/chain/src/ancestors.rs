@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use blindfold_protocol::{Certificate, SealedBatch};
 
 use crate::limits::MAX_UNCERTIFIED_RUN;
-use crate::{Applied, CertificateOutcome, Refusal, Tracker};
+use crate::{Applied, CertificateOutcome, Tracker, TrackerError};
 
 /// Where headers come from that a certified batch builds on. Nothing it gives is believed.
 #[async_trait]
@@ -36,7 +36,7 @@ impl Tracker {
         source: &dyn HeaderSource,
         mut run: Vec<Arc<SealedBatch>>,
         certificate: &Certificate,
-    ) -> Result<TakenRun, Refusal> {
+    ) -> Result<TakenRun, TrackerError> {
         loop {
             for sealed in &run {
                 source.about_to_offer(sealed).await;
@@ -45,12 +45,12 @@ impl Tracker {
                 Ok((applied, outcome)) => {
                     return Ok(TakenRun { batches: run.into_iter().zip(applied).collect(), outcome });
                 }
-                Err(Refusal::AncestorDiffers { number, parent })
+                Err(TrackerError::AncestorDiffers { number, parent })
                     if run.len() < MAX_UNCERTIFIED_RUN as usize =>
                 {
                     match source.header(number, parent).await {
                         Some(ancestor) => run.insert(0, ancestor),
-                        None => return Err(Refusal::AncestorDiffers { number, parent }),
+                        None => return Err(TrackerError::AncestorDiffers { number, parent }),
                     }
                 }
                 Err(refusal) => return Err(refusal),

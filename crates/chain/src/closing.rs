@@ -11,7 +11,7 @@
 
 use blindfold_l1::AnnouncedEnd;
 
-use crate::Refusal;
+use crate::TrackerError;
 use crate::limits::{CLOSING_NOTICE_PART, POSTING_MARGIN};
 
 /// An epoch whose end at the head is announced.
@@ -45,8 +45,8 @@ impl Closing {
     }
 
     /// Nothing more is voted for or certified of its epoch.
-    pub(crate) fn refusal(&self, number: u64) -> Refusal {
-        Refusal::EpochEnds { number, epoch: self.epoch, until: self.until }
+    pub(crate) fn refusal(&self, number: u64) -> TrackerError {
+        TrackerError::EpochEnds { number, epoch: self.epoch, until: self.until }
     }
 
     /// Whether the end is due, where L1's newest block is this one.

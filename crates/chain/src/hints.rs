@@ -6,7 +6,7 @@ use blindfold_bte::{
     Backend, Blinding, Ciphertext, G1_BYTES, Opening, SessionKey, SingletonError, SingletonItem,
 };
 use blindfold_protocol::validity::{Verdict, sub_batches};
-use blindfold_protocol::{BatchHints, Canonical, Envelope, EnvelopeFault, HintEntry, Release, SealedBatch};
+use blindfold_protocol::{BatchHints, Canonical, Envelope, EnvelopeError, HintEntry, Release, SealedBatch};
 use blindfold_runtime::rng;
 
 use crate::EpochParameters;
@@ -15,7 +15,7 @@ use crate::EpochParameters;
 #[derive(Clone, PartialEq, Eq)]
 pub enum ItemOutcome {
     /// Invalid by the validity rule; never decrypted.
-    Skipped(EnvelopeFault),
+    Skipped(EnvelopeError),
     /// Decrypted to this message, padding included.
     Message(Vec<u8>),
     /// A ciphertext that decrypts to nothing.
@@ -40,7 +40,7 @@ impl fmt::Debug for ItemOutcome {
 
 /// Hints that are not the truth about the batch. The fault of whoever published them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum HintsFault {
+pub enum HintsError {
     /// For another number or header.
     #[error("the hints are for another header")]
     OtherHeader,
@@ -101,7 +101,7 @@ pub enum HintsFault {
     },
 }
 
-impl HintsFault {
+impl HintsError {
     /// A stable name, in snake case.
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -136,14 +136,14 @@ pub fn verify_hints(
     sealed: &SealedBatch,
     verdicts: &[Verdict],
     hints: &BatchHints,
-) -> Result<Vec<ItemOutcome>, HintsFault> {
+) -> Result<Vec<ItemOutcome>, HintsError> {
     let header = &sealed.header;
     if hints.number != header.number || hints.header_hash != header.hash() {
-        return Err(HintsFault::OtherHeader);
+        return Err(HintsError::OtherHeader);
     }
     let (expected, found) = (sealed.items.len(), hints.entries.len());
     if found != expected || verdicts.len() != expected {
-        return Err(HintsFault::Count { expected, found });
+        return Err(HintsError::Count { expected, found });
     }
     let mut outcomes: Vec<Option<ItemOutcome>> = vec![None; expected];
     let (mut keys, mut claims) = (Vec::new(), Vec::new());
@@ -158,9 +158,9 @@ pub fn verify_hints(
                 outcomes[index as usize] = Some(ItemOutcome::ForcedTransaction);
             }
             (Verdict::Skipped(_) | Verdict::ForcedTransaction, _) => {
-                return Err(HintsFault::Skipped { index });
+                return Err(HintsError::Skipped { index });
             }
-            (Verdict::Accepted { .. }, HintEntry::Skipped) => return Err(HintsFault::NotSkipped { index }),
+            (Verdict::Accepted { .. }, HintEntry::Skipped) => return Err(HintsError::NotSkipped { index }),
             (Verdict::Accepted { .. }, HintEntry::Key(key)) => {
                 let claim = Claim::decode(index, item)?;
                 keys.push((claim, SessionKey::from_bytes(*key)));
@@ -188,13 +188,13 @@ pub fn check_release_shape(
     sealed: &SealedBatch,
     verdicts: &[Verdict],
     release: &Release,
-) -> Result<(), HintsFault> {
+) -> Result<(), HintsError> {
     if release.number != sealed.header.number || release.header_hash != sealed.header.hash() {
-        return Err(HintsFault::OtherHeader);
+        return Err(HintsError::OtherHeader);
     }
     let expected = sub_batches(verdicts, parameters.epoch().max_batch).len();
     let found = release.pds.len();
-    if found == expected { Ok(()) } else { Err(HintsFault::SubBatches { expected, found }) }
+    if found == expected { Ok(()) } else { Err(HintsError::SubBatches { expected, found }) }
 }
 
 /// An accepted item about which the hints say something.
@@ -205,8 +205,8 @@ struct Claim {
 }
 
 impl Claim {
-    fn decode(index: u32, item: &[u8]) -> Result<Self, HintsFault> {
-        let envelope = Envelope::decode(item).map_err(|_| HintsFault::Undecodable { index })?;
+    fn decode(index: u32, item: &[u8]) -> Result<Self, HintsError> {
+        let envelope = Envelope::decode(item).map_err(|_| HintsError::Undecodable { index })?;
         Ok(Self { index, ad: envelope.header.hash().0, ciphertext: envelope.ciphertext })
     }
 }
@@ -215,14 +215,14 @@ fn open_keys(
     backend: &dyn Backend,
     parameters: &EpochParameters,
     keys: &[(Claim, SessionKey)],
-) -> Result<Vec<(u32, Vec<u8>)>, HintsFault> {
+) -> Result<Vec<(u32, Vec<u8>)>, HintsError> {
     let items: Vec<_> = keys.iter().map(|(claim, key)| (&claim.ad, &claim.ciphertext, key)).collect();
     // A few at random first: whoever makes keys up has all of them wrong, and costs us no more than these.
     if keys.len() > 8 * SAMPLED_KEYS {
         for index in rand::seq::index::sample(&mut rng(), keys.len(), SAMPLED_KEYS) {
             let opened = backend.open_hints(parameters.encryption_key(), &items[index..=index]);
             if opened.iter().any(Result::is_err) {
-                return Err(HintsFault::WrongKey { index: keys[index].0.index });
+                return Err(HintsError::WrongKey { index: keys[index].0.index });
             }
         }
     }
@@ -231,7 +231,7 @@ fn open_keys(
         .zip(opened)
         .map(|((claim, _), message)| match message {
             Ok(message) => Ok((claim.index, message)),
-            Err(_) => Err(HintsFault::WrongKey { index: claim.index }),
+            Err(_) => Err(HintsError::WrongKey { index: claim.index }),
         })
         .collect()
 }
@@ -241,9 +241,9 @@ fn check_malformed(
     parameters: &EpochParameters,
     claims: &[(Claim, [u8; G1_BYTES])],
     blindings: &[Blinding],
-) -> Result<(), HintsFault> {
+) -> Result<(), HintsError> {
     if !blindings.is_empty() && blindings.len() != claims.len() {
-        return Err(HintsFault::WrongBlinding);
+        return Err(HintsError::WrongBlinding);
     }
     let items: Vec<SingletonItem<'_>> = claims
         .iter()
@@ -261,12 +261,12 @@ fn check_malformed(
         let index = *index;
         match opened {
             Ok(Opening::Malformed) => {}
-            Ok(Opening::WellFormed { .. }) => return Err(HintsFault::FalseMalformed { index }),
-            Err(SingletonError::Header(_)) => return Err(HintsFault::Undecodable { index }),
+            Ok(Opening::WellFormed { .. }) => return Err(HintsError::FalseMalformed { index }),
+            Err(SingletonError::Header(_)) => return Err(HintsError::Undecodable { index }),
             // Of all that are right; a wrong release is the graver fault.
             Err(SingletonError::Blinding) => wrong_blinding = true,
-            Err(_) => return Err(HintsFault::WrongSingleton { index }),
+            Err(_) => return Err(HintsError::WrongSingleton { index }),
         }
     }
-    if wrong_blinding { Err(HintsFault::WrongBlinding) } else { Ok(()) }
+    if wrong_blinding { Err(HintsError::WrongBlinding) } else { Ok(()) }
 }

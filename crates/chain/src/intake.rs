@@ -8,11 +8,11 @@ use blindfold_protocol::{BatchHints, HintEntry, Release};
 use blindfold_store::StoreError;
 
 use crate::records::verdicts;
-use crate::{HintsFault, OpenedBatches, ParameterSet, Tracker, check_release_shape, verify_hints};
+use crate::{HintsError, OpenedBatches, ParameterSet, Tracker, check_release_shape, verify_hints};
 
 /// Hints that are not taken. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
-pub enum HintsRefusal {
+pub enum HintsIntakeError {
     /// The batch is not here.
     #[error("batch {number} is not known here")]
     UnknownBatch {
@@ -37,7 +37,7 @@ pub enum HintsRefusal {
         /// Batch number.
         number: u64,
         /// What is wrong.
-        fault: HintsFault,
+        fault: HintsError,
     },
     /// The disk refused.
     #[error(transparent)]
@@ -47,7 +47,7 @@ pub enum HintsRefusal {
     Stopped,
 }
 
-impl HintsRefusal {
+impl HintsIntakeError {
     /// Whether the same hints may be taken later.
     pub fn retry(&self) -> bool {
         matches!(self, Self::UnknownBatch { .. } | Self::NotCertified { .. } | Self::Store(_) | Self::Stopped)
@@ -101,15 +101,15 @@ impl HintIntake {
 
     /// Whether a batch's hints are here already: these, or others. Nothing is verified for it, and the batch is read only
     /// for hints of its header.
-    pub async fn known(&self, hints: &BatchHints) -> Result<Option<bool>, HintsRefusal> {
+    pub async fn known(&self, hints: &BatchHints) -> Result<Option<bool>, HintsIntakeError> {
         let number = hints.number;
         let (tracker, store) = (&self.tracker, self.tracker.store());
         let hash = tracker.for_caller(store.header_hash(number)).await?;
-        if hash.ok_or(HintsRefusal::UnknownBatch { number })? != hints.header_hash {
-            return Err(HintsRefusal::Wrong { number, fault: HintsFault::OtherHeader });
+        if hash.ok_or(HintsIntakeError::UnknownBatch { number })? != hints.header_hash {
+            return Err(HintsIntakeError::Wrong { number, fault: HintsError::OtherHeader });
         }
         let record = tracker.for_caller(store.batch(number)).await?;
-        let record = record.ok_or(HintsRefusal::UnknownBatch { number })?;
+        let record = record.ok_or(HintsIntakeError::UnknownBatch { number })?;
         Ok(record.hints.map(|known| known.says_the_same(hints)))
     }
 
@@ -120,23 +120,23 @@ impl HintIntake {
         &self,
         release: Option<Release>,
         hints: BatchHints,
-    ) -> Result<HintsAccepted, HintsRefusal> {
+    ) -> Result<HintsAccepted, HintsIntakeError> {
         let number = hints.number;
         let store = self.tracker.store();
-        let record = store.batch(number).await?.ok_or(HintsRefusal::UnknownBatch { number })?;
+        let record = store.batch(number).await?.ok_or(HintsIntakeError::UnknownBatch { number })?;
         let hash = record.hash;
-        let wrong = |fault| HintsRefusal::Wrong { number, fault };
+        let wrong = |fault| HintsIntakeError::Wrong { number, fault };
         if hints.header_hash != hash {
-            return Err(wrong(HintsFault::OtherHeader));
+            return Err(wrong(HintsError::OtherHeader));
         }
         if number > self.tracker.certified().number {
-            return Err(HintsRefusal::NotCertified { number });
+            return Err(HintsIntakeError::NotCertified { number });
         }
         if record.hints.as_ref().is_some_and(|known| known.says_the_same(&hints)) {
             return Ok(HintsAccepted { number, hash, verified: 0, new: false });
         }
         let verdicts = verdicts(&record)?;
-        let parameters = self.parameters.at(number).ok_or(HintsRefusal::NoParameters { number })?;
+        let parameters = self.parameters.at(number).ok_or(HintsIntakeError::NoParameters { number })?;
         if let Some(release) = &release {
             check_release_shape(&parameters, &record.sealed, &verdicts, release).map_err(wrong)?;
         }
@@ -146,7 +146,7 @@ impl HintIntake {
             (outcomes, hints)
         })
         .await
-        .map_err(|_| HintsRefusal::Stopped)?;
+        .map_err(|_| HintsIntakeError::Stopped)?;
         let outcomes = outcomes.map_err(wrong)?;
         let verified = hints.entries.iter().filter(|entry| !matches!(entry, HintEntry::Skipped)).count();
         if let Some(release) = release {

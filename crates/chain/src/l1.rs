@@ -1,6 +1,6 @@
 //! What following the chain needs from L1: [`L1Reader`], and what of its answers the rules look at.
 
-use blindfold_l1::{DataFault, Posting};
+use blindfold_l1::{DataError, Posting};
 use blindfold_protocol::{Bytes, validity::OriginFacts};
 
 pub use blindfold_engine::L1Origin;
@@ -18,7 +18,7 @@ pub fn origin_facts(origin: &L1Origin) -> OriginFacts {
 ///
 /// # Errors
 /// Items of the forced queue that are missing.
-pub fn made_by_l1(posting: &Posting) -> Result<Option<FallbackHeader>, DataFault> {
+pub fn made_by_l1(posting: &Posting) -> Result<Option<FallbackHeader>, DataError> {
     if posting.certificate.is_some() {
         return Ok(None);
     }

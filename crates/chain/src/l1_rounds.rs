@@ -8,10 +8,10 @@ use tokio::{
     time::{Duration, timeout},
 };
 
-use crate::{Applied, Refusal, Tracker, limits::L1_HEADERS_PATIENCE_MS};
+use crate::{Applied, Tracker, TrackerError, limits::L1_HEADERS_PATIENCE_MS};
 
 /// What a round gave: the batches that are new, oldest first.
-pub type L1Round = Result<Vec<(Arc<SealedBatch>, Applied)>, Refusal>;
+pub type L1Round = Result<Vec<(Arc<SealedBatch>, Applied)>, TrackerError>;
 
 /// Rounds of [`Tracker::follow_l1`], one at a time. Dropping it ends the one under way.
 pub struct L1Rounds {
@@ -45,7 +45,7 @@ impl L1Rounds {
         match self.under_way.join_next().await {
             Some(Ok(round)) => round,
             // It panicked, which ends the role, or the role stops.
-            Some(Err(_)) => Err(Refusal::Stopped),
+            Some(Err(_)) => Err(TrackerError::Stopped),
             None => std::future::pending().await,
         }
     }

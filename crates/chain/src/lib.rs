@@ -41,15 +41,15 @@ pub use ancestors::{HeaderSource, TakenRun};
 pub use closing::Closing;
 pub use decrypt::{
     AcceptedItem, BatchView, Begun, DecryptError, Decryption, DecryptionWatch, MemberLimits, MemberWatch,
-    Pool, ShareMembers, Step, ViewFault,
+    Pool, ShareMembers, Step, ViewError,
 };
 pub use executor::{
-    BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope, ExecutionFault, ExecutionState, Executor,
+    BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope, ExecutionError, ExecutionState, Executor,
     ExecutorDeps, ExecutorStatus, HaltLimits, InnerTransaction, NewBlock, OpenedBatches,
 };
 pub use fetch::{FetchedRuns, GivenRun, RunFetcher};
-pub use hints::{HintsFault, ItemOutcome, check_release_shape, verify_hints};
-pub use intake::{HintIntake, HintsAccepted, HintsRefusal};
+pub use hints::{HintsError, ItemOutcome, check_release_shape, verify_hints};
+pub use intake::{HintIntake, HintsAccepted, HintsIntakeError};
 pub use l1::{
     AnnouncedEnd, FallbackHeader, L1Deposit, L1Error, L1News, L1Origin, L1Reader, L1Submitter,
     MAX_FORCED_ENTRIES, PendingFallbackHeader, VoidRun, made_by_l1, origin_facts,
@@ -57,17 +57,17 @@ pub use l1::{
 pub use l1_rounds::{L1Round, L1Rounds};
 pub use next_look::NextLook;
 pub use office::Office;
-pub use opener::{OpenFault, Opener, unopened_outcomes};
+pub use opener::{OpenBatchError, Opener, unopened_outcomes};
 pub use overdue::{Look, SubstitutePoster, Turn};
 pub use parameters::{EpochParameters, ParameterSet, ParametersMismatch};
 pub use read::{ReadApi, ReadContext, RoleView, passthrough};
-pub use rebuild::{Fork, OtherHeader, RebuildFault, WayBack};
+pub use rebuild::{Fork, OtherHeader, RebuildError, WayBack};
 pub use records::{accepted, makes_block, own_hints, verdicts};
 pub use round_error::L1RoundError;
 pub use run::{CertifiedHeaders, CertifiedRun, RunLimits, coded, next_headers, next_run};
 pub use settlement::{Settled, Settlement, TakesMarks};
 pub use tracker::{
-    Applied, CHECK_CHUNK_ITEMS, CLOCK_SKEW_MS, CertificateOutcome, HeaderId, NextStep, OpenError,
-    ProofRefusal, ProvedAccount, Refusal, SealRefusal, Sealed, Tracker, accepted_items,
+    AccountProofError, Applied, CHECK_CHUNK_ITEMS, CLOCK_SKEW_MS, CertificateOutcome, HeaderId, NextStep,
+    OpenError, ProvedAccount, Sealed, SealingError, Tracker, TrackerError, accepted_items,
     certificate_fault_name, check_items,
 };

@@ -8,11 +8,11 @@ use blindfold_store::{BatchRecord, Store, StoreError};
 use tokio::sync::watch;
 
 use crate::records::verdicts;
-use crate::{HintsFault, ItemOutcome, OpenedBatches, ParameterSet, verify_hints};
+use crate::{HintsError, ItemOutcome, OpenedBatches, ParameterSet, verify_hints};
 
 /// Why a batch with hints does not open: the fault of our disk or of our configuration.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenFault {
+pub enum OpenBatchError {
     /// Our disk.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -22,7 +22,7 @@ pub enum OpenFault {
         /// Batch number.
         number: u64,
         /// What does not stand.
-        fault: HintsFault,
+        fault: HintsError,
     },
     /// The parameters of the batch's epoch are not configured.
     #[error("no parameters are configured for batch {number}")]
@@ -64,20 +64,20 @@ impl Opener {
     /// What the items of a batch are; `None` while its hints are missing.
     ///
     /// Hints from the disk are verified as if they had just arrived.
-    pub async fn open(&self, number: u64) -> Result<Option<Arc<Vec<ItemOutcome>>>, OpenFault> {
+    pub async fn open(&self, number: u64) -> Result<Option<Arc<Vec<ItemOutcome>>>, OpenBatchError> {
         if let Some(outcomes) = self.opened.take(number) {
             return Ok(Some(outcomes));
         }
         let Some(record) = self.store.batch(number).await? else { return Ok(None) };
         let Some(hints) = record.hints.clone() else { return Ok(None) };
-        let parameters = self.parameters.at(number).ok_or(OpenFault::NoParameters { number })?;
+        let parameters = self.parameters.at(number).ok_or(OpenBatchError::NoParameters { number })?;
         let verdicts = verdicts(&record)?;
         let backend = Arc::clone(&self.backend);
         let opened = blindfold_runtime::blocking(move || {
             verify_hints(backend.as_ref(), &parameters, &record.sealed, &verdicts, &hints)
         });
-        let outcomes = opened.await.map_err(|_| OpenFault::Stopped)?;
-        Ok(Some(Arc::new(outcomes.map_err(|fault| OpenFault::StoredHints { number, fault })?)))
+        let outcomes = opened.await.map_err(|_| OpenBatchError::Stopped)?;
+        Ok(Some(Arc::new(outcomes.map_err(|fault| OpenBatchError::StoredHints { number, fault })?)))
     }
 }
 

@@ -21,7 +21,7 @@ use blindfold_rpc::{BlindApiServer, Encoded, Hub, Passthrough, RpcError};
 use blindfold_store::BatchRecord;
 use serde_json::value::RawValue;
 
-use crate::{Executor, ParameterSet, ProofRefusal, ProvedAccount, Tracker, accepted};
+use crate::{AccountProofError, Executor, ParameterSet, ProvedAccount, Tracker, accepted};
 use cache::DetailsCache;
 
 /// What a role adds to the shared reads.
@@ -259,12 +259,12 @@ impl BlindApiServer for ReadApi {
     }
 }
 
-fn proof_refused(refusal: ProofRefusal) -> RpcError {
+fn proof_refused(refusal: AccountProofError) -> RpcError {
     match refusal {
-        ProofRefusal::NoHeader { .. } => RpcError::unavailable("unknown_batch", refusal),
-        ProofRefusal::Forgotten(_) => RpcError::refused("ledger_forgotten", refusal),
-        ProofRefusal::Changed => RpcError::busy("chain_changed", refusal),
-        ProofRefusal::Store(error) => RpcError::internal(error),
+        AccountProofError::NoHeader { .. } => RpcError::unavailable("unknown_batch", refusal),
+        AccountProofError::Forgotten(_) => RpcError::refused("ledger_forgotten", refusal),
+        AccountProofError::Changed => RpcError::busy("chain_changed", refusal),
+        AccountProofError::Store(error) => RpcError::internal(error),
     }
 }
 

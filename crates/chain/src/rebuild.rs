@@ -9,18 +9,18 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256};
 use blindfold_engine::{ExecutionClient, ReadError};
-use blindfold_l1::{DataFault, Posting};
-use blindfold_protocol::{BatchHeader, Certificate, ChainConfig, EnvelopeFault, SealedBatch, SignedHeader};
+use blindfold_l1::{DataError, Posting};
+use blindfold_protocol::{BatchHeader, Certificate, ChainConfig, EnvelopeError, SealedBatch, SignedHeader};
 use blindfold_store::{Store, StoreError};
 use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::limits::{KEPT_POSTED_HEADERS, REBUILD_STEP_BLOCKS};
-use crate::{Applied, HeaderId, L1Error, L1Reader, NextStep, Refusal, Tracker, made_by_l1};
+use crate::{Applied, HeaderId, L1Error, L1Reader, NextStep, Tracker, TrackerError, made_by_l1};
 
 /// Why a disk does not go back to what L1 holds. It is as it was, or has gone back already; trying again harms nothing.
 #[derive(Debug, thiserror::Error)]
-pub enum RebuildFault {
+pub enum RebuildError {
     /// L1.
     #[error("L1 does not tell what was posted: {0}; start again when it answers")]
     L1(#[from] L1Error),
@@ -95,7 +95,7 @@ pub enum RebuildFault {
         /// Last number.
         last: u64,
         /// Why.
-        refusal: Refusal,
+        refusal: TrackerError,
     },
     /// The items of a header that L1 made are missing.
     #[error("what L1 forced into batch {number} is missing: {fault}")]
@@ -103,11 +103,11 @@ pub enum RebuildFault {
         /// Batch number.
         number: u64,
         /// Why.
-        fault: DataFault,
+        fault: DataError,
     },
 }
 
-impl From<StoreError> for RebuildFault {
+impl From<StoreError> for RebuildError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Forgotten { number, kept_from } => Self::TooOld { number, kept_from },
@@ -142,12 +142,12 @@ impl Fork {
     /// Compares the disk with what was posted to final L1 blocks, the newest first. Changes nothing.
     ///
     /// # Errors
-    /// [`RebuildFault::L1`], [`RebuildFault::Store`], [`RebuildFault::OtherChain`].
+    /// [`RebuildError::L1`], [`RebuildError::Store`], [`RebuildError::OtherChain`].
     pub async fn find(
         config: &ChainConfig,
         store: &dyn Store,
         l1: &dyn L1Reader,
-    ) -> Result<Self, RebuildFault> {
+    ) -> Result<Self, RebuildError> {
         let (genesis, finalized) = (config.genesis_l1_origin, l1.finalized().await?.number);
         let head = store.heads().await?.sealed.map_or(0, |(number, _)| number);
         let ours = async |number: u64| -> Result<Option<B256>, StoreError> {
@@ -186,7 +186,7 @@ impl Fork {
             through = before;
         }
         if posted_any {
-            return Err(RebuildFault::OtherChain);
+            return Err(RebuildError::OtherChain);
         }
         let agreed = HeaderId { number: 0, hash: config.deployment.genesis_hash() };
         Ok(Self { agreed, other: None, after: finalized, finalized })
@@ -195,8 +195,8 @@ impl Fork {
     /// Whether the way back is open, before anything is changed.
     ///
     /// # Errors
-    /// [`RebuildFault::SignedTwo`] where the key signed what L1 holds and another header here; and
-    /// [`RebuildFault::ClientFinal`].
+    /// [`RebuildError::SignedTwo`] where the key signed what L1 holds and another header here; and
+    /// [`RebuildError::ClientFinal`].
     pub async fn check(
         &self,
         config: &ChainConfig,
@@ -204,7 +204,7 @@ impl Fork {
         l1: &dyn L1Reader,
         client: &dyn ExecutionClient,
         key: Address,
-    ) -> Result<(), RebuildFault> {
+    ) -> Result<(), RebuildError> {
         let Some(other) = &self.other else { return Ok(()) };
         if !other.by_l1 {
             let (number, posted) = (other.header.number, other.header.hash());
@@ -212,12 +212,12 @@ impl Fork {
             if signer.unwrap_or(config.sequencer) == key
                 && let Some(ours) = store.acknowledged(number).await?.filter(|ours| *ours != posted)
             {
-                return Err(RebuildFault::SignedTwo { number, ours, posted });
+                return Err(RebuildError::SignedTwo { number, ours, posted });
             }
         }
         let last = store.block_through(self.agreed.number).await?.map_or(0, |(number, _)| number);
         match finalized_block(client).await? {
-            Some(finalized) if finalized > last => Err(RebuildFault::ClientFinal { finalized, last }),
+            Some(finalized) if finalized > last => Err(RebuildError::ClientFinal { finalized, last }),
             _ => Ok(()),
         }
     }
@@ -225,8 +225,8 @@ impl Fork {
     /// Takes back what the disk holds above the fork, where L1 holds something else: all of it, or after a crash none.
     ///
     /// # Errors
-    /// [`RebuildFault::TwoCertificates`], [`RebuildFault::TooOld`] and the disk's.
-    pub async fn go_back(&self, store: &dyn Store) -> Result<(), RebuildFault> {
+    /// [`RebuildError::TwoCertificates`], [`RebuildError::TooOld`] and the disk's.
+    pub async fn go_back(&self, store: &dyn Store) -> Result<(), RebuildError> {
         let Some(other) = &self.other else {
             let agreed = self.agreed.number;
             tracing::info!(agreed, "nothing on this disk contradicts L1: nothing is taken back");
@@ -236,10 +236,10 @@ impl Fork {
         let (number, posted) = (other.header.number, other.header.hash());
         if !other.by_l1 && heads.certified.is_some_and(|certified| certified >= number) {
             let ours = store.batch(number).await?.map_or(B256::ZERO, |record| record.hash);
-            return Err(RebuildFault::TwoCertificates { number, ours, posted });
+            return Err(RebuildError::TwoCertificates { number, ours, posted });
         }
         // Nothing of before a header that L1 made is accepted after it (G-1).
-        let outcome = other.by_l1.then_some(EnvelopeFault::WrongGeneration.as_str());
+        let outcome = other.by_l1.then_some(EnvelopeError::WrongGeneration.as_str());
         store.rewind(self.agreed.number, outcome).await?;
         tracing::warn!(
             kept = self.agreed.number,
@@ -262,7 +262,7 @@ impl Fork {
         config: &ChainConfig,
         store: &dyn Store,
         l1: &dyn L1Reader,
-    ) -> Result<Option<(SignedHeader, SignedHeader)>, RebuildFault> {
+    ) -> Result<Option<(SignedHeader, SignedHeader)>, RebuildError> {
         let Some(other) = self.other.filter(|other| !other.by_l1) else { return Ok(None) };
         let number = other.header.number;
         let Some(ours) = store.batch(number).await? else { return Ok(None) };
@@ -290,14 +290,14 @@ impl Fork {
     /// `before` has seen each certificate before it is on disk.
     ///
     /// # Errors
-    /// [`RebuildFault::SignedTwo`], [`RebuildFault::Refused`], L1's and the disk's.
+    /// [`RebuildError::SignedTwo`], [`RebuildError::Refused`], L1's and the disk's.
     pub async fn take_posted(
         &self,
         tracker: &Tracker,
         l1: &dyn L1Reader,
         key: Option<Address>,
         before: impl AsyncFn(&Certificate),
-    ) -> Result<(), RebuildFault> {
+    ) -> Result<(), RebuildError> {
         let mut after = self.after;
         while after < self.finalized {
             let through = self.finalized.min(after.saturating_add(REBUILD_STEP_BLOCKS));
@@ -318,13 +318,13 @@ impl Fork {
 }
 
 /// Takes one posting. False where its data is not whole.
-async fn take(tracker: &Tracker, posting: &Posting, key: Option<Address>) -> Result<bool, RebuildFault> {
+async fn take(tracker: &Tracker, posting: &Posting, key: Option<Address>) -> Result<bool, RebuildError> {
     let (first, last) = posting.numbers();
     if last <= tracker.certified().number {
         return Ok(true);
     }
-    let refused = |refusal| RebuildFault::Refused { first, last, refusal };
-    let made = made_by_l1(posting).map_err(|fault| RebuildFault::Forced { number: first, fault })?;
+    let refused = |refusal| RebuildError::Refused { first, last, refusal };
+    let made = made_by_l1(posting).map_err(|fault| RebuildError::Forced { number: first, fault })?;
     if let Some(made) = made {
         tracker.accept_l1_header(&made).await.map_err(refused)?;
         return Ok(true);
@@ -355,7 +355,7 @@ async fn take(tracker: &Tracker, posting: &Posting, key: Option<Address>) -> Res
 }
 
 /// What the key signed binds before the header is here.
-async fn note_signed(tracker: &Tracker, batch: &SealedBatch, key: Address) -> Result<(), RebuildFault> {
+async fn note_signed(tracker: &Tracker, batch: &SealedBatch, key: Address) -> Result<(), RebuildError> {
     let header = &batch.header;
     let (number, posted) = (header.number, header.hash());
     if batch.signed_header().signer(&tracker.config().deployment) != Ok(key) {
@@ -363,7 +363,7 @@ async fn note_signed(tracker: &Tracker, batch: &SealedBatch, key: Address) -> Re
     }
     match tracker.store().put_acknowledged(number, posted, header.l1_origin_number).await {
         Err(StoreError::Conflict { stored, .. }) => {
-            Err(RebuildFault::SignedTwo { number, ours: stored, posted })
+            Err(RebuildError::SignedTwo { number, ours: stored, posted })
         }
         written => Ok(written?),
     }
@@ -391,7 +391,10 @@ impl WayBack {
     ///
     /// # Errors
     /// As [`Tracker::follow_l1`]. Nothing is forgotten then: another header may be what is posted.
-    pub async fn follow_l1(&self, l1: &dyn L1Reader) -> Result<Vec<(Arc<SealedBatch>, Applied)>, Refusal> {
+    pub async fn follow_l1(
+        &self,
+        l1: &dyn L1Reader,
+    ) -> Result<Vec<(Arc<SealedBatch>, Applied)>, TrackerError> {
         let next = *self.next.lock();
         // Asked first: what L1 made up to there is final then, and contradicted by what comes next.
         let posted = matches!(l1.posted_at(next).await, Ok(Some(_)));
@@ -408,7 +411,7 @@ impl WayBack {
 }
 
 /// The number of the block that the client holds for final.
-async fn finalized_block(client: &dyn ExecutionClient) -> Result<Option<u64>, RebuildFault> {
+async fn finalized_block(client: &dyn ExecutionClient) -> Result<Option<u64>, RebuildError> {
     match client.read("eth_getBlockByNumber", json!(["finalized", false])).await {
         Ok(block) => {
             let number = block.get("number").and_then(|number| number.as_str());
@@ -417,6 +420,6 @@ async fn finalized_block(client: &dyn ExecutionClient) -> Result<Option<u64>, Re
         }
         // So it answers while there is none.
         Err(ReadError::Rpc { .. }) => Ok(None),
-        Err(error) => Err(RebuildFault::Client(error)),
+        Err(error) => Err(RebuildError::Client(error)),
     }
 }

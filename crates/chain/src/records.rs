@@ -1,7 +1,7 @@
 //! Between what the store keeps and what the rules speak of.
 
 use blindfold_protocol::validity::{AppliedBatch, CheckedItem, FORCED_TRANSACTION_REASON, Verdict};
-use blindfold_protocol::{BatchHints, Canonical, EnvelopeFault, HintEntry, SealedBatch};
+use blindfold_protocol::{BatchHints, Canonical, EnvelopeError, HintEntry, SealedBatch};
 use blindfold_store::{BatchRecord, ItemRecord, SealedRecord, StoreError, What};
 
 /// The verdicts of a stored batch.
@@ -15,7 +15,7 @@ pub fn verdicts(record: &BatchRecord) -> Result<Vec<Verdict>, StoreError> {
             Ok(Verdict::Accepted { position: position - 1 })
         }
         Some(FORCED_TRANSACTION_REASON) => Ok(Verdict::ForcedTransaction),
-        Some(name) => match EnvelopeFault::from_name(name) {
+        Some(name) => match EnvelopeError::from_name(name) {
             Some(fault) => Ok(Verdict::Skipped(fault)),
             None => Err(StoreError::Corrupt { what: What::Batch, fault: format!("unknown reason {name:?}") }),
         },
@@ -127,7 +127,7 @@ mod tests {
         let record = record(&[None, Some("expired"), None]);
         let expected = vec![
             Verdict::Accepted { position: 0 },
-            Verdict::Skipped(EnvelopeFault::Expired),
+            Verdict::Skipped(EnvelopeError::Expired),
             Verdict::Accepted { position: 1 },
         ];
         assert_eq!(verdicts(&record), Ok(expected));
@@ -139,7 +139,7 @@ mod tests {
         let record = record(&[Some("forced_transaction"), Some("void"), None]);
         let expected = vec![
             Verdict::ForcedTransaction,
-            Verdict::Skipped(EnvelopeFault::Void),
+            Verdict::Skipped(EnvelopeError::Void),
             Verdict::Accepted { position: 0 },
         ];
         assert_eq!(verdicts(&record), Ok(expected));

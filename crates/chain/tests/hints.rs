@@ -3,7 +3,7 @@
 mod support;
 
 use blindfold_bte::{Blinding, STATED_MIN};
-use blindfold_chain::{HintsFault, HintsRefusal, ItemOutcome, check_release_shape, verify_hints};
+use blindfold_chain::{HintsError, HintsIntakeError, ItemOutcome, check_release_shape, verify_hints};
 use blindfold_protocol::{B256, BatchHints, Bundle, HintEntry, Release};
 use support::*;
 
@@ -46,28 +46,28 @@ async fn each_false_hint_is_named() {
     };
     // What a hint publisher would publish who claims that the first envelope is malformed: its true singleton release.
     let of_first = singleton(&points[0][0].2);
-    let cases: [(Change<'_>, HintsFault, &str); 9] = [
-        (&|hints| hints.number = 2, HintsFault::OtherHeader, "other_header"),
-        (&|hints| hints.header_hash = B256::ZERO, HintsFault::OtherHeader, "other_header"),
+    let cases: [(Change<'_>, HintsError, &str); 9] = [
+        (&|hints| hints.number = 2, HintsError::OtherHeader, "other_header"),
+        (&|hints| hints.header_hash = B256::ZERO, HintsError::OtherHeader, "other_header"),
         (
             &|hints| {
                 hints.entries.pop();
             },
-            HintsFault::Count { expected: 4, found: 3 },
+            HintsError::Count { expected: 4, found: 3 },
             "wrong_count",
         ),
-        (&|hints| hints.entries[0] = HintEntry::Skipped, HintsFault::NotSkipped { index: 0 }, "not_skipped"),
-        (&|hints| hints.entries[1] = hints.entries[0], HintsFault::Skipped { index: 1 }, "hint_for_skipped"),
-        (&|hints| hints.entries[3] = hints.entries[0], HintsFault::WrongKey { index: 3 }, "wrong_key"),
-        (&|hints| hints.entries[2] = HintEntry::Key([7; 16]), HintsFault::WrongKey { index: 2 }, "wrong_key"),
+        (&|hints| hints.entries[0] = HintEntry::Skipped, HintsError::NotSkipped { index: 0 }, "not_skipped"),
+        (&|hints| hints.entries[1] = hints.entries[0], HintsError::Skipped { index: 1 }, "hint_for_skipped"),
+        (&|hints| hints.entries[3] = hints.entries[0], HintsError::WrongKey { index: 3 }, "wrong_key"),
+        (&|hints| hints.entries[2] = HintEntry::Key([7; 16]), HintsError::WrongKey { index: 2 }, "wrong_key"),
         (
             &|hints| hints.entries[2] = HintEntry::Malformed(of_first),
-            HintsFault::WrongSingleton { index: 2 },
+            HintsError::WrongSingleton { index: 2 },
             "wrong_singleton",
         ),
         (
             &|hints| hints.entries[0] = HintEntry::Malformed(of_first),
-            HintsFault::FalseMalformed { index: 0 },
+            HintsError::FalseMalformed { index: 0 },
             "false_malformed",
         ),
     ];
@@ -77,25 +77,25 @@ async fn each_false_hint_is_named() {
     }
     assert_eq!(
         verify(&|hints| hints.entries[2] = HintEntry::Malformed([0xff; 48])),
-        HintsFault::WrongSingleton { index: 2 }
+        HintsError::WrongSingleton { index: 2 }
     );
 
     // An accepted item that does not decode cannot come from verdicts that we computed.
     let mut damaged = (*sealed.batch).clone();
     damaged.items[0].truncate(9);
     let fault = verify_hints(&*backend(), &parameters, &damaged, &sealed.verdicts, &hints).unwrap_err();
-    assert_eq!((fault.as_str(), fault), ("undecodable", HintsFault::Undecodable { index: 0 }));
+    assert_eq!((fault.as_str(), fault), ("undecodable", HintsError::Undecodable { index: 0 }));
 
     let shape = |change: &dyn Fn(&mut Release)| {
         let mut forged = release.clone();
         change(&mut forged);
         check_release_shape(&parameters, &sealed.batch, &sealed.verdicts, &forged).unwrap_err()
     };
-    assert_eq!(shape(&|release| release.header_hash = B256::ZERO), HintsFault::OtherHeader);
+    assert_eq!(shape(&|release| release.header_hash = B256::ZERO), HintsError::OtherHeader);
     let fault = shape(&|release| release.pds.push([0; 48]));
     assert_eq!(
         (fault.as_str(), fault),
-        ("wrong_sub_batches", HintsFault::SubBatches { expected: 1, found: 2 })
+        ("wrong_sub_batches", HintsError::SubBatches { expected: 1, found: 2 })
     );
 }
 
@@ -145,12 +145,12 @@ async fn stated_blinding_factors_are_right_or_refused() {
         let mut forged = hints.clone();
         change(&mut forged);
         let fault = verify(&forged).unwrap_err();
-        assert_eq!((fault.as_str(), fault), ("wrong_blinding", HintsFault::WrongBlinding));
+        assert_eq!((fault.as_str(), fault), ("wrong_blinding", HintsError::WrongBlinding));
     }
     // Whoever lies about an item is told which one.
     let mut forged = hints.clone();
     forged.entries[5] = HintEntry::Malformed(release.pds[0]);
-    assert_eq!(verify(&forged), Err(HintsFault::WrongSingleton { index: 5 }));
+    assert_eq!(verify(&forged), Err(HintsError::WrongSingleton { index: 5 }));
 
     // Whether they are stated makes no other hints of it.
     let client = std::sync::Arc::new(support::doubles::ScriptedExecution::new());
@@ -173,11 +173,11 @@ async fn the_door_for_hints_takes_only_the_truth_about_certified_batches() {
     let node = Machine::start(memory(), &l1, &client).await;
 
     let refused = node.intake.submit(Some(release.clone()), hints.clone()).await.unwrap_err();
-    assert!(matches!(refused, HintsRefusal::UnknownBatch { number: 1 }));
+    assert!(matches!(refused, HintsIntakeError::UnknownBatch { number: 1 }));
     assert_eq!((refused.as_str(), refused.retry()), ("unknown_batch", true));
     node.tracker.apply_sealed(&sealed.batch).await.unwrap();
     let refused = node.intake.submit(Some(release.clone()), hints.clone()).await.unwrap_err();
-    assert!(matches!(refused, HintsRefusal::NotCertified { number: 1 }));
+    assert!(matches!(refused, HintsIntakeError::NotCertified { number: 1 }));
     assert_eq!((refused.as_str(), refused.retry()), ("not_certified", true));
     node.take(&sealed).await;
 

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use blindfold_chain::limits::POSTING_MARGIN;
 use blindfold_chain::{
     AnnouncedEnd, CertificateOutcome, EnvelopeOutcome, ExecutionState, HeaderId, L1Error, NewBlock, NextStep,
-    PendingFallbackHeader, ReadApi, ReadContext, Refusal, RoleView, SealRefusal, Sealed, VoidRun,
+    PendingFallbackHeader, ReadApi, ReadContext, RoleView, Sealed, SealingError, TrackerError, VoidRun,
 };
 use blindfold_protocol::validity::Verdict;
-use blindfold_protocol::{B256, Bundle, Canonical, CertifiedBatch, EnvelopeFault, ForcedEntry, SealedBatch};
+use blindfold_protocol::{B256, Bundle, Canonical, CertifiedBatch, EnvelopeError, ForcedEntry, SealedBatch};
 use blindfold_rpc::types::{BatchState, EnvelopeState};
 use blindfold_rpc::{BlindApiServer, Hub};
 use support::doubles::{ScriptedExecution, ScriptedL1, l1_block};
@@ -93,9 +93,9 @@ async fn a_header_that_leaves_out_what_is_due_is_refused() {
     *l1.finalized.lock() = due;
     let (origin, key) = (l1_block(due), sequencer_key());
     let refused = sequencer.tracker.seal(START_SECOND * 1_000, 0, vec![], &origin, &key).await.unwrap_err();
-    assert!(matches!(refused, SealRefusal::Rule(fault) if fault.as_str() == "forced_item_ignored"));
+    assert!(matches!(refused, SealingError::Rule(fault) if fault.as_str() == "forced_item_ignored"));
     let ahead = sequencer.tracker.seal(START_SECOND * 1_000, 2, vec![], &origin, &key).await.unwrap_err();
-    assert!(matches!(ahead, SealRefusal::Rule(fault) if fault.as_str() == "forced_cursor_ahead"));
+    assert!(matches!(ahead, SealingError::Rule(fault) if fault.as_str() == "forced_cursor_ahead"));
     // A sequencer that does not see the queue makes a header that a node refuses by name.
     l1.forced.lock().clear();
     let blind = sequencer.seal(0, vec![]).await;
@@ -178,7 +178,7 @@ async fn a_header_made_by_l1_moves_the_certified_head() {
     {
         let node = tracker_on(disk(&path).await, &l1).await;
         let behind = node.accept_l1_header(&made).await.unwrap_err();
-        assert!(matches!(behind, Refusal::Behind { expected: 1, offered: 2 }));
+        assert!(matches!(behind, TrackerError::Behind { expected: 1, offered: 2 }));
         node.accept_certified(&certified(&first.batch)).await.unwrap();
         // An uncertified header gives way to it; what nobody signed is believed only from L1.
         node.apply_sealed(&shown.batch).await.unwrap();
@@ -191,7 +191,7 @@ async fn a_header_made_by_l1_moves_the_certified_head() {
         let taken = node.follow_l1().await.unwrap();
         assert_eq!(taken.len(), 1);
         assert!(watch.has_changed().unwrap());
-        let verdicts = [Verdict::ForcedTransaction, Verdict::Skipped(EnvelopeFault::Void)];
+        let verdicts = [Verdict::ForcedTransaction, Verdict::Skipped(EnvelopeError::Void)];
         assert_eq!(taken[0].1.verdicts, verdicts);
         assert!(!node.apply_sealed(&claimed).await.unwrap().is_new());
         assert!(node.follow_l1().await.unwrap().is_empty());
@@ -201,8 +201,8 @@ async fn a_header_made_by_l1_moves_the_certified_head() {
     assert_eq!((node.certified().number, node.certified().hash), (2, hash));
     assert_eq!((node.head().number, node.head().forced_cursor), (2, 2));
     // The voided header is no second one, and its certificate says nothing.
-    let replaced = |refusal: &Refusal| {
-        matches!(refusal, Refusal::ReplacedByL1 { number: 2, made, .. } if *made == hash)
+    let replaced = |refusal: &TrackerError| {
+        matches!(refusal, TrackerError::ReplacedByL1 { number: 2, made, .. } if *made == hash)
             && refusal.next_step() == NextStep::Reject
     };
     assert!(replaced(&node.apply_sealed(&shown.batch).await.unwrap_err()));
@@ -252,7 +252,7 @@ async fn what_l1_displaced_is_accepted_by_nobody_again() {
     force_envelope(&l1, 2);
     let renewed = envelope_with(3, &Bundle::default(), |fields| fields.generation = 1);
     let items = vec![envelope(1).encode(), renewed.encode()];
-    let barred = Verdict::Skipped(EnvelopeFault::WrongGeneration);
+    let barred = Verdict::Skipped(EnvelopeError::WrongGeneration);
     let next = truth.seal_forced(6_000, 1, items).await;
     assert_eq!(next.verdicts, [barred, barred, Verdict::Accepted { position: 0 }]);
     // The same header and generation on a disk that was reopened, and at a node that has seen nothing of it.
@@ -319,9 +319,11 @@ async fn what_l1_went_past_is_certified_only_if_l1_takes_its_header_back() {
     }
     l1.not_final.lock().push(pending);
     assert!(node.follow_l1().await.unwrap().is_empty(), "L1 may take it back");
-    let overruled = |refusal: Refusal| {
+    let overruled = |refusal: TrackerError| {
         assert_eq!((refusal.as_str(), refusal.next_step()), ("overruled_by_l1", NextStep::Retry));
-        assert!(matches!(refusal, Refusal::OverruledByL1 { number: 2, made } if made == pending.header.hash));
+        assert!(
+            matches!(refusal, TrackerError::OverruledByL1 { number: 2, made } if made == pending.header.hash)
+        );
     };
     // Neither its own certificate, nor one of what follows it, in whatever way it comes.
     for sealed in [&lost, &child] {
@@ -397,7 +399,7 @@ async fn a_server_that_lags_behind_makes_nobody_forget_what_l1_made() {
     node.follow_l1().await.unwrap();
     let overruled = async |why: &str| {
         let refused = node.may_be_certified(1).await.unwrap_err();
-        assert!(matches!(refused, Refusal::OverruledByL1 { number: 1, .. }), "{why}: {refused}");
+        assert!(matches!(refused, TrackerError::OverruledByL1 { number: 1, .. }), "{why}: {refused}");
     };
     overruled("it is there").await;
     // Whoever answers now has not seen that block, however often it is asked.
@@ -449,7 +451,7 @@ async fn what_nobody_could_post_in_time_is_not_voted_for() {
     for number in [1, 2] {
         let refused = node.may_be_certified(number).await.unwrap_err();
         assert_eq!((refused.as_str(), refused.next_step()), ("too_old_for_l1", NextStep::Retry));
-        assert!(matches!(refused, Refusal::TooOldForL1 { number: 1, .. }), "{refused}");
+        assert!(matches!(refused, TrackerError::TooOldForL1 { number: 1, .. }), "{refused}");
     }
     // Whoever certified it all the same had the means to post it.
     let outcome = node.accept_certificate(&certificate_of(&first.batch)).await.unwrap();
@@ -495,7 +497,7 @@ async fn what_may_not_be_posted_before_its_epoch_ends_gets_no_vote() {
     assert_eq!(vote(&last).await, refused);
     let uncertified = node.may_be_certified(1).await.unwrap_err();
     assert!(
-        matches!(uncertified, Refusal::EpochEnds { number: 1, epoch: 1, until: 10_000 }),
+        matches!(uncertified, TrackerError::EpochEnds { number: 1, epoch: 1, until: 10_000 }),
         "{uncertified}"
     );
     // Whoever certified it all the same had the means to post it.
@@ -520,9 +522,9 @@ async fn what_contradicts_a_certified_header_is_named() {
     for sealed in [&first, &shown] {
         node.accept_certified(&certified(&sealed.batch)).await.unwrap();
     }
-    let voided = |refusal: Refusal| {
+    let voided = |refusal: TrackerError| {
         assert_eq!((refusal.as_str(), refusal.next_step()), ("voided_by_l1", NextStep::Stop));
-        assert!(matches!(refusal, Refusal::VoidedByL1 { number: 2, .. }), "{refusal}");
+        assert!(matches!(refusal, TrackerError::VoidedByL1 { number: 2, .. }), "{refusal}");
     };
     voided(node.accept_l1_header(&made).await.unwrap_err());
     // One that L1 built on it, too.
@@ -541,7 +543,7 @@ async fn what_contradicts_a_certified_header_is_named() {
     let mut other_parent = child;
     other_parent.header.number = 2;
     let refused = fresh.accept_l1_header(&other_parent).await.unwrap_err();
-    assert!(matches!(refused, Refusal::AncestorDiffers { number: 1, .. }));
+    assert!(matches!(refused, TrackerError::AncestorDiffers { number: 1, .. }));
     let unsigned = SealedBatch::by_l1(wrong.header, vec![]);
     let refused = fresh.apply_sealed(&Arc::new(unsigned)).await.unwrap_err();
     assert_eq!(refused.as_str(), "replaced_by_l1");

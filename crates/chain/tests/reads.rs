@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use alloy_primitives::B256;
-use blindfold_chain::{ProofRefusal, ReadApi, ReadContext, RoleView, Settled, announce, passthrough};
-use blindfold_protocol::{Account, EnvelopeFault, LedgerProof};
+use blindfold_chain::{AccountProofError, ReadApi, ReadContext, RoleView, Settled, announce, passthrough};
+use blindfold_protocol::{Account, EnvelopeError, LedgerProof};
 use blindfold_rpc::jsonrpsee::core::client::ClientT;
 use blindfold_rpc::jsonrpsee::rpc_params;
 use blindfold_rpc::types::{BatchState, EnvelopeState, FeeAccountProof, LedgerAt, LedgerTag};
@@ -74,7 +74,7 @@ async fn an_envelope_is_followed_through_its_states() {
     let (machine, client) = (&served.machine, &served.client);
     let (good, bad) = (envelope(1), malformed(2));
     let sealed = sequencer.seal_envelopes(0, &[good.clone(), bad.clone(), envelope_with_wrong_key()]).await;
-    assert!(matches!(sealed.verdicts[2], blindfold_protocol::Verdict::Skipped(EnvelopeFault::WrongEpoch)));
+    assert!(matches!(sealed.verdicts[2], blindfold_protocol::Verdict::Skipped(EnvelopeError::WrongEpoch)));
     let closing = sequencer.seal(1_000, vec![]).await;
 
     assert_eq!(client.get_receipt(good.id()).await.unwrap(), None);
@@ -246,7 +246,7 @@ async fn an_account_is_proved_by_the_posted_header_while_the_sequencer_seals_on(
     drop(machine);
     let machine = Machine::start(disk(&path).await, &l1, &Arc::new(ScriptedExecution::new())).await;
     let refused = machine.tracker.prove_account(&payer, 1).await;
-    assert!(matches!(refused, Err(ProofRefusal::Forgotten(1))), "{refused:?}");
+    assert!(matches!(refused, Err(AccountProofError::Forgotten(1))), "{refused:?}");
 }
 
 #[tokio::test]

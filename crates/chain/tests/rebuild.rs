@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    Fork, L1Error, L1Origin, L1Reader, RebuildFault, Sealed, Tracker, WayBack, limits::KEPT_POSTED_HEADERS,
+    Fork, L1Error, L1Origin, L1Reader, RebuildError, Sealed, Tracker, WayBack, limits::KEPT_POSTED_HEADERS,
 };
-use blindfold_l1::{DataFault, FoundData, PostedData, PostedHints, PostedRun, Posting};
+use blindfold_l1::{DataError, FoundData, PostedData, PostedHints, PostedRun, Posting};
 use blindfold_protocol::{Address, B256, BatchHeader, Certificate, SealedBatch};
 use parking_lot::Mutex;
 use support::{
@@ -62,7 +62,7 @@ impl L1Reader for Postings {
     }
 }
 
-async fn find(tracker: &Tracker, posted: &Postings) -> Result<Fork, RebuildFault> {
+async fn find(tracker: &Tracker, posted: &Postings) -> Result<Fork, RebuildError> {
     Fork::find(&chain_config(), tracker.store().as_ref(), posted).await
 }
 
@@ -154,10 +154,10 @@ async fn what_is_signed_twice_and_what_lacks_data_is_named_or_left_to_others() {
     store.put_acknowledged(3, B256::repeat_byte(3), 305).await.unwrap();
     let node = tracker_on(Arc::clone(&store), &l1).await;
     let refused = fork.take_posted(&node, &posted, Some(key), async |_| {}).await.unwrap_err();
-    assert!(matches!(refused, RebuildFault::SignedTwo { number: 3, posted, .. } if posted == after.hash));
+    assert!(matches!(refused, RebuildError::SignedTwo { number: 3, posted, .. } if posted == after.hash));
     assert_eq!((node.head().number, node.certified().number), (2, 2));
     // Without its data the members are asked; L1's word counts all the same.
-    posted.runs.lock()[2].data = PostedData::missing(1, DataFault::Absent);
+    posted.runs.lock()[2].data = PostedData::missing(1, DataError::Absent);
     fork.take_posted(&node, &posted, Some(key), async |_| {}).await.unwrap();
     assert_eq!(node.head().number, 2);
     // A member votes, and signs no headers.
@@ -176,11 +176,11 @@ async fn what_is_signed_twice_and_what_lacks_data_is_named_or_left_to_others() {
             (l1.as_ref(), store.as_ref(), &client, &fork);
         async move { fork.check(&chain_config(), store, l1, client, key).await }
     };
-    assert!(matches!(check(key).await, Err(RebuildFault::SignedTwo { number: 1, .. })));
+    assert!(matches!(check(key).await, Err(RebuildError::SignedTwo { number: 1, .. })));
     check(Address::repeat_byte(1)).await.unwrap();
     // Nor does somebody else's certified header take a certified one's place.
     let broken = fork.go_back(store.as_ref()).await.unwrap_err();
-    assert!(matches!(broken, RebuildFault::TwoCertificates { number: 1, ours, .. } if ours == first.hash));
+    assert!(matches!(broken, RebuildError::TwoCertificates { number: 1, ours, .. } if ours == first.hash));
     assert_eq!(store.heads().await.unwrap().certified, Some(3));
 }
 
@@ -190,12 +190,12 @@ async fn a_disk_that_forgot_the_way_or_is_of_another_chain_is_named() {
     let fork = find(&node, &posted).await.unwrap();
     node.store().keep_ledgers_from(2).await.unwrap();
     let refused = fork.go_back(node.store().as_ref()).await.unwrap_err();
-    assert!(matches!(refused, RebuildFault::TooOld { number: 1, kept_from: 2 }), "{refused}");
+    assert!(matches!(refused, RebuildError::TooOld { number: 1, kept_from: 2 }), "{refused}");
     assert_eq!(node.store().heads().await.unwrap().certified, Some(3), "it is as it was");
     for posting in posted.runs.lock().iter_mut() {
         posting.headers[0].parent_hash = B256::repeat_byte(1);
     }
-    assert!(matches!(find(&node, &posted).await, Err(RebuildFault::OtherChain)));
+    assert!(matches!(find(&node, &posted).await, Err(RebuildError::OtherChain)));
 }
 
 #[tokio::test]

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use blindfold_chain::limits::EPOCHS_PATIENCE_MS;
-use blindfold_chain::{L1Error, NextStep, Refusal, SealRefusal, Tracker};
+use blindfold_chain::{L1Error, NextStep, SealingError, Tracker, TrackerError};
 use blindfold_protocol::limits::{HANDOVER_BLOCKS, MAX_UNCERTIFIED_HEADERS};
-use blindfold_protocol::validity::HeaderFault;
+use blindfold_protocol::validity::HeaderError;
 use blindfold_protocol::{Canonical, Epoch, Epochs, RulesChange, SealedBatch, SequencerChange, SigningKey};
 use support::{doubles::*, *};
 
@@ -37,7 +37,7 @@ async fn seal(
     origin: u64,
     key: &Arc<SigningKey>,
     items: Vec<Vec<u8>>,
-) -> Result<Arc<SealedBatch>, SealRefusal> {
+) -> Result<Arc<SealedBatch>, SealingError> {
     let checked = check(&items).await;
     let ms = START_SECOND * 1_000 + tracker.head().number * 1_000;
     let items = items.into_iter().zip(checked).collect();
@@ -58,10 +58,10 @@ async fn a_header_bears_the_signature_of_the_key_that_counts_at_its_origin() {
         [(FROM - 1, sequencer_key(), next_key()), (FROM, next_key(), sequencer_key())]
     {
         let refused = seal(&sealer, origin, &wrong, vec![]).await.unwrap_err();
-        assert!(matches!(refused, SealRefusal::NotOurs { sequencer, .. } if sequencer == right.address()));
+        assert!(matches!(refused, SealingError::NotOurs { sequencer, .. } if sequencer == right.address()));
         let batch = seal(&sealer, origin, &right, vec![]).await.unwrap();
         let refused = node.apply_sealed(&signed_by(&batch, &wrong)).await.unwrap_err();
-        let Refusal::Invalid { fault: HeaderFault::Signer(signer), .. } = &refused else {
+        let TrackerError::Invalid { fault: HeaderError::Signer(signer), .. } = &refused else {
             panic!("{refused}")
         };
         assert_eq!((*signer, refused.next_step()), (wrong.address(), NextStep::Reject));
@@ -97,7 +97,7 @@ async fn a_header_waits_until_its_origins_key_is_known() {
     *l1.finalized.lock() = FROM - 1;
     let early = tracker_on(memory(), &l1).await;
     let refused = early.apply_sealed(&batch).await.unwrap_err();
-    assert!(matches!(refused, Refusal::OriginNotFinal { number: 1, origin: FROM }), "{refused}");
+    assert!(matches!(refused, TrackerError::OriginNotFinal { number: 1, origin: FROM }), "{refused}");
     *l1.fault.lock() = Some(L1Error::no_answer("scripted"));
     let refused = early.apply_sealed(&batch).await.unwrap_err();
     assert_eq!((refused.as_str(), refused.next_step()), ("l1_unavailable", NextStep::Retry));
@@ -152,7 +152,7 @@ async fn what_an_earlier_sequencer_leaves_uncertified_keeps_nobody_from_sealing(
         node.apply_sealed(&batch).await.unwrap();
     }
     let full = seal(&sealer, FROM - 1, &sequencer_key(), vec![]).await.unwrap_err();
-    assert!(matches!(full, SealRefusal::TooManyUncertified { .. }), "{full}");
+    assert!(matches!(full, SealingError::TooManyUncertified { .. }), "{full}");
     let mut last = None;
     for _ in 0..MAX_UNCERTIFIED_HEADERS {
         let batch = seal(&sealer, FROM, &next_key(), vec![]).await.unwrap();
@@ -160,7 +160,7 @@ async fn what_an_earlier_sequencer_leaves_uncertified_keeps_nobody_from_sealing(
         last = Some(batch);
     }
     let full = seal(&sealer, FROM, &next_key(), vec![]).await.unwrap_err();
-    assert!(matches!(full, SealRefusal::TooManyUncertified { .. }), "{full}");
+    assert!(matches!(full, SealingError::TooManyUncertified { .. }), "{full}");
     let last = last.unwrap();
     node.accept_certificate(&certificate_of(&last)).await.unwrap();
     assert_eq!(node.certified().number, 2 * MAX_UNCERTIFIED_HEADERS as u64);

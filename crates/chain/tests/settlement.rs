@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use async_trait::async_trait;
 use blindfold_chain::{L1Error, L1Origin, L1Reader, L1RoundError, Sealed, Settled, Settlement};
 use blindfold_l1::{
-    DataFault, HintBlobs, HintEvent, HintPosting, HintTree, PostedData, PostedLog, PostedRun, RunReference,
+    DataError, HintBlobs, HintEvent, HintPosting, HintTree, PostedData, PostedLog, PostedRun, RunReference,
 };
 use blindfold_protocol::{Address, B256, BatchHints, HintEntry, SealedBatch, Signature65};
 use parking_lot::Mutex;
@@ -61,9 +61,9 @@ impl L1Reader for Script {
         let found = along.get(&run.last).or(again.get(&run.last));
         let length = (run.last - run.first + 1) as usize;
         if self.unread.load(Ordering::SeqCst) {
-            return Ok(PostedData::missing(length, DataFault::Pruned(through)));
+            return Ok(PostedData::missing(length, DataError::Pruned(through)));
         }
-        let missing = || PostedData::missing(length, DataFault::Absent);
+        let missing = || PostedData::missing(length, DataError::Absent);
         Ok(found.map_or_else(missing, |batches| PostedData::of(batches.clone())))
     }
 }

@@ -5,7 +5,7 @@ mod support;
 use std::sync::{Arc, atomic::Ordering};
 
 use blindfold_chain::{
-    CertificateOutcome, L1Error, NextStep, OpenError, Refusal, SealRefusal, Tracker, check_items,
+    CertificateOutcome, L1Error, NextStep, OpenError, SealingError, Tracker, TrackerError, check_items,
 };
 use blindfold_protocol::validity::Verdict;
 use blindfold_protocol::{
@@ -174,7 +174,7 @@ async fn each_refusal_of_a_header_is_named() {
     let key = sequencer_key();
 
     let behind = node.apply_sealed(&second.batch).await.unwrap_err();
-    assert!(matches!(behind, Refusal::Behind { expected: 1, offered: 2 }));
+    assert!(matches!(behind, TrackerError::Behind { expected: 1, offered: 2 }));
     assert_eq!(behind.next_step(), NextStep::CatchUp);
 
     let foreign = node.apply_sealed(&resigned(&first.batch, &stranger, |_| {})).await.unwrap_err();
@@ -191,7 +191,7 @@ async fn each_refusal_of_a_header_is_named() {
 
     let early = node.apply_sealed(&resigned(&first.batch, &key, |header| header.l1_origin_number = 99)).await;
     let early = early.unwrap_err();
-    assert!(matches!(early, Refusal::OriginNotFinal { number: 1, origin: 99 }));
+    assert!(matches!(early, TrackerError::OriginNotFinal { number: 1, origin: 99 }));
     assert_eq!((early.as_str(), early.next_step()), ("origin_not_final", NextStep::Retry));
 
     *l1.fault.lock() = Some(L1Error::no_answer("scripted"));
@@ -205,13 +205,13 @@ async fn each_refusal_of_a_header_is_named() {
     node.apply_sealed(&first.batch).await.unwrap();
     let another = resigned(&first.batch, &key, |header| header.timestamp_ms += 1);
     let second_header = node.apply_sealed(&another).await.unwrap_err();
-    assert!(matches!(second_header, Refusal::Second { number: 1, known, .. } if known == first.hash));
+    assert!(matches!(second_header, TrackerError::Second { number: 1, known, .. } if known == first.hash));
     assert_eq!(second_header.next_step(), NextStep::Reject);
 
     let on_another = resigned(&second.batch, &key, |header| header.parent_hash = another.header.hash());
     let differs = node.apply_sealed(&on_another).await.unwrap_err();
     assert!(
-        matches!(differs, Refusal::AncestorDiffers { number: 1, parent } if parent == another.header.hash())
+        matches!(differs, TrackerError::AncestorDiffers { number: 1, parent } if parent == another.header.hash())
     );
     assert_eq!(differs.next_step(), NextStep::CatchUp);
 }
@@ -231,12 +231,12 @@ async fn uncertified_headers_are_bounded() {
     let origin = l1_block(2);
     let full =
         sequencer.tracker.seal(START_SECOND * 1_000 + 10_000, 0, vec![], &origin, &sequencer_key()).await;
-    assert!(matches!(full.unwrap_err(), SealRefusal::TooManyUncertified { .. }));
+    assert!(matches!(full.unwrap_err(), SealingError::TooManyUncertified { .. }));
     // A certificate of any of them makes room: the last certifies all.
     sequencer.certify(&last).await;
     let next = sequencer.seal(10_000, vec![]).await;
     let refused = node.apply_sealed(&next.batch).await.unwrap_err();
-    assert!(matches!(refused, Refusal::TooManyUncertified { .. }));
+    assert!(matches!(refused, TrackerError::TooManyUncertified { .. }));
     assert_eq!((refused.as_str(), refused.next_step()), ("too_many_uncertified", NextStep::Retry));
     node.accept_certificate(&certificate_of(&last.batch)).await.unwrap();
     node.apply_sealed(&next.batch).await.unwrap();
@@ -250,7 +250,7 @@ async fn numbers_need_an_epoch_and_a_new_one_is_looked_up() {
     *l1.epochs.lock() = blindfold_protocol::Epochs::new(vec![short.clone()]).unwrap();
     let node = tracker_on(memory(), &l1).await;
     let refused = node.epoch(2).await.unwrap_err();
-    assert!(matches!(refused, Refusal::NoEpoch { number: 2 }));
+    assert!(matches!(refused, TrackerError::NoEpoch { number: 2 }));
     assert_eq!((refused.as_str(), refused.next_step()), ("no_epoch", NextStep::Retry));
     let mut next = epoch();
     (next.epoch, next.first) = (2, 2);
@@ -280,11 +280,11 @@ async fn nothing_is_sealed_or_taken_before_the_epochs_notice_is_over() {
     let origin = early.batch.header.l1_origin_number;
     *l1.epochs.lock() = Epochs::new(vec![Epoch { counts_from: origin + 1, ..epoch() }]).unwrap();
     let refused = node.apply_sealed(&early.batch).await.unwrap_err();
-    assert!(matches!(refused, Refusal::EpochNotInForce { number: 1, .. }), "{refused}");
+    assert!(matches!(refused, TrackerError::EpochNotInForce { number: 1, .. }), "{refused}");
     assert_eq!((refused.as_str(), refused.next_step()), ("epoch_not_in_force", NextStep::Reject));
     let block = l1_block(origin);
     let refused = node.seal(START_SECOND * 1_000, 0, vec![], &block, &sequencer_key()).await.unwrap_err();
-    assert!(matches!(refused, SealRefusal::EpochNotInForce { number: 1, .. }), "{refused}");
+    assert!(matches!(refused, SealingError::EpochNotInForce { number: 1, .. }), "{refused}");
     *l1.epochs.lock() = Epochs::new(vec![Epoch { counts_from: origin, ..epoch() }]).unwrap();
     node.apply_sealed(&early.batch).await.unwrap();
 }
@@ -297,7 +297,7 @@ async fn rules_that_this_build_does_not_know_stop_it_before_their_first_number()
     *l1.epochs.lock() = scheduled.with_rules(vec![RulesChange { first: 3, rules: 2 }]).unwrap();
     node.epoch(2).await.unwrap();
     let refused = node.epoch(3).await.unwrap_err();
-    assert!(matches!(refused, Refusal::UnknownRules { number: 3, rules: 2 }), "{refused}");
+    assert!(matches!(refused, TrackerError::UnknownRules { number: 3, rules: 2 }), "{refused}");
     assert_eq!((refused.as_str(), refused.next_step()), ("unknown_rules", NextStep::Stop));
 }
 
@@ -310,7 +310,7 @@ async fn certificates_advance_and_forged_ones_do_not() {
     let second = sequencer.seal(250, vec![]).await;
     let certificate = certificate_of(&second.batch);
     let behind = node.accept_certificate(&certificate).await.unwrap_err();
-    assert!(matches!(behind, Refusal::Behind { expected: 1, offered: 2 }));
+    assert!(matches!(behind, TrackerError::Behind { expected: 1, offered: 2 }));
     node.apply_sealed(&first.batch).await.unwrap();
     node.apply_sealed(&second.batch).await.unwrap();
 
@@ -358,9 +358,12 @@ async fn the_certified_header_of_two_wins() {
     for sealed in [&first, &shown, &shown_next] {
         node.apply_sealed(&sealed.batch).await.unwrap();
     }
-    assert!(matches!(node.apply_sealed(&truth.batch).await.unwrap_err(), Refusal::Second { number: 2, .. }));
+    assert!(matches!(
+        node.apply_sealed(&truth.batch).await.unwrap_err(),
+        TrackerError::Second { number: 2, .. }
+    ));
     let refused = node.accept_certificate(&certificate_of(&truth.batch)).await.unwrap_err();
-    assert!(matches!(refused, Refusal::OtherHeaderCertified { number: 2, .. }));
+    assert!(matches!(refused, TrackerError::OtherHeaderCertified { number: 2, .. }));
     assert_eq!(refused.next_step(), NextStep::CatchUp);
 
     let (applied, outcome) = node.accept_certified(&certified(&truth.batch)).await.unwrap();
@@ -373,10 +376,10 @@ async fn the_certified_header_of_two_wins() {
 
     // From here on the other branch is a contradiction that no honest committee makes.
     let broken = node.accept_certified(&certified(&shown.batch)).await.unwrap_err();
-    assert!(matches!(broken, Refusal::ConflictingCertificates { number: 2, .. }));
+    assert!(matches!(broken, TrackerError::ConflictingCertificates { number: 2, .. }));
     assert_eq!(broken.next_step(), NextStep::Stop);
     let broken = node.accept_certificate(&certificate_of(&shown.batch)).await.unwrap_err();
-    assert!(matches!(broken, Refusal::ConflictingCertificates { number: 2, .. }));
+    assert!(matches!(broken, TrackerError::ConflictingCertificates { number: 2, .. }));
     let broken = node.accept_certified(&certified(&shown_next.batch)).await.unwrap_err();
     assert_eq!(broken.as_str(), "wrong_parent");
 }
@@ -415,7 +418,9 @@ async fn a_run_of_certified_ancestors_replaces_ours() {
     }
     let certificate = certificate_of(&truth[1].batch);
     let refused = node.accept_certified(&certified(&truth[1].batch)).await.unwrap_err();
-    assert!(matches!(refused, Refusal::AncestorDiffers { number: 1, parent } if parent == truth[0].hash));
+    assert!(
+        matches!(refused, TrackerError::AncestorDiffers { number: 1, parent } if parent == truth[0].hash)
+    );
     assert_eq!(node.head().hash, shown[1].hash, "nothing was taken back yet");
 
     let run = [Arc::clone(&truth[0].batch), Arc::clone(&truth[1].batch)];
@@ -433,8 +438,8 @@ async fn a_run_of_certified_ancestors_replaces_ours() {
     assert_eq!(node.certified().number, 2);
 
     // Runs that are none.
-    let mismatch = |result: Result<_, Refusal>| {
-        matches!(result.map(|_: (Vec<_>, _)| ()), Err(Refusal::CertificateMismatch { .. }))
+    let mismatch = |result: Result<_, TrackerError>| {
+        matches!(result.map(|_: (Vec<_>, _)| ()), Err(TrackerError::CertificateMismatch { .. }))
     };
     assert!(mismatch(node.accept_certified_run(&[], &certificate).await));
     assert!(mismatch(node.accept_certified_run(&run[..1], &certificate).await));
@@ -453,10 +458,10 @@ async fn a_disk_that_refuses_leaves_memory_as_it_was() {
     let before = sequencer.tracker.head();
     let sealed =
         sequencer.tracker.seal(START_SECOND * 1_000, 0, vec![], &l1_block(2), &sequencer_key()).await;
-    let conflict = |error: &SealRefusal| {
+    let conflict = |error: &SealingError| {
         matches!(
             error,
-            SealRefusal::Store(StoreError::Conflict { what: What::Acknowledgement, number: 1, .. })
+            SealingError::Store(StoreError::Conflict { what: What::Acknowledgement, number: 1, .. })
         )
     };
     assert!(conflict(&sealed.unwrap_err()));
@@ -479,18 +484,18 @@ async fn each_refusal_to_seal_is_named() {
         }
     };
     assert!(
-        matches!(seal(0, 2).await, SealRefusal::Rule(fault) if fault.as_str() == "time_not_after_parent")
+        matches!(seal(0, 2).await, SealingError::Rule(fault) if fault.as_str() == "time_not_after_parent")
     );
-    assert!(matches!(seal(250, 1).await, SealRefusal::Rule(fault) if fault.as_str() == "origin_back"));
+    assert!(matches!(seal(250, 1).await, SealingError::Rule(fault) if fault.as_str() == "origin_back"));
     *l1.fault.lock() = Some(L1Error::no_answer("scripted"));
     l1.finalized.lock().clone_from(&3);
-    assert!(matches!(seal(250, 3).await, SealRefusal::L1(_)));
+    assert!(matches!(seal(250, 3).await, SealingError::L1(_)));
     *l1.fault.lock() = None;
     *l1.epochs.lock() = blindfold_protocol::Epochs::new(vec![]).unwrap();
     let lost = tracker_on(memory(), &l1).await;
     let refused =
         lost.seal(START_SECOND * 1_000, 0, vec![], &l1_block(2), &sequencer_key()).await.unwrap_err();
-    assert!(matches!(refused, SealRefusal::NoEpoch { number: 1 }));
+    assert!(matches!(refused, SealingError::NoEpoch { number: 1 }));
 }
 
 #[tokio::test]

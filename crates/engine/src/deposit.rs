@@ -80,7 +80,7 @@ pub struct DepositTransaction {
 
 /// A deposit event that the contract cannot have emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DepositFault {
+pub enum DepositError {
     /// The opaque data ends before the call data begins.
     #[error("the opaque data has {0} bytes, at least {OPAQUE_HEAD_BYTES} are needed")]
     Short(usize),
@@ -95,9 +95,9 @@ pub enum DepositFault {
 /// The transaction of a deposit on L1, as every client of the OP Stack derives it. One hash over 64 bytes, twice.
 ///
 /// # Errors
-/// [`DepositFault`] for opaque data of another form.
-pub fn bridge_deposit(deposit: &BridgeDeposit<'_>) -> Result<DepositTransaction, DepositFault> {
-    let short = DepositFault::Short(deposit.opaque_data.len());
+/// [`DepositError`] for opaque data of another form.
+pub fn bridge_deposit(deposit: &BridgeDeposit<'_>) -> Result<DepositTransaction, DepositError> {
+    let short = DepositError::Short(deposit.opaque_data.len());
     let (mint, rest) = deposit.opaque_data.split_first_chunk::<32>().ok_or(short)?;
     let (value, rest) = rest.split_first_chunk::<32>().ok_or(short)?;
     let (gas, rest) = rest.split_first_chunk::<8>().ok_or(short)?;
@@ -105,14 +105,14 @@ pub fn bridge_deposit(deposit: &BridgeDeposit<'_>) -> Result<DepositTransaction,
     let to = match creation {
         0 => TxKind::Call(deposit.to),
         1 => TxKind::Create,
-        other => return Err(DepositFault::Creation(*other)),
+        other => return Err(DepositError::Creation(*other)),
     };
     let gas = u64::from_be_bytes(*gas);
     let raw = encode(&Fields {
         source_hash: source_hash(SOURCE_DOMAIN_USER, deposit.l1_block_hash, deposit.log_index),
         from: deposit.from,
         to,
-        mint: u128::try_from(U256::from_be_bytes(*mint)).map_err(|_| DepositFault::Mint)?,
+        mint: u128::try_from(U256::from_be_bytes(*mint)).map_err(|_| DepositError::Mint)?,
         value: U256::from_be_bytes(*value),
         gas,
         data,

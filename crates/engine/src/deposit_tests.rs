@@ -119,12 +119,12 @@ fn minting_creating_and_calling_are_encoded() {
 fn opaque_data_of_another_form_is_refused() {
     let with = |opaque_data: &[u8]| bridge_deposit(&BridgeDeposit { opaque_data, ..published() });
     for length in [0, 31, 32, 71, 72] {
-        assert_eq!(with(&OPAQUE[..length]), Err(DepositFault::Short(length)));
+        assert_eq!(with(&OPAQUE[..length]), Err(DepositError::Short(length)));
     }
     let mut changed = OPAQUE;
     changed[OPAQUE_HEAD_BYTES - 1] = 2;
-    assert_eq!(with(&changed), Err(DepositFault::Creation(2)));
+    assert_eq!(with(&changed), Err(DepositError::Creation(2)));
     let mut changed = OPAQUE;
     changed[15] = 1;
-    assert_eq!(with(&changed), Err(DepositFault::Mint));
+    assert_eq!(with(&changed), Err(DepositError::Mint));
 }

@@ -37,7 +37,7 @@ static SETTINGS: LazyLock<&'static c_kzg::KzgSettings> =
 
 /// Why blobs cannot be made, or hold no data.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BlobFault {
+pub enum BlobError {
     /// More than one transaction can carry.
     #[error(
         "{bytes} bytes of data do not fit the blobs of one transaction, which hold {MAX_BLOB_DATA_BYTES}"
@@ -60,9 +60,9 @@ pub enum BlobFault {
 /// Writes data into blobs, at least one and at most [`MAX_BLOBS`].
 ///
 /// # Errors
-/// [`BlobFault::TooLong`].
-pub fn encode_blobs(data: &[u8]) -> Result<Vec<Blob>, BlobFault> {
-    let too_long = BlobFault::TooLong { bytes: data.len() };
+/// [`BlobError::TooLong`].
+pub fn encode_blobs(data: &[u8]) -> Result<Vec<Blob>, BlobError> {
+    let too_long = BlobError::TooLong { bytes: data.len() };
     if data.len() > MAX_BLOB_DATA_BYTES {
         return Err(too_long);
     }
@@ -80,28 +80,28 @@ pub fn encode_blobs(data: &[u8]) -> Result<Vec<Blob>, BlobFault> {
 /// Reads data back from all blobs of a transaction, in order, each of 131,072 bytes.
 ///
 /// # Errors
-/// [`BlobFault::NotData`] for anything that [`encode_blobs`] does not write.
-pub fn decode_blobs(blobs: &[impl AsRef<[u8]>]) -> Result<Vec<u8>, BlobFault> {
+/// [`BlobError::NotData`] for anything that [`encode_blobs`] does not write.
+pub fn decode_blobs(blobs: &[impl AsRef<[u8]>]) -> Result<Vec<u8>, BlobError> {
     if blobs.iter().any(|blob| blob.as_ref().len() != BYTES_PER_BLOB) {
-        return Err(BlobFault::NotData("a blob has another length"));
+        return Err(BlobError::NotData("a blob has another length"));
     }
     let mut content = Vec::with_capacity(blobs.len() * BLOB_ROOM_BYTES);
     for element in blobs.iter().flat_map(|blob| blob.as_ref().chunks_exact(ELEMENT_BYTES)) {
-        let (first, used) = element.split_first().ok_or(BlobFault::NotData("an empty element"))?;
+        let (first, used) = element.split_first().ok_or(BlobError::NotData("an empty element"))?;
         if *first != 0 {
-            return Err(BlobFault::NotData("the first byte of an element is not zero"));
+            return Err(BlobError::NotData("the first byte of an element is not zero"));
         }
         content.extend_from_slice(used);
     }
     let (length, rest) =
-        content.split_first_chunk::<LENGTH_BYTES>().ok_or(BlobFault::NotData("there is no blob"))?;
+        content.split_first_chunk::<LENGTH_BYTES>().ok_or(BlobError::NotData("there is no blob"))?;
     let length = u32::from_be_bytes(*length) as usize;
-    let (data, padding) = rest.split_at_checked(length).ok_or(BlobFault::NotData("the data is cut off"))?;
+    let (data, padding) = rest.split_at_checked(length).ok_or(BlobError::NotData("the data is cut off"))?;
     if padding.iter().any(|byte| *byte != 0) {
-        return Err(BlobFault::NotData("what follows the data is not zero"));
+        return Err(BlobError::NotData("what follows the data is not zero"));
     }
     if (LENGTH_BYTES + length).div_ceil(BLOB_ROOM_BYTES) != blobs.len() {
-        return Err(BlobFault::NotData("there is a blob more than the data needs"));
+        return Err(BlobError::NotData("there is a blob more than the data needs"));
     }
     Ok(data.to_vec())
 }
@@ -110,21 +110,21 @@ pub fn decode_blobs(blobs: &[impl AsRef<[u8]>]) -> Result<Vec<u8>, BlobFault> {
 /// multi-scalar multiplication over 4,096 points and the proofs of 128 cells: call it where blocking is allowed.
 ///
 /// # Errors
-/// [`BlobFault::Kzg`] for a blob with an element above the modulus.
-pub fn sidecar(blobs: Vec<Blob>) -> Result<BlobTransactionSidecarEip7594, BlobFault> {
+/// [`BlobError::Kzg`] for a blob with an element above the modulus.
+pub fn sidecar(blobs: Vec<Blob>) -> Result<BlobTransactionSidecarEip7594, BlobError> {
     BlobTransactionSidecarEip7594::try_from_blobs_with_settings(blobs, &SETTINGS)
-        .map_err(|error| BlobFault::Kzg(error.to_string()))
+        .map_err(|error| BlobError::Kzg(error.to_string()))
 }
 
 /// The versioned hash of a blob of 131,072 bytes, from its commitment: one multi-scalar multiplication over 4,096
 /// points.
 ///
 /// # Errors
-/// [`BlobFault::NotData`] for another length; [`BlobFault::Kzg`] for a blob with an element above the modulus.
-pub fn versioned_hash(blob: &[u8]) -> Result<B256, BlobFault> {
-    let blob: &Blob = blob.try_into().map_err(|_| BlobFault::NotData("a blob has another length"))?;
+/// [`BlobError::NotData`] for another length; [`BlobError::Kzg`] for a blob with an element above the modulus.
+pub fn versioned_hash(blob: &[u8]) -> Result<B256, BlobError> {
+    let blob: &Blob = blob.try_into().map_err(|_| BlobError::NotData("a blob has another length"))?;
     let commitment =
-        SETTINGS.blob_to_kzg_commitment(blob.as_ckzg()).map_err(|error| BlobFault::Kzg(error.to_string()))?;
+        SETTINGS.blob_to_kzg_commitment(blob.as_ckzg()).map_err(|error| BlobError::Kzg(error.to_string()))?;
     Ok(kzg_to_versioned_hash(commitment.as_slice()))
 }
 
@@ -190,14 +190,14 @@ pub(crate) struct OpenedElement {
 /// points: call it where blocking is allowed.
 ///
 /// # Errors
-/// [`BlobFault::NotData`] for an element that no blob holds; [`BlobFault::Kzg`] for a blob that is none.
-pub(crate) fn open_element(blobs: &[Bytes], element: u64) -> Result<OpenedElement, BlobFault> {
-    let beyond = BlobFault::NotData("the blobs are over before this element");
+/// [`BlobError::NotData`] for an element that no blob holds; [`BlobError::Kzg`] for a blob that is none.
+pub(crate) fn open_element(blobs: &[Bytes], element: u64) -> Result<OpenedElement, BlobError> {
+    let beyond = BlobError::NotData("the blobs are over before this element");
     let (blob, place) = split_element(element).ok_or_else(|| beyond.clone())?;
     let bytes = blobs.get(blob).ok_or(beyond)?;
     let blob: &Blob =
-        bytes.as_ref().try_into().map_err(|_| BlobFault::NotData("a blob has another length"))?;
-    let kzg = |error: c_kzg::Error| BlobFault::Kzg(error.to_string());
+        bytes.as_ref().try_into().map_err(|_| BlobError::NotData("a blob has another length"))?;
+    let kzg = |error: c_kzg::Error| BlobError::Kzg(error.to_string());
     let point = c_kzg::Bytes32::new(point_of(place).to_be_bytes());
     let (proof, value) = SETTINGS.compute_kzg_proof(blob.as_ckzg(), &point).map_err(kzg)?;
     let commitment = SETTINGS.blob_to_kzg_commitment(blob.as_ckzg()).map_err(kzg)?;

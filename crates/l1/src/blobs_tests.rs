@@ -26,7 +26,7 @@ fn data_comes_back_from_the_blobs_it_was_written_to() {
         assert_eq!(decode_blobs(&encoded), Ok(data), "{length}");
     }
     let bytes = MAX_BLOB_DATA_BYTES + 1;
-    assert_eq!(encode_blobs(&data(bytes)), Err(BlobFault::TooLong { bytes }));
+    assert_eq!(encode_blobs(&data(bytes)), Err(BlobError::TooLong { bytes }));
 }
 
 #[test]
@@ -37,12 +37,12 @@ fn data_has_one_form_only() {
         blobs[0].0[at] = byte;
         decode_blobs(&blobs)
     };
-    assert_eq!(with(ELEMENT_BYTES, 1), Err(BlobFault::NotData("the first byte of an element is not zero")));
-    assert_eq!(with(1, 0xff), Err(BlobFault::NotData("the data is cut off")));
-    assert_eq!(with(BYTES_PER_BLOB - 1, 1), Err(BlobFault::NotData("what follows the data is not zero")));
-    assert_eq!(decode_blobs(&[Blob::ZERO; 0]), Err(BlobFault::NotData("there is no blob")));
+    assert_eq!(with(ELEMENT_BYTES, 1), Err(BlobError::NotData("the first byte of an element is not zero")));
+    assert_eq!(with(1, 0xff), Err(BlobError::NotData("the data is cut off")));
+    assert_eq!(with(BYTES_PER_BLOB - 1, 1), Err(BlobError::NotData("what follows the data is not zero")));
+    assert_eq!(decode_blobs(&[Blob::ZERO; 0]), Err(BlobError::NotData("there is no blob")));
     let longer = [good.clone(), encode_blobs(&[]).unwrap()].concat();
-    assert_eq!(decode_blobs(&longer), Err(BlobFault::NotData("there is a blob more than the data needs")));
+    assert_eq!(decode_blobs(&longer), Err(BlobError::NotData("there is a blob more than the data needs")));
 }
 
 #[test]
@@ -57,9 +57,9 @@ fn sidecars_hold_what_nodes_check() {
 
 #[test]
 fn a_blob_with_an_element_above_the_modulus_has_no_hash() {
-    assert!(matches!(versioned_hash(&[0xff; BYTES_PER_BLOB]), Err(BlobFault::Kzg(_))));
-    assert!(matches!(versioned_hash(&[0; BYTES_PER_BLOB - 1]), Err(BlobFault::NotData(_))));
-    assert!(matches!(decode_blobs(&[[0; 31]]), Err(BlobFault::NotData(_))));
+    assert!(matches!(versioned_hash(&[0xff; BYTES_PER_BLOB]), Err(BlobError::Kzg(_))));
+    assert!(matches!(versioned_hash(&[0; BYTES_PER_BLOB - 1]), Err(BlobError::NotData(_))));
+    assert!(matches!(decode_blobs(&[[0; 31]]), Err(BlobError::NotData(_))));
 }
 
 // The commitment to zero is the point at infinity.

@@ -5,7 +5,7 @@ use blindfold_protocol::{BatchHeader, BatchHints, HintEntry, SealedBatch, Verdic
 use blindfold_runtime::blocking;
 
 use crate::{
-    blobs::BlobFault,
+    blobs::BlobError,
     contracts::{HintBlobs as contract, HintRegistry},
     error::L1Error,
     events::PostedLog,
@@ -18,7 +18,7 @@ use crate::{
 
 /// Why no challenge can be made. The caller's fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ChallengeFault {
+pub enum ChallengeError {
     /// The batch is not in the run, or the posting has none of its number.
     #[error("batch {0} is not in the run or not in the posting")]
     NoBatch(u64),
@@ -98,7 +98,7 @@ impl Challenge {
     /// [`first_wrong_entry`].
     ///
     /// # Errors
-    /// [`ChallengeFault`] where run, batch, verdicts, posting and index do not fit each other.
+    /// [`ChallengeError`] where run, batch, verdicts, posting and index do not fit each other.
     pub fn new(
         run: &PostedRun,
         batch: &SealedBatch,
@@ -106,9 +106,9 @@ impl Challenge {
         posting: &HintPosting,
         truth: &BatchHints,
         index: u32,
-    ) -> Result<Self, ChallengeFault> {
+    ) -> Result<Self, ChallengeError> {
         let number = batch.header.number;
-        let no_batch = ChallengeFault::NoBatch(number);
+        let no_batch = ChallengeError::NoBatch(number);
         let header = run.header(number).filter(|header| **header == batch.header).ok_or(no_batch)?;
         let header_proof = run.header_proof(number).ok_or(no_batch)?;
         let chunk = HintTree::new(posting, run.run.first).chunk(number, index).ok_or(no_batch)?;
@@ -138,8 +138,8 @@ impl Challenge {
         if chunk.count != header.envelope_count {
             return Ok(Self { call });
         }
-        let tree = EnvelopeTree::new(batch, codes).ok_or(ChallengeFault::OtherItems(number))?;
-        let no_item = ChallengeFault::NoItem { number, index };
+        let tree = EnvelopeTree::new(batch, codes).ok_or(ChallengeError::OtherItems(number))?;
+        let no_item = ChallengeError::NoItem { number, index };
         let place = index as usize;
         let (leaf, item) = tree.items.get(place).zip(batch.items.get(place)).ok_or(no_item)?;
         call.itemHash = leaf.item_hash;
@@ -167,8 +167,8 @@ impl Challenge {
     /// Up to ten multi-scalar multiplications over 4,096 points: call it where blocking is allowed.
     ///
     /// # Errors
-    /// [`BlobFault`] for blobs that are none.
-    pub fn in_blobs(mut self, blobs: &HintBlobs) -> Result<Self, BlobFault> {
+    /// [`BlobError`] for blobs that are none.
+    pub fn in_blobs(mut self, blobs: &HintBlobs) -> Result<Self, BlobError> {
         let place = self.number().saturating_sub(self.call.run.first);
         // The contract looks at nothing of the chunk, so nothing is sent of it.
         (self.call.chunk, self.call.chunkProof) = (Bytes::new(), Vec::new());

@@ -122,14 +122,14 @@ fn what_does_not_belong_together_is_named() {
     let new = |batch: &SealedBatch, codes: &[u8], index| {
         Challenge::new(&run, batch, codes, &posting, &truth, index).unwrap_err()
     };
-    assert_eq!(new(&batches[1], &[0, 0], 0), ChallengeFault::OtherItems(5));
-    assert_eq!(new(&batches[1], &[0], 0), ChallengeFault::OtherItems(5));
-    assert_eq!(new(&batches[1], &CODES, 2), ChallengeFault::NoItem { number: 5, index: 2 });
-    assert_eq!(new(&batch(6, &CODES), &CODES, 0), ChallengeFault::NoBatch(6));
-    assert_eq!(new(&batch(5, &[0, 2]), &[0, 2], 0), ChallengeFault::NoBatch(5));
+    assert_eq!(new(&batches[1], &[0, 0], 0), ChallengeError::OtherItems(5));
+    assert_eq!(new(&batches[1], &[0], 0), ChallengeError::OtherItems(5));
+    assert_eq!(new(&batches[1], &CODES, 2), ChallengeError::NoItem { number: 5, index: 2 });
+    assert_eq!(new(&batch(6, &CODES), &CODES, 0), ChallengeError::NoBatch(6));
+    assert_eq!(new(&batch(5, &[0, 2]), &[0, 2], 0), ChallengeError::NoBatch(5));
     let shorter = HintPosting::of(std::slice::from_ref(&truth));
     let fault = Challenge::new(&run, &batches[1], &CODES, &shorter, &truth, 0).unwrap_err();
-    assert_eq!(fault, ChallengeFault::NoBatch(5));
+    assert_eq!(fault, ChallengeError::NoBatch(5));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use blindfold_protocol::{
 use serde_json::json;
 
 use crate::{
-    blobs::{BlobFault, decode_blobs},
+    blobs::{BlobError, decode_blobs},
     client::L1Client,
     contracts::{BlindedInbox, from_contract},
     error::L1Error,
@@ -29,7 +29,7 @@ const DATA_STEP_BLOCKS: u64 = 64;
 
 /// Why the data that came with headers is of no use. Look for it in data that was posted again, or ask a member.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DataFault {
+pub enum DataError {
     /// None came along.
     #[error("no data came with the headers")]
     Absent,
@@ -53,10 +53,10 @@ pub enum DataFault {
     Pruned(u64),
     /// Its blobs hold no data.
     #[error(transparent)]
-    Blobs(#[from] BlobFault),
+    Blobs(#[from] BlobError),
 }
 
-impl DataFault {
+impl DataError {
     /// Whether it says nothing of the data, and another try may read it, as of this final block: a beacon node that fails
     /// may come back, and one that lacks what all of them should still keep may get it.
     pub fn may_pass(&self, finalized: u64) -> bool {
@@ -79,12 +79,12 @@ pub struct PostedData {
     /// For each header its batch, where it came along.
     pub batches: Vec<Option<SealedBatch>>,
     /// Why one is missing; `None` when none is.
-    pub fault: Option<DataFault>,
+    pub fault: Option<DataError>,
 }
 
 impl PostedData {
     /// No data for this many headers.
-    pub fn missing(headers: usize, fault: DataFault) -> Self {
+    pub fn missing(headers: usize, fault: DataError) -> Self {
         Self { batches: vec![None; headers], fault: Some(fault) }
     }
 
@@ -97,9 +97,9 @@ impl PostedData {
     ///
     /// # Errors
     /// What was the matter with the first that is missing.
-    pub fn whole(&self) -> Result<Vec<SealedBatch>, DataFault> {
+    pub fn whole(&self) -> Result<Vec<SealedBatch>, DataError> {
         let all: Option<Vec<SealedBatch>> = self.batches.iter().cloned().collect();
-        all.ok_or_else(|| self.fault.clone().unwrap_or(DataFault::Absent))
+        all.ok_or_else(|| self.fault.clone().unwrap_or(DataError::Absent))
     }
 
     /// What a `RunData` for the numbers from `from` on holds of these headers.
@@ -113,7 +113,7 @@ impl PostedData {
             let place = header.number.checked_sub(from).and_then(|place| usize::try_from(place).ok());
             let entry = place.and_then(|place| entries.get_mut(place)?.take());
             let joined = entry.and_then(|entry| entry.join(header));
-            let why = if joined.is_some() { DataFault::Unsigned } else { DataFault::Mismatch };
+            let why = if joined.is_some() { DataError::Unsigned } else { DataError::Mismatch };
             let batch = joined.filter(&signed);
             if batch.is_none() {
                 fault.get_or_insert(why);
@@ -202,7 +202,7 @@ impl InboxCall<'_> {
 #[derive(Default)]
 pub(crate) struct Searched {
     pub batches: Vec<SealedBatch>,
-    pub fault: Option<DataFault>,
+    pub fault: Option<DataError>,
     /// Who posted it.
     pub poster: Option<Address>,
 }
@@ -212,7 +212,7 @@ pub(crate) struct PostCall {
     pub call: BlindedInbox::postCall,
     /// Who sent it.
     pub sender: Address,
-    data: Result<Bytes, DataFault>,
+    data: Result<Bytes, DataError>,
 }
 
 impl PostCall {
@@ -225,7 +225,7 @@ impl PostCall {
     pub fn data_of(&self, headers: &[BatchHeader], signed: impl Fn(&SealedBatch) -> bool) -> PostedData {
         match (&self.data, self.from()) {
             (Ok(data), Some(from)) => PostedData::read(from, data, headers, signed),
-            (Ok(_), None) => PostedData::missing(headers.len(), DataFault::Mismatch),
+            (Ok(_), None) => PostedData::missing(headers.len(), DataError::Mismatch),
             (Err(fault), _) => PostedData::missing(headers.len(), fault.clone()),
         }
     }
@@ -237,7 +237,7 @@ pub struct FoundData {
     /// Those that are there, in order, with the sequencer's signatures.
     pub batches: Vec<SealedBatch>,
     /// Why something that may hold others could not be read just now: look again soon.
-    pub unread: Option<DataFault>,
+    pub unread: Option<DataError>,
 }
 
 /// How long beacon nodes keep blobs at least, in L1 blocks: 4,096 epochs.
@@ -352,12 +352,12 @@ impl L1Client {
         l1_block: u64,
         input: &Bytes,
         blobs: &[B256],
-    ) -> Result<Result<Bytes, DataFault>, L1Error> {
+    ) -> Result<Result<Bytes, DataError>, L1Error> {
         if !input.is_empty() {
             return Ok(Ok(input.clone()));
         }
         if blobs.is_empty() {
-            return Ok(Err(DataFault::Absent));
+            return Ok(Err(DataError::Absent));
         }
         let found = self.blobs_of(l1_block, blobs).await?;
         let missing = || unfit(&format!("block {l1_block} or the next one is missing"));
@@ -375,14 +375,14 @@ impl L1Client {
         &self,
         l1_block: u64,
         hashes: &[B256],
-    ) -> Result<Option<Result<Vec<Bytes>, DataFault>>, L1Error> {
-        let Some(beacon) = &self.inner.beacon else { return Ok(Some(Err(DataFault::NoBeacon))) };
+    ) -> Result<Option<Result<Vec<Bytes>, DataError>>, L1Error> {
+        let Some(beacon) = &self.inner.beacon else { return Ok(Some(Err(DataError::NoBeacon))) };
         let holder = self.block(&format!("{l1_block:#x}")).await?;
         let child = self.block(&format!("{:#x}", l1_block.saturating_add(1))).await?;
         let Some((holder, child)) = holder.zip(child) else { return Ok(None) };
         Ok(Some(match beacon.blobs(&holder, &child, hashes).await {
-            Ok(found) => found.ok_or(DataFault::Pruned(l1_block)),
-            Err(error) => Err(DataFault::Beacon(error)),
+            Ok(found) => found.ok_or(DataError::Pruned(l1_block)),
+            Err(error) => Err(DataError::Beacon(error)),
         }))
     }
 

@@ -7,7 +7,7 @@ use blindfold_protocol::BatchHeader;
 use crate::{
     client::L1Client,
     contracts::BlindedInbox,
-    data::{BLOB_RETENTION_BLOCKS, DataFault, InboxCall, inbox_calls, steps},
+    data::{BLOB_RETENTION_BLOCKS, DataError, InboxCall, inbox_calls, steps},
     error::L1Error,
     logs::malformed_log,
     parts::Search,
@@ -43,7 +43,7 @@ pub const UNREAD_PATIENCE_BLOCKS: u64 = 300;
 struct Unread(Vec<(u64, u64)>);
 
 impl Unread {
-    fn note(&mut self, span: (u64, u64), fault: &DataFault, posted_at: u64, finalized: u64) {
+    fn note(&mut self, span: (u64, u64), fault: &DataError, posted_at: u64, finalized: u64) {
         if fault.may_pass(finalized) && finalized.saturating_sub(posted_at) < UNREAD_PATIENCE_BLOCKS {
             self.0.push(span);
         }
@@ -156,7 +156,7 @@ impl L1Client {
         let (l1_block, numbers) = (posting.l1_block, posting.numbers());
         if let Some(fault) = fault {
             let expired = supplier.blobs_expire
-                && matches!(fault, DataFault::Pruned(_))
+                && matches!(fault, DataError::Pruned(_))
                 && finalized.saturating_sub(l1_block) >= BLOB_RETENTION_BLOCKS;
             if own && fault.is_of_blobs() {
                 call.others().into_iter().for_each(|others| search.forget(others));

@@ -1,9 +1,9 @@
 //! What can go wrong, and what to do about it.
 
 use alloy_primitives::{Address, B256};
-use blindfold_protocol::EpochFault;
+use blindfold_protocol::EpochError;
 
-use crate::blobs::BlobFault;
+use crate::blobs::BlobError;
 
 // Codes by which a JSON-RPC server reports its own trouble.
 const RPC_INTERNAL_ERROR: i64 = -32603;
@@ -23,7 +23,7 @@ pub enum Recovery {
 
 /// A run that cannot be posted as it is. The caller's fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RunFault {
+pub enum RunError {
     /// No batch.
     #[error("a run needs at least one batch")]
     Empty,
@@ -326,16 +326,16 @@ pub enum L1Error {
     },
     /// The data cannot be sent in blobs.
     #[error(transparent)]
-    Blobs(BlobFault),
+    Blobs(BlobError),
     /// The run cannot be posted.
     #[error(transparent)]
-    Run(#[from] RunFault),
+    Run(#[from] RunError),
     /// An epoch that is not registered.
     #[error("epoch {0} is not registered")]
     UnknownEpoch(u64),
     /// The registered epochs do not fit together.
     #[error(transparent)]
-    Epochs(#[from] EpochFault),
+    Epochs(#[from] EpochError),
     /// A member's key on L1 is no point of G2.
     #[error("epoch {epoch}: the key of member {member} is no valid point")]
     MemberKey {

@@ -6,7 +6,7 @@ use alloy_sol_types::SolValue;
 use blindfold_protocol::{B256, DecodeError, limits::MAX_BATCH_ITEMS, release::KEY_BYTES, tags};
 
 use crate::{
-    blobs::{BlobContent, BlobFault, OpenedElement, encode_blobs, open_element, versioned_hash},
+    blobs::{BlobContent, BlobError, OpenedElement, encode_blobs, open_element, versioned_hash},
     contracts::HintBlobs as contract,
     hint_posting::{ENTRY_BYTES, HintPosting, MALFORMED, PostedBatch, PostedEntry, SINGLETON_BYTES},
     run::RunReference,
@@ -166,8 +166,8 @@ impl HintBlobs {
     /// Hints in blobs. One commitment, over 4,096 points, for each blob: call it where blocking is allowed.
     ///
     /// # Errors
-    /// [`BlobFault::TooLong`] for more than the blobs of a transaction hold.
-    pub fn of(hints: &HintPosting) -> Result<Self, BlobFault> {
+    /// [`BlobError::TooLong`] for more than the blobs of a transaction hold.
+    pub fn of(hints: &HintPosting) -> Result<Self, BlobError> {
         let blobs = encode_blobs(&content(hints))?;
         let hashes = blobs.iter().map(|blob| versioned_hash(blob.as_slice())).collect::<Result<_, _>>()?;
         let blobs = blobs.iter().map(|blob| Bytes::copy_from_slice(blob.as_slice())).collect();
@@ -226,8 +226,8 @@ impl HintBlobs {
     /// two multi-scalar multiplications over 4,096 points.
     ///
     /// # Errors
-    /// [`BlobFault::Kzg`] for a blob that is none.
-    pub(crate) fn evidence(&self, place: usize, item: u32) -> Result<contract::Evidence, BlobFault> {
+    /// [`BlobError::Kzg`] for a blob that is none.
+    pub(crate) fn evidence(&self, place: usize, item: u32) -> Result<contract::Evidence, BlobError> {
         let at = (self.index.before(place) + u64::from(item)) * ENTRY_BYTES as u64;
         let release = self.index.release_at(place, item);
         let hashes = self.hashes.iter().map(|hash| FixedBytes(hash.0)).collect();
@@ -240,7 +240,7 @@ impl HintBlobs {
     }
 
     /// The elements that so many bytes lie in; none where the blobs are over, for there is nothing to show.
-    fn openings(&self, at: u64, length: usize) -> Result<Vec<contract::Opening>, BlobFault> {
+    fn openings(&self, at: u64, length: usize) -> Result<Vec<contract::Opening>, BlobError> {
         let elements = BlobContent::elements(at, length);
         if !BlobContent::new(&self.blobs).holds(&elements) {
             return Ok(Vec::new());

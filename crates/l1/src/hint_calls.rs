@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::{
     client::L1Client,
     contracts::HintRegistry,
-    data::{DataFault, unfit},
+    data::{DataError, unfit},
     error::L1Error,
     events::PostedLog,
     hint_blobs::{HintBlobs, HintData, HintIndex},
@@ -74,7 +74,7 @@ impl L1Client {
     pub async fn hint_data(
         &self,
         posted: &PostedLog,
-    ) -> Result<Option<Result<HintData, DataFault>>, L1Error> {
+    ) -> Result<Option<Result<HintData, DataError>>, L1Error> {
         match self.hint_call(posted).await? {
             Some(call) => self.hints_of_call(call, posted.l1_block).await,
             None => Ok(None),
@@ -104,7 +104,7 @@ impl L1Client {
         &self,
         call: HintCall,
         l1_block: u64,
-    ) -> Result<Option<Result<HintData, DataFault>>, L1Error> {
+    ) -> Result<Option<Result<HintData, DataError>>, L1Error> {
         let run = call.run;
         let (index, hashes) = match call.data {
             CallData::Calldata(hints) => return Ok(Some(Ok(HintData { run, hints, blobs: None }))),

@@ -59,7 +59,7 @@ pub struct HintPosting {
 
 /// Posted entries that cannot be hints, whatever the batch: the posting is wrong and can be challenged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PostedFault {
+pub enum PostedError {
     /// The posting has no such batch.
     #[error("the posting has no hints for batch {0}")]
     NoBatch(u64),
@@ -141,17 +141,17 @@ impl PostedBatch {
     /// The hints of the batch with this number and header, to be verified like any others.
     ///
     /// # Errors
-    /// [`PostedFault`] for what cannot be hints.
-    pub fn to_hints(&self, number: u64, header_hash: B256) -> Result<BatchHints, PostedFault> {
+    /// [`PostedError`] for what cannot be hints.
+    pub fn to_hints(&self, number: u64, header_hash: B256) -> Result<BatchHints, PostedError> {
         let hint = |(index, entry): (usize, &PostedEntry)| match entry.kind {
-            SKIPPED if entry.key != [0; KEY_BYTES] => Err(PostedFault::StrayKey(index)),
+            SKIPPED if entry.key != [0; KEY_BYTES] => Err(PostedError::StrayKey(index)),
             SKIPPED => Ok(HintEntry::Skipped),
             KEY => Ok(HintEntry::Key(entry.key)),
             MALFORMED => self
                 .release(entry)
                 .map(HintEntry::Malformed)
-                .ok_or(PostedFault::NoRelease { index, singletons: self.singletons.len() }),
-            kind => Err(PostedFault::Kind { index, kind }),
+                .ok_or(PostedError::NoRelease { index, singletons: self.singletons.len() }),
+            kind => Err(PostedError::Kind { index, kind }),
         };
         let entries = self.entries.iter().enumerate().map(hint).collect::<Result<_, _>>()?;
         Ok(BatchHints { number, header_hash, entries, blindings: vec![] })

@@ -42,14 +42,14 @@ fn entries_that_cannot_be_hints_are_named() {
         batch.to_hints(5, HASH).unwrap_err()
     };
     let unknown = with(|batch| batch.entries[2].kind = 3);
-    assert_eq!(unknown, PostedFault::Kind { index: 2, kind: 3 });
-    assert_eq!(with(|batch| batch.entries[2].key[0] = 1), PostedFault::StrayKey(2));
+    assert_eq!(unknown, PostedError::Kind { index: 2, kind: 3 });
+    assert_eq!(with(|batch| batch.entries[2].key[0] = 1), PostedError::StrayKey(2));
     let missing = with(|batch| batch.singletons.truncate(1));
-    assert_eq!(missing, PostedFault::NoRelease { index: 3, singletons: 1 });
+    assert_eq!(missing, PostedError::NoRelease { index: 3, singletons: 1 });
     let beyond = with(|batch| batch.entries[1] = PostedEntry::malformed(2));
-    assert_eq!(beyond, PostedFault::NoRelease { index: 1, singletons: 2 });
+    assert_eq!(beyond, PostedError::NoRelease { index: 1, singletons: 2 });
     let far = with(|batch| batch.entries[1].key = [0xff; 16]);
-    assert_eq!(far, PostedFault::NoRelease { index: 1, singletons: 2 });
+    assert_eq!(far, PostedError::NoRelease { index: 1, singletons: 2 });
 }
 
 #[test]

@@ -4,7 +4,7 @@ use blindfold_protocol::{B256, Canonical};
 use blindfold_runtime::blocking;
 
 use crate::{
-    blobs::BlobFault,
+    blobs::BlobError,
     error::L1Error,
     hint_blobs::HintBlobs,
     hint_posting::{HintPosting, MAX_RUN_HINT_BYTES},
@@ -33,9 +33,9 @@ impl HintRoots {
         let made = blocking(move || HintBlobs::of(&hints)).await;
         let blobs = match made {
             Ok(Ok(blobs)) => Some(blobs.root(first)),
-            Ok(Err(BlobFault::TooLong { .. })) => None,
+            Ok(Err(BlobError::TooLong { .. })) => None,
             Ok(Err(fault)) => return Err(L1Error::Blobs(fault)),
-            Err(error) => return Err(L1Error::Blobs(BlobFault::Kzg(error.to_string()))),
+            Err(error) => return Err(L1Error::Blobs(BlobError::Kzg(error.to_string()))),
         };
         Ok(Self { calldata, blobs })
     }

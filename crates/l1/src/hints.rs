@@ -7,7 +7,7 @@ use blindfold_protocol::{B256, validity::Settled};
 use crate::{
     client::L1Client,
     contracts::HintRegistry,
-    data::{DataFault, unfit},
+    data::{DataError, unfit},
     error::L1Error,
     events::{HINT_TOPICS, HintEvent, PostedLog, hint_event, posted_log},
     hint_posting::HintPosting,
@@ -31,7 +31,7 @@ pub struct PostedHints {
     pub transaction: B256,
     /// The hints, checked to have the root that L1 computed, or why they cannot be had out of their blobs. Whether they
     /// are right is another matter.
-    pub hints: Result<HintPosting, DataFault>,
+    pub hints: Result<HintPosting, DataError>,
 }
 
 /// A publisher's bond in `HintRegistry`.

@@ -33,7 +33,7 @@ const MADE_BYTES: usize = BATCH_HEADER_BYTES + 8 + 32;
 
 /// Why a file does not speak for this chain. It is written anew.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum JournalFault {
+pub(crate) enum JournalFileError {
     #[error("it is damaged")]
     Damaged,
     #[error("it is of another version")]
@@ -54,7 +54,7 @@ impl JournalFile {
         &self,
         deployment: &Deployment,
         start_block: u64,
-    ) -> io::Result<Option<Result<(Journal, B256), JournalFault>>> {
+    ) -> io::Result<Option<Result<(Journal, B256), JournalFileError>>> {
         match fs::read(&self.path) {
             Ok(bytes) => Ok(Some(decode(&bytes, deployment, start_block))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -120,25 +120,29 @@ fn encode(journal: &Journal, through_hash: B256, deployment: &Deployment, start_
     out
 }
 
-fn decode(bytes: &[u8], deployment: &Deployment, start_block: u64) -> Result<(Journal, B256), JournalFault> {
-    let (content, sum) = bytes.split_last_chunk::<32>().ok_or(JournalFault::Damaged)?;
+fn decode(
+    bytes: &[u8],
+    deployment: &Deployment,
+    start_block: u64,
+) -> Result<(Journal, B256), JournalFileError> {
+    let (content, sum) = bytes.split_last_chunk::<32>().ok_or(JournalFileError::Damaged)?;
     if keccak256(content).0 != *sum {
-        return Err(JournalFault::Damaged);
+        return Err(JournalFileError::Damaged);
     }
     let mut rest = Rest(content);
     if rest.take::<1>()? != [VERSION] {
-        return Err(JournalFault::Version);
+        return Err(JournalFileError::Version);
     }
     let of = (rest.number()?, Address::from(rest.take::<20>()?), rest.number()?);
     if of != (deployment.l1_chain_id, deployment.inbox, start_block) {
-        return Err(JournalFault::Deployment);
+        return Err(JournalFileError::Deployment);
     }
     let through = rest.number()?;
     let through_hash = B256::from(rest.take::<32>()?);
     let runs = rest.list(RUN_BYTES, |rest| Ok(((rest.number()?, rest.number()?), rest.number()?)))?;
     let made = rest.list(MADE_BYTES, |rest| {
-        let header =
-            BatchHeader::decode(&rest.take::<BATCH_HEADER_BYTES>()?).map_err(|_| JournalFault::Damaged)?;
+        let header = BatchHeader::decode(&rest.take::<BATCH_HEADER_BYTES>()?)
+            .map_err(|_| JournalFileError::Damaged)?;
         Ok(L1HeaderLog { header, l1_block: rest.number()?, transaction: B256::from(rest.take::<32>()?) })
     })?;
     let void = rest.list(PAIR_BYTES, |rest| Ok((rest.number()?, rest.number()?)))?;
@@ -150,7 +154,7 @@ fn decode(bytes: &[u8], deployment: &Deployment, start_block: u64) -> Result<(Jo
         Ok(HintEvent::Posted(PostedLog { id, first, last, publisher, l1_block, transaction, root }))
     })?;
     if !rest.0.is_empty() {
-        return Err(JournalFault::Damaged);
+        return Err(JournalFileError::Damaged);
     }
     let (hinted, hints) = (hinted.into_iter().collect(), open.iter().collect());
     Ok((Journal { through: Some(through), runs, made, void, hinted, hints }, through_hash))
@@ -160,25 +164,25 @@ fn decode(bytes: &[u8], deployment: &Deployment, start_block: u64) -> Result<(Jo
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], JournalFault> {
-        let (head, tail) = self.0.split_first_chunk::<N>().ok_or(JournalFault::Damaged)?;
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], JournalFileError> {
+        let (head, tail) = self.0.split_first_chunk::<N>().ok_or(JournalFileError::Damaged)?;
         self.0 = tail;
         Ok(*head)
     }
 
-    fn number(&mut self) -> Result<u64, JournalFault> {
+    fn number(&mut self) -> Result<u64, JournalFileError> {
         Ok(u64::from_be_bytes(self.take()?))
     }
 
     fn list<T>(
         &mut self,
         entry_bytes: usize,
-        mut entry: impl FnMut(&mut Self) -> Result<T, JournalFault>,
-    ) -> Result<Vec<T>, JournalFault> {
-        let count = usize::try_from(self.number()?).map_err(|_| JournalFault::Damaged)?;
+        mut entry: impl FnMut(&mut Self) -> Result<T, JournalFileError>,
+    ) -> Result<Vec<T>, JournalFileError> {
+        let count = usize::try_from(self.number()?).map_err(|_| JournalFileError::Damaged)?;
         // Nothing is reserved that the file does not hold.
         if count > self.0.len() / entry_bytes {
-            return Err(JournalFault::Damaged);
+            return Err(JournalFileError::Damaged);
         }
         (0..count).map(|_| entry(self)).collect()
     }
@@ -245,23 +249,23 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
         assert_eq!(file.load(&deployment(), 5).unwrap(), Some(Ok((journal(), hash))));
         let other = Deployment { l1_chain_id: 8, ..deployment() };
-        assert_eq!(file.load(&other, 5).unwrap(), Some(Err(JournalFault::Deployment)));
-        assert_eq!(file.load(&deployment(), 6).unwrap(), Some(Err(JournalFault::Deployment)));
+        assert_eq!(file.load(&other, 5).unwrap(), Some(Err(JournalFileError::Deployment)));
+        assert_eq!(file.load(&deployment(), 6).unwrap(), Some(Err(JournalFileError::Deployment)));
         let bytes = fs::read(&file.path).unwrap();
         for cut in 0..bytes.len() {
-            assert_eq!(decode(&bytes[..cut], &deployment(), 5), Err(JournalFault::Damaged), "{cut}");
+            assert_eq!(decode(&bytes[..cut], &deployment(), 5), Err(JournalFileError::Damaged), "{cut}");
         }
         for at in 0..bytes.len() {
             let mut bytes = bytes.clone();
             bytes[at] ^= 1;
-            assert_eq!(decode(&bytes, &deployment(), 5), Err(JournalFault::Damaged), "{at}");
+            assert_eq!(decode(&bytes, &deployment(), 5), Err(JournalFileError::Damaged), "{at}");
         }
         // What has a right sum and is no journal is not taken either.
         let resummed = |content: &[u8]| [content, keccak256(content).as_slice()].concat();
         let content = &bytes[..bytes.len() - 32];
         let longer = resummed(&[content, &[0]].concat());
-        assert_eq!(decode(&longer, &deployment(), 5), Err(JournalFault::Damaged));
+        assert_eq!(decode(&longer, &deployment(), 5), Err(JournalFileError::Damaged));
         let newer = resummed(&[&[VERSION + 1], &content[1..]].concat());
-        assert_eq!(decode(&newer, &deployment(), 5), Err(JournalFault::Version));
+        assert_eq!(decode(&newer, &deployment(), 5), Err(JournalFileError::Version));
     }
 }

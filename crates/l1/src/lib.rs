@@ -74,20 +74,20 @@ pub use accusations::{OpenAccusation, open_accusations};
 pub use anvil::{AnvilConfig, AnvilError, ManagedAnvil, dev_key};
 pub use blindfold_engine::L1Origin;
 pub use blobs::{
-    BlobFault, MAX_BLOB_DATA_BYTES, MAX_BLOBS, decode_blobs, encode_blobs, sidecar, versioned_hash,
+    BlobError, MAX_BLOB_DATA_BYTES, MAX_BLOBS, decode_blobs, encode_blobs, sidecar, versioned_hash,
 };
-pub use challenge::{Challenge, ChallengeFault, HintEvidence, first_wrong_entry};
+pub use challenge::{Challenge, ChallengeError, HintEvidence, first_wrong_entry};
 pub use client::L1Client;
 pub use committee::{AnnouncedEnd, EpochRecord, NewEpoch, NewMember};
 pub use config::{DeployedWith, L1Config, L1Contracts};
-pub use data::{DataFault, FoundData, PostedData};
+pub use data::{DataError, FoundData, PostedData};
 pub use data_standing::{DataStanding, Supplier, UNREAD_PATIENCE_BLOCKS};
 pub use deploy::{
     Addresses, CommitteeSettings, DEFAULT_CHALLENGE_STAKE_WEI, DEFAULT_CLAIM_DELAY,
     DEFAULT_FORCED_FEE_PER_BYTE_WEI, DEFAULT_FORCED_GAS_PRICE_WEI, DEFAULT_PUBLISHER_BOND_WEI, DeployConfig,
 };
 pub use deploy_plan::{BrokenOff, DeployFunds, DeployPlan, deploy};
-pub use error::{L1Error, Recovery, RunFault};
+pub use error::{L1Error, Recovery, RunError};
 pub use events::{HintEvent, L1HeaderLog, PostedLog};
 pub use evidence::{
     AccountProof, DisputeContract, EnvelopeTree, GivenPromise, ItemLeaf, OmissionAnswer, challenge_evidence,
@@ -96,7 +96,7 @@ pub use evidence::{
 pub use facts::{FallbackHeader, L1News, MAX_FORCED_ENTRIES, PendingFallbackHeader, VoidRun};
 pub use faults::{Output, SequencerEvent};
 pub use hint_blobs::{HintBlobs, HintData, HintIndex};
-pub use hint_posting::{HintPosting, MAX_RUN_HINT_BYTES, PostedBatch, PostedEntry, PostedFault};
+pub use hint_posting::{HintPosting, MAX_RUN_HINT_BYTES, PostedBatch, PostedEntry, PostedError};
 pub use hint_roots::HintRoots;
 pub use hint_tree::{Chunk, HintTree};
 pub use hints::{PostedHints, PublisherBond};

@@ -8,7 +8,7 @@ use crate::{
     client::L1Client,
     committee::decompress_signature,
     contracts::{BlindedInbox, from_contract},
-    data::{DataFault, InboxCall, PostCall, PostedData, inbox_calls, unfit},
+    data::{DataError, InboxCall, PostCall, PostedData, inbox_calls, unfit},
     error::L1Error,
     events::L1HeaderLog,
     facts::PendingFallbackHeader,
@@ -285,10 +285,10 @@ impl L1Client {
                 if complete {
                     PostedData::of(vec![batch])
                 } else {
-                    PostedData::missing(1, DataFault::Mismatch)
+                    PostedData::missing(1, DataError::Mismatch)
                 }
             }
-            None => PostedData::missing(1, DataFault::Mismatch),
+            None => PostedData::missing(1, DataError::Mismatch),
         };
         let (l1_block, transaction) = (log.block, log.transaction);
         let (runs, headers) = (vec![run], vec![header]);

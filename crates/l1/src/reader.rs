@@ -9,7 +9,7 @@ use crate::{
     accusations::OpenAccusation,
     client::L1Client,
     committee::AnnouncedEnd,
-    data::{DataFault, FoundData, PostedData},
+    data::{DataError, FoundData, PostedData},
     error::L1Error,
     events::{HintEvent, PostedLog},
     evidence::{DisputeContract, equivocation_evidence},
@@ -213,7 +213,7 @@ pub trait L1Reader: Send + Sync {
 
     /// The run and the hints of a posting, final or not; `None` when L1 has no such posting (any more). The inner error says
     /// why hints in blobs cannot be had.
-    async fn hint_data(&self, _posted: &PostedLog) -> Result<Option<Result<HintData, DataFault>>, L1Error> {
+    async fn hint_data(&self, _posted: &PostedLog) -> Result<Option<Result<HintData, DataError>>, L1Error> {
         untold("hint_data")
     }
 
@@ -422,7 +422,7 @@ impl L1Reader for L1Client {
         L1Client::final_outputs(self, from, limit).await
     }
 
-    async fn hint_data(&self, posted: &PostedLog) -> Result<Option<Result<HintData, DataFault>>, L1Error> {
+    async fn hint_data(&self, posted: &PostedLog) -> Result<Option<Result<HintData, DataError>>, L1Error> {
         L1Client::hint_data(self, posted).await
     }
 

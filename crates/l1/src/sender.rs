@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::sync::Mutex;
 
 use crate::{
-    blobs::{BlobFault, encode_blobs, sidecar},
+    blobs::{BlobError, encode_blobs, sidecar},
     error::L1Error,
     fees::{Fees, nonce},
     transport::{CallError, Rpc, refusal},
@@ -196,7 +196,7 @@ impl Sender {
             let signature = self.signature(&transaction.signature_hash());
             return Ok(TxEnvelope::from(transaction.into_signed(signature)));
         };
-        let TxKind::Call(to) = call.to else { return Err(L1Error::Blobs(BlobFault::Creation)) };
+        let TxKind::Call(to) = call.to else { return Err(L1Error::Blobs(BlobError::Creation)) };
         let tx = TxEip4844 {
             chain_id: self.chain_id,
             nonce: fees.nonce,
@@ -292,7 +292,7 @@ async fn prepare(blobs: Vec<Blob>) -> Result<Option<BlobTransactionSidecarEip759
         return Ok(None);
     }
     let done = blocking(move || sidecar(blobs)).await;
-    let done = done.unwrap_or_else(|error| Err(BlobFault::Kzg(error.to_string())));
+    let done = done.unwrap_or_else(|error| Err(BlobError::Kzg(error.to_string())));
     done.map(Some).map_err(L1Error::Blobs)
 }
 

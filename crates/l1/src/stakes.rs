@@ -8,7 +8,7 @@ use blindfold_protocol::{BatchHeader, Certificate};
 use crate::{
     client::L1Client,
     contracts::{CommitteeRegistry, MemberStakes},
-    error::{L1Error, RunFault},
+    error::{L1Error, RunError},
     evidence::commitment,
     sender::Sent,
     writer::L1Writer,
@@ -209,7 +209,7 @@ impl L1Writer {
 
 fn acknowledged(given: &Acknowledged) -> Result<MemberStakes::Acknowledged, L1Error> {
     let signature =
-        BlsSignature::from_bytes(&given.certificate.signature).map_err(|_| RunFault::Signature)?;
+        BlsSignature::from_bytes(&given.certificate.signature).map_err(|_| RunError::Signature)?;
     Ok(MemberStakes::Acknowledged {
         header: (&given.header).into(),
         signers: given.certificate.signers,

@@ -10,11 +10,11 @@ use blindfold_runtime::now;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    blobs::{BlobFault, MAX_BLOB_DATA_BYTES, encode_blobs},
+    blobs::{BlobError, MAX_BLOB_DATA_BYTES, encode_blobs},
     client::L1Client,
     contracts::BlindedInbox,
     data_standing::{DataStanding, Supplier},
-    error::{L1Error, RunFault},
+    error::{L1Error, RunError},
     parts::MAX_POSTER_PART_BYTES,
     run_data::{CodedBatch, RunData, split_run_data},
     sender::{Call, GAS_LIMIT, Sender, Sent},
@@ -115,7 +115,7 @@ impl L1Writer {
             Err(
                 L1Error::TransactionTooLarge { .. }
                 | L1Error::GasAboveLimit { .. }
-                | L1Error::Blobs(BlobFault::TooLong { .. }),
+                | L1Error::Blobs(BlobError::TooLong { .. }),
             ) => {}
             outcome => return outcome,
         }
@@ -143,7 +143,7 @@ impl L1Writer {
     /// Posts the data of posted batches again, in as many parts as it takes. Gives the last transaction.
     ///
     /// # Errors
-    /// [`RunFault::Empty`]; [`L1Error::Reverted`] for batches that are not posted; the errors of a call.
+    /// [`RunError::Empty`]; [`L1Error::Reverted`] for batches that are not posted; the errors of a call.
     pub async fn post_data(&self, batches: &[CodedBatch]) -> Result<Sent, L1Error> {
         let mut sent = None;
         let mut rest = batches;
@@ -159,7 +159,7 @@ impl L1Writer {
             sent = Some(self.post_data_at_once(now).await?);
             rest = later;
         }
-        sent.ok_or(L1Error::Run(RunFault::Empty))
+        sent.ok_or(L1Error::Run(RunError::Empty))
     }
 
     /// Which posted headers lack data, as [`L1Client::data_standing`] has it for whoever posts where this writer does.
@@ -185,7 +185,7 @@ impl L1Writer {
 
     async fn post_data_at_once(&self, batches: &[CodedBatch]) -> Result<Sent, L1Error> {
         let (Some(first), Some(last)) = (batches.first(), batches.last()) else {
-            return Err(RunFault::Empty.into());
+            return Err(RunError::Empty.into());
         };
         let (first, last) = (first.sealed.header.number, last.sealed.header.number);
         let data = RunData::of(batches).encode();
@@ -208,7 +208,7 @@ impl L1Writer {
             sent = Some(self.send_with_blobs("postData", inbox, &call, blobs).await?);
         }
         // Encoded data is never empty, so there was a part.
-        sent.ok_or(L1Error::Run(RunFault::Empty))
+        sent.ok_or(L1Error::Run(RunError::Empty))
     }
 
     /// Has L1 make the header after `parent`, which is its head, out of the next items that are due.
@@ -277,8 +277,8 @@ fn post_call(
     headers: &[BatchHeader],
     data: &[u8],
     certificate: &Certificate,
-) -> Result<BlindedInbox::postCall, RunFault> {
-    let signature = BlsSignature::from_bytes(&certificate.signature).map_err(|_| RunFault::Signature)?;
+) -> Result<BlindedInbox::postCall, RunError> {
+    let signature = BlsSignature::from_bytes(&certificate.signature).map_err(|_| RunError::Signature)?;
     Ok(BlindedInbox::postCall {
         headers: headers.iter().map(BlindedInbox::BatchHeader::from).collect(),
         data: Bytes::copy_from_slice(data),
@@ -290,18 +290,18 @@ fn post_call(
 }
 
 /// What the inbox would refuse anyway, named before anything is sent.
-fn check_run(headers: &[BatchHeader], certificate: &Certificate) -> Result<(), RunFault> {
-    let last = headers.last().ok_or(RunFault::Empty)?;
+fn check_run(headers: &[BatchHeader], certificate: &Certificate) -> Result<(), RunError> {
+    let last = headers.last().ok_or(RunError::Empty)?;
     let hash = last.hash();
     if (certificate.header_hash, certificate.number, certificate.epoch) != (hash, last.number, last.epoch) {
-        return Err(RunFault::OtherHeader { certified: certificate.header_hash, last: hash });
+        return Err(RunError::OtherHeader { certified: certificate.header_hash, last: hash });
     }
     for (parent, header) in headers.iter().zip(headers.iter().skip(1)) {
         let follows = parent.number.checked_add(1) == Some(header.number)
             && header.parent_hash == parent.hash()
             && header.epoch == parent.epoch;
         if !follows {
-            return Err(RunFault::NotARun(header.number));
+            return Err(RunError::NotARun(header.number));
         }
     }
     Ok(())

@@ -120,7 +120,7 @@ impl L1Writer {
     /// [`L1Error::Reverted`] when no accusation is open, or the place is none; the errors of a call.
     pub async fn answer_omission(&self, answer: &OmissionAnswer) -> Result<Sent, L1Error> {
         // Both were checked when the answer was made.
-        let header = answer.run.header(answer.number).ok_or(L1Error::Run(crate::error::RunFault::Empty))?;
+        let header = answer.run.header(answer.number).ok_or(L1Error::Run(crate::error::RunError::Empty))?;
         let header_proof = answer.run.header_proof(answer.number).unwrap_or_default();
         let call = BlindedInbox::answerOmissionCall {
             promised: (&answer.promise).into(),

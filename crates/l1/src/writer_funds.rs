@@ -244,7 +244,7 @@ impl L1Writer {
 
 /// The proof in the vault's form.
 fn account(proof: &AccountProof) -> Result<FeeVault::AccountProof, L1Error> {
-    let missing = crate::error::RunFault::NotARun(proof.number);
+    let missing = crate::error::RunError::NotARun(proof.number);
     let header = proof.run.header(proof.number).ok_or(missing)?;
     let header_proof: Vec<B256> = proof.run.header_proof(proof.number).ok_or(missing)?;
     Ok(FeeVault::AccountProof {

@@ -64,7 +64,7 @@ pub struct Seconds {
 
 /// The headers given do not follow each other. The fault of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OrderFault {
+pub enum OrderError {
     /// A number was left out or came twice.
     #[error("batch {got} does not follow batch {last}")]
     Number {
@@ -96,7 +96,7 @@ impl Seconds {
         header: &BatchHeader,
         hash: B256,
         accepted: u32,
-    ) -> Result<Option<Second>, OrderFault> {
+    ) -> Result<Option<Second>, OrderError> {
         let next = Second {
             second: header.second(),
             first: header.number,
@@ -111,10 +111,10 @@ impl Seconds {
             return Ok(None);
         };
         if Some(header.number) != open.last.checked_add(1) {
-            return Err(OrderFault::Number { last: open.last, got: header.number });
+            return Err(OrderError::Number { last: open.last, got: header.number });
         }
         if next.second < open.second {
-            return Err(OrderFault::Time { open: open.second, got: next.second });
+            return Err(OrderError::Time { open: open.second, got: next.second });
         }
         if next.second > open.second {
             self.open = Some(next);

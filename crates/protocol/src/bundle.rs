@@ -54,7 +54,7 @@ pub struct Bundle {
 
 /// Why a message is no bundle, or a bundle has no message. The fault of whoever made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BundleFault {
+pub enum BundleError {
     /// The length is not a size bucket.
     #[error("{0} bytes is not a size bucket")]
     BadLength(usize),
@@ -80,7 +80,7 @@ pub enum BundleFault {
     },
 }
 
-impl BundleFault {
+impl BundleError {
     /// The stable name in receipts: every fault of a bundle is one.
     pub fn as_str(&self) -> &'static str {
         "bad_bundle"
@@ -108,23 +108,23 @@ impl Bundle {
     }
 
     /// The message, padded to the smallest bucket that holds it.
-    pub fn encode_padded(&self) -> Result<Vec<u8>, BundleFault> {
+    pub fn encode_padded(&self) -> Result<Vec<u8>, BundleError> {
         let got = self.unpadded_len();
-        let bucket = bucket_for(got).ok_or(BundleFault::TooLong { got, limit: MAX_MESSAGE_BYTES })?;
+        let bucket = bucket_for(got).ok_or(BundleError::TooLong { got, limit: MAX_MESSAGE_BYTES })?;
         self.encode_padded_to(bucket)
     }
 
     /// The message, padded to a chosen bucket: a larger one tells less about the length.
-    pub fn encode_padded_to(&self, bucket_bytes: usize) -> Result<Vec<u8>, BundleFault> {
+    pub fn encode_padded_to(&self, bucket_bytes: usize) -> Result<Vec<u8>, BundleError> {
         if !SIZE_BUCKETS.contains(&bucket_bytes) {
-            return Err(BundleFault::BadLength(bucket_bytes));
+            return Err(BundleError::BadLength(bucket_bytes));
         }
         if self.items.len() > MAX_BUNDLE_ITEMS {
-            return Err(BundleFault::TooManyItems(self.items.len()));
+            return Err(BundleError::TooManyItems(self.items.len()));
         }
         let got = self.unpadded_len();
         if got > bucket_bytes {
-            return Err(BundleFault::TooLong { got, limit: bucket_bytes });
+            return Err(BundleError::TooLong { got, limit: bucket_bytes });
         }
         // Reserved in full, so that growing leaves no copy of plaintext behind.
         let mut out = Vec::with_capacity(bucket_bytes);
@@ -140,24 +140,24 @@ impl Bundle {
     }
 
     /// Reads a message strictly: the length is a bucket, every padding byte is zero.
-    pub fn decode(message: &[u8]) -> Result<Self, BundleFault> {
+    pub fn decode(message: &[u8]) -> Result<Self, BundleError> {
         if !SIZE_BUCKETS.contains(&message.len()) {
-            return Err(BundleFault::BadLength(message.len()));
+            return Err(BundleError::BadLength(message.len()));
         }
         // The smallest bucket holds the fixed part.
-        let short = BundleFault::Short(0);
+        let short = BundleError::Short(0);
         let (fixed, mut rest) = message.split_first_chunk::<FIXED_BYTES>().ok_or(short)?;
         let [version, count_high, count_low] = *fixed;
         if version != VERSION {
-            return Err(BundleFault::Version(version));
+            return Err(BundleError::Version(version));
         }
         let count = usize::from(u16::from_be_bytes([count_high, count_low]));
         if count > MAX_BUNDLE_ITEMS {
-            return Err(BundleFault::TooManyItems(count));
+            return Err(BundleError::TooManyItems(count));
         }
         let mut items = Vec::with_capacity(count);
         for index in 0..count {
-            let short = BundleFault::Short(index);
+            let short = BundleError::Short(index);
             let (head, tail) = rest.split_first_chunk::<ITEM_OVERHEAD_BYTES>().ok_or(short)?;
             let [kind, length @ ..] = *head;
             let length = u32::from_be_bytes(length) as usize;
@@ -166,7 +166,7 @@ impl Bundle {
             rest = tail;
         }
         if rest.iter().any(|byte| *byte != 0) {
-            return Err(BundleFault::Padding);
+            return Err(BundleError::Padding);
         }
         Ok(Self { items })
     }

@@ -12,7 +12,7 @@ use blindfold_bte::bls::{self, PublicKey, SecretKey, Signature};
 
 /// Why an acknowledgement or certificate is refused. The fault of whoever sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CertificateFault {
+pub enum CertificateError {
     /// It names another epoch than the one it is checked against.
     #[error("epoch {got}, expected {expected}")]
     Epoch {
@@ -71,22 +71,22 @@ pub fn verify_acknowledgement(
     acknowledgement: &Acknowledgement,
     epoch: &Epoch,
     deployment: &Deployment,
-) -> Result<(), CertificateFault> {
+) -> Result<(), CertificateError> {
     check_place(acknowledgement.epoch, acknowledgement.number, epoch)?;
-    let key = epoch.member(acknowledgement.member).ok_or(CertificateFault::Member(acknowledgement.member))?;
+    let key = epoch.member(acknowledgement.member).ok_or(CertificateError::Member(acknowledgement.member))?;
     let signature = point(&acknowledgement.signature)?;
     let digest = acknowledgement.signing_digest(deployment);
-    key.verify(&digest.0, &signature).map_err(|_| CertificateFault::Signature)
+    key.verify(&digest.0, &signature).map_err(|_| CertificateError::Signature)
 }
 
 /// Makes a certificate of acknowledgements that have been verified one by one. All given are used.
 pub fn aggregate(
     epoch: &Epoch,
     acknowledgements: &[Acknowledgement],
-) -> Result<Certificate, CertificateFault> {
+) -> Result<Certificate, CertificateError> {
     let needed = epoch.threshold;
     let Some(first) = acknowledgements.first() else {
-        return Err(CertificateFault::TooFew { got: 0, needed });
+        return Err(CertificateError::TooFew { got: 0, needed });
     };
     check_place(first.epoch, first.number, epoch)?;
     let (mut signers, mut signatures) = (0u64, Vec::with_capacity(acknowledgements.len()));
@@ -95,18 +95,18 @@ pub fn aggregate(
         let same = (acknowledgement.epoch, acknowledgement.number, acknowledgement.header_hash)
             == (first.epoch, first.number, first.header_hash);
         if !same {
-            return Err(CertificateFault::Mixed(member));
+            return Err(CertificateError::Mixed(member));
         }
         let bit = epoch.member(member).and_then(|_| signer_bit(member));
-        let bit = bit.ok_or(CertificateFault::Member(member))?;
+        let bit = bit.ok_or(CertificateError::Member(member))?;
         if signers & bit != 0 {
-            return Err(CertificateFault::Duplicate(member));
+            return Err(CertificateError::Duplicate(member));
         }
         signers |= bit;
         signatures.push(point(&acknowledgement.signature)?);
     }
     check_count(signers, epoch)?;
-    let signature = bls::aggregate(&signatures).map_err(|_| CertificateFault::Signature)?.to_bytes();
+    let signature = bls::aggregate(&signatures).map_err(|_| CertificateError::Signature)?.to_bytes();
     Ok(Certificate {
         epoch: first.epoch,
         number: first.number,
@@ -121,16 +121,16 @@ pub fn verify(
     certificate: &Certificate,
     epoch: &Epoch,
     deployment: &Deployment,
-) -> Result<(), CertificateFault> {
+) -> Result<(), CertificateError> {
     let keys = check_form(certificate, epoch)?;
     let signature = point(&certificate.signature)?;
     let digest = certificate.signing_digest(deployment);
-    bls::verify_aggregate(&keys, &digest.0, &signature).map_err(|_| CertificateFault::Signature)
+    bls::verify_aggregate(&keys, &digest.0, &signature).map_err(|_| CertificateError::Signature)
 }
 
 /// Checks everything about a certificate but its signature, without a pairing: epoch, number, and that enough members
 /// of the committee are named. Gives their keys.
-pub fn check_form(certificate: &Certificate, epoch: &Epoch) -> Result<Vec<PublicKey>, CertificateFault> {
+pub fn check_form(certificate: &Certificate, epoch: &Epoch) -> Result<Vec<PublicKey>, CertificateError> {
     check_place(certificate.epoch, certificate.number, epoch)?;
     check_count(certificate.signers, epoch)?;
     signer_keys(certificate.signers, epoch)
@@ -148,11 +148,11 @@ fn signer_bit(member: u16) -> Option<u64> {
     1u64.checked_shl(u32::from(member).checked_sub(1)?)
 }
 
-fn signer_keys(signers: u64, epoch: &Epoch) -> Result<Vec<PublicKey>, CertificateFault> {
+fn signer_keys(signers: u64, epoch: &Epoch) -> Result<Vec<PublicKey>, CertificateError> {
     let known = epoch.members.len().min(MAX_MEMBERS);
     // A shift by 64 leaves no bit: all members are known then.
     if signers.checked_shr(known as u32).unwrap_or(0) != 0 {
-        return Err(CertificateFault::Signers(signers));
+        return Err(CertificateError::Signers(signers));
     }
     Ok(epoch
         .members
@@ -164,25 +164,25 @@ fn signer_keys(signers: u64, epoch: &Epoch) -> Result<Vec<PublicKey>, Certificat
         .collect())
 }
 
-fn check_place(epoch: u64, number: u64, expected: &Epoch) -> Result<(), CertificateFault> {
+fn check_place(epoch: u64, number: u64, expected: &Epoch) -> Result<(), CertificateError> {
     if epoch != expected.epoch {
-        return Err(CertificateFault::Epoch { got: epoch, expected: expected.epoch });
+        return Err(CertificateError::Epoch { got: epoch, expected: expected.epoch });
     }
     if !expected.contains(number) {
-        return Err(CertificateFault::Number(number));
+        return Err(CertificateError::Number(number));
     }
     Ok(())
 }
 
-fn check_count(signers: u64, epoch: &Epoch) -> Result<(), CertificateFault> {
+fn check_count(signers: u64, epoch: &Epoch) -> Result<(), CertificateError> {
     let (got, needed) = (signers.count_ones(), epoch.threshold);
     // An epoch's threshold is not 0; an unvalidated one must not let an empty certificate pass.
     if got == 0 || got < u32::from(needed) {
-        return Err(CertificateFault::TooFew { got, needed });
+        return Err(CertificateError::TooFew { got, needed });
     }
     Ok(())
 }
 
-fn point(bytes: &[u8; G1_BYTES]) -> Result<Signature, CertificateFault> {
-    Signature::from_bytes(bytes).map_err(|_| CertificateFault::Point)
+fn point(bytes: &[u8; G1_BYTES]) -> Result<Signature, CertificateError> {
+    Signature::from_bytes(bytes).map_err(|_| CertificateError::Point)
 }

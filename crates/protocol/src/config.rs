@@ -112,7 +112,7 @@ impl Default for L1Timing {
 
 impl L1Timing {
     /// The checks of `BlindedInbox`'s constructor.
-    pub fn validate(&self) -> Result<(), ConfigFault> {
+    pub fn validate(&self) -> Result<(), ChainConfigError> {
         let fields = [
             ("timing.postingDeadline", self.posting_deadline),
             ("timing.forcedDelay", self.forced_delay),
@@ -124,16 +124,16 @@ impl L1Timing {
         ];
         for (name, blocks) in fields {
             if blocks == 0 {
-                return Err(ConfigFault::ZeroTiming(name));
+                return Err(ChainConfigError::ZeroTiming(name));
             }
         }
         if self.forced_delay >= self.posting_deadline {
-            return Err(ConfigFault::ForcedDelay);
+            return Err(ChainConfigError::ForcedDelay);
         }
         if u64::from(self.withdrawal_delay)
             <= u64::from(self.posting_deadline) + u64::from(self.challenge_window)
         {
-            return Err(ConfigFault::WithdrawalDelay);
+            return Err(ChainConfigError::WithdrawalDelay);
         }
         Ok(())
     }
@@ -141,7 +141,7 @@ impl L1Timing {
 
 /// A setting that no chain can run with. The fault of whoever wrote the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigFault {
+pub enum ChainConfigError {
     /// A chain id is zero.
     #[error("{0} is zero")]
     ZeroChainId(&'static str),
@@ -179,14 +179,14 @@ pub enum ConfigFault {
 
 impl ChainConfig {
     /// Checks what can be checked without L1.
-    pub fn validate(&self) -> Result<(), ConfigFault> {
+    pub fn validate(&self) -> Result<(), ChainConfigError> {
         for (name, id) in [("chainId", self.chain_id), ("l1ChainId", self.deployment.l1_chain_id)] {
             if id == 0 {
-                return Err(ConfigFault::ZeroChainId(name));
+                return Err(ChainConfigError::ZeroChainId(name));
             }
         }
         if self.chain_id == self.deployment.l1_chain_id {
-            return Err(ConfigFault::SameChainId(self.chain_id));
+            return Err(ChainConfigError::SameChainId(self.chain_id));
         }
         let addresses = [
             ("inbox", self.deployment.inbox),
@@ -202,24 +202,24 @@ impl ChainConfig {
         ];
         for (name, address) in addresses {
             if address.is_zero() {
-                return Err(ConfigFault::ZeroAddress(name));
+                return Err(ChainConfigError::ZeroAddress(name));
             }
         }
         self.timing.validate()?;
         if self.block_gas_limit < MIN_BLOCK_GAS {
-            return Err(ConfigFault::BlockGas(self.block_gas_limit));
+            return Err(ChainConfigError::BlockGas(self.block_gas_limit));
         }
         if self.min_base_fee == 0 {
-            return Err(ConfigFault::ZeroMinBaseFee);
+            return Err(ChainConfigError::ZeroMinBaseFee);
         }
         if self.initial_base_fee < self.min_base_fee {
-            return Err(ConfigFault::BaseFee);
+            return Err(ChainConfigError::BaseFee);
         }
         if self.min_gas_base_fee == 0 {
-            return Err(ConfigFault::ZeroMinGasBaseFee);
+            return Err(ChainConfigError::ZeroMinGasBaseFee);
         }
         if self.initial_gas_base_fee < self.min_gas_base_fee {
-            return Err(ConfigFault::GasBaseFee);
+            return Err(ChainConfigError::GasBaseFee);
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! From a bundle to a signed envelope: what a wallet does.
 
-use crate::bundle::{Bundle, BundleFault};
+use crate::bundle::{Bundle, BundleError};
 use crate::eip712::Deployment;
 use crate::envelope::{Envelope, EnvelopeHeader};
 use crate::expiry::Expiry;
@@ -42,7 +42,7 @@ pub struct EnvelopeFields {
 pub enum BuildError {
     /// The bundle does not fit. The caller's fault.
     #[error("the bundle does not fit an envelope: {0}")]
-    Bundle(#[from] BundleFault),
+    Bundle(#[from] BundleError),
     /// Encryption failed.
     #[error("encryption failed: {0}")]
     Encrypt(#[from] EncryptError),

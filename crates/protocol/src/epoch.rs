@@ -36,7 +36,7 @@ pub struct Epoch {
 
 /// Why epochs are unusable. The fault of whoever registered or read them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EpochFault {
+pub enum EpochError {
     /// The range is reversed, or the first is 0, the number of genesis.
     #[error("epoch {epoch}: numbers {first} to {last} are no range above 0")]
     Range {
@@ -107,23 +107,23 @@ impl Epoch {
     }
 
     /// Checks the epoch by itself.
-    pub fn validate(&self) -> Result<(), EpochFault> {
+    pub fn validate(&self) -> Result<(), EpochError> {
         let (epoch, members) = (self.epoch, self.members.len());
         if self.first == 0 || self.last < self.first - 1 {
-            return Err(EpochFault::Range { epoch, first: self.first, last: self.last });
+            return Err(EpochError::Range { epoch, first: self.first, last: self.last });
         }
         if members == 0 || members > MAX_MEMBERS {
-            return Err(EpochFault::Members { epoch, members });
+            return Err(EpochError::Members { epoch, members });
         }
         if self.continues != 0 && self.continues >= epoch {
-            return Err(EpochFault::Continues { epoch, continues: self.continues });
+            return Err(EpochError::Continues { epoch, continues: self.continues });
         }
         let threshold = usize::from(self.threshold);
         if threshold > members || 2 * threshold <= members {
-            return Err(EpochFault::Threshold { epoch, threshold: self.threshold, members });
+            return Err(EpochError::Threshold { epoch, threshold: self.threshold, members });
         }
         if self.max_batch == 0 {
-            return Err(EpochFault::MaxBatch(epoch));
+            return Err(EpochError::MaxBatch(epoch));
         }
         Ok(())
     }
@@ -160,7 +160,7 @@ pub struct Epochs {
 
 impl Epochs {
     /// Checks each epoch, and that each follows the one before.
-    pub fn new(epochs: Vec<Epoch>) -> Result<Self, EpochFault> {
+    pub fn new(epochs: Vec<Epoch>) -> Result<Self, EpochError> {
         for epoch in &epochs {
             epoch.validate()?;
         }
@@ -168,18 +168,18 @@ impl Epochs {
             let follows = before.last.checked_add(1) == Some(after.first)
                 && before.epoch.checked_add(1) == Some(after.epoch);
             if !follows {
-                return Err(EpochFault::Gap(after.epoch));
+                return Err(EpochError::Gap(after.epoch));
             }
         }
         Ok(Self { epochs, ..Self::default() })
     }
 
     /// The same with the rule sets that begin after the first one: each later and higher than the one before.
-    pub fn with_rules(self, rules: Vec<RulesChange>) -> Result<Self, EpochFault> {
+    pub fn with_rules(self, rules: Vec<RulesChange>) -> Result<Self, EpochError> {
         let mut before = RulesChange { first: 0, rules: FIRST_RULES };
         for change in &rules {
             if change.first <= before.first || change.rules <= before.rules {
-                return Err(EpochFault::Rules { first: change.first, rules: change.rules });
+                return Err(EpochError::Rules { first: change.first, rules: change.rules });
             }
             before = *change;
         }
@@ -188,16 +188,16 @@ impl Epochs {
 
     /// The same with the keys of sequencers, the chain's first from block 0 on among them, as they stood in L1 block
     /// `read_at`: each from a later block on than the one before, and another key than it.
-    pub fn with_sequencers(self, sequencers: Vec<SequencerChange>, read_at: u64) -> Result<Self, EpochFault> {
+    pub fn with_sequencers(self, sequencers: Vec<SequencerChange>, read_at: u64) -> Result<Self, EpochError> {
         let begins = sequencers.first().is_some_and(|change| change.from_block == 0);
         let first = sequencers.first().map(|change| change.from_block).unwrap_or_default();
         let wrong = sequencers.iter().zip(sequencers.iter().skip(1)).find(|(before, after)| {
             after.from_block <= before.from_block || after.sequencer == before.sequencer
         });
         match wrong {
-            Some((_, after)) => Err(EpochFault::Sequencers { from_block: after.from_block }),
+            Some((_, after)) => Err(EpochError::Sequencers { from_block: after.from_block }),
             None if begins => Ok(Self { sequencers, read_at, ..self }),
-            None => Err(EpochFault::Sequencers { from_block: first }),
+            None => Err(EpochError::Sequencers { from_block: first }),
         }
     }
 

@@ -12,12 +12,12 @@ pub const CODE_FORCED_TRANSACTION: u8 = 0xff;
 
 /// Whether an item that stands in batch `number` with this verdict code keeps the promise that was given for its bytes up
 /// to batch `seal_by`: accepted there or in that batch already, or, in the last batch that keeps it, spoilt by its payer
-/// ([`EnvelopeFault::spoilt_by_payer`]). An earlier batch that says so may be older than the promise. `Promises` of the
+/// ([`EnvelopeError::spoilt_by_payer`]). An earlier batch that says so may be older than the promise. `Promises` of the
 /// contracts has the same rule.
 pub fn keeps_promise(code: u8, number: u64, seal_by: u64) -> bool {
-    match EnvelopeFault::from_code(code) {
+    match EnvelopeError::from_code(code) {
         None => code == CODE_ACCEPTED && number <= seal_by,
-        Some(EnvelopeFault::Duplicate) => number <= seal_by,
+        Some(EnvelopeError::Duplicate) => number <= seal_by,
         Some(fault) => fault.spoilt_by_payer() && number == seal_by,
     }
 }
@@ -25,9 +25,9 @@ pub fn keeps_promise(code: u8, number: u64, seal_by: u64) -> bool {
 /// Why an envelope is skipped, in the order in which the rule looks: the first that applies counts.
 ///
 /// Always the fault of the envelope's maker or payer, never a fault of the header that holds it; but for
-/// [`EnvelopeFault::Void`], which is nobody's.
+/// [`EnvelopeError::Void`], which is nobody's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum EnvelopeFault {
+pub enum EnvelopeError {
     /// The bytes are no envelope.
     Undecodable,
     /// Another chain's id.
@@ -68,8 +68,8 @@ pub enum EnvelopeFault {
     Void,
 }
 
-impl EnvelopeFault {
-    /// Every fault in the rule's order, which leaves out [`EnvelopeFault::Void`].
+impl EnvelopeError {
+    /// Every fault in the rule's order, which leaves out [`EnvelopeError::Void`].
     pub const ALL: [Self; 18] = [
         Self::Undecodable,
         Self::WrongChain,
@@ -146,15 +146,15 @@ impl EnvelopeFault {
     }
 }
 
-impl fmt::Display for EnvelopeFault {
+impl fmt::Display for EnvelopeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl std::error::Error for EnvelopeFault {}
+impl std::error::Error for EnvelopeError {}
 
-impl Serialize for EnvelopeFault {
+impl Serialize for EnvelopeError {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }

@@ -34,23 +34,23 @@ impl fmt::Display for Party {
 }
 
 impl FromStr for Party {
-    type Err = HelloFault;
+    type Err = HelloError;
 
-    fn from_str(text: &str) -> Result<Self, HelloFault> {
+    fn from_str(text: &str) -> Result<Self, HelloError> {
         let party = if let Some(index) = text.strip_prefix("member-") {
-            Self::Member(index.parse().map_err(|_| HelloFault::Form)?)
+            Self::Member(index.parse().map_err(|_| HelloError::Form)?)
         } else if let Some(address) = text.strip_prefix("helper-") {
-            Self::HintPublisher(address.parse().map_err(|_| HelloFault::Form)?)
+            Self::HintPublisher(address.parse().map_err(|_| HelloError::Form)?)
         } else {
             Self::Sequencer
         };
-        if party.to_string() == text { Ok(party) } else { Err(HelloFault::Form) }
+        if party.to_string() == text { Ok(party) } else { Err(HelloError::Form) }
     }
 }
 
 /// Why a hello proves nothing. The fault of whoever sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum HelloFault {
+pub enum HelloError {
     /// Not of the form of a hello.
     #[error("not of the form of a hello")]
     Form,
@@ -147,20 +147,20 @@ impl Hello {
     }
 
     /// Whether the key made it for this server. Whether its time is right is for the server to say.
-    pub fn verify(&self, deployment: &Deployment, server: Party, key: &PartyKey) -> Result<(), HelloFault> {
+    pub fn verify(&self, deployment: &Deployment, server: Party, key: &PartyKey) -> Result<(), HelloError> {
         let digest = Self::digest(deployment, server, self.peer, self.timestamp_ms, self.nonce);
         match key {
             PartyKey::Address(address) => {
                 let signature: [u8; SIGNATURE_BYTES] =
-                    self.signature.as_slice().try_into().map_err(|_| HelloFault::Form)?;
-                let signer = recover(&digest, &Signature65(signature)).map_err(|_| HelloFault::Signature)?;
-                if signer == *address { Ok(()) } else { Err(HelloFault::Signature) }
+                    self.signature.as_slice().try_into().map_err(|_| HelloError::Form)?;
+                let signer = recover(&digest, &Signature65(signature)).map_err(|_| HelloError::Signature)?;
+                if signer == *address { Ok(()) } else { Err(HelloError::Signature) }
             }
             PartyKey::Bls(key) => {
                 let signature: [u8; G1_BYTES] =
-                    self.signature.as_slice().try_into().map_err(|_| HelloFault::Form)?;
-                let signature = Signature::from_bytes(&signature).map_err(|_| HelloFault::Signature)?;
-                key.verify(&digest.0, &signature).map_err(|_| HelloFault::Signature)
+                    self.signature.as_slice().try_into().map_err(|_| HelloError::Form)?;
+                let signature = Signature::from_bytes(&signature).map_err(|_| HelloError::Signature)?;
+                key.verify(&digest.0, &signature).map_err(|_| HelloError::Signature)
             }
         }
     }
@@ -174,22 +174,22 @@ impl fmt::Display for Hello {
 }
 
 impl FromStr for Hello {
-    type Err = HelloFault;
+    type Err = HelloError;
 
-    fn from_str(text: &str) -> Result<Self, HelloFault> {
+    fn from_str(text: &str) -> Result<Self, HelloError> {
         let fields: Vec<&str> = text.split(' ').collect();
-        let [peer, timestamp_ms, nonce, signature] = fields.as_slice() else { return Err(HelloFault::Form) };
+        let [peer, timestamp_ms, nonce, signature] = fields.as_slice() else { return Err(HelloError::Form) };
         let hello = Self {
             peer: peer.parse()?,
-            timestamp_ms: timestamp_ms.parse().map_err(|_| HelloFault::Form)?,
-            nonce: nonce.parse().map_err(|_| HelloFault::Form)?,
-            signature: hex::decode(signature).map_err(|_| HelloFault::Form)?,
+            timestamp_ms: timestamp_ms.parse().map_err(|_| HelloError::Form)?,
+            nonce: nonce.parse().map_err(|_| HelloError::Form)?,
+            signature: hex::decode(signature).map_err(|_| HelloError::Form)?,
         };
         // One text for one hello: what was judged is remembered by it.
         if text.len() <= MAX_HELLO_CHARS && hello.to_string() == text {
             Ok(hello)
         } else {
-            Err(HelloFault::Form)
+            Err(HelloError::Form)
         }
     }
 }

@@ -31,21 +31,21 @@ pub mod validity;
 pub use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 pub use blindfold_bte as bte;
 pub use block::{Second, Seconds};
-pub use bundle::{Bundle, BundleFault, BundleItem};
-pub use certificate::CertificateFault;
+pub use bundle::{Bundle, BundleError, BundleItem};
+pub use certificate::CertificateError;
 pub use codec::{Canonical, DecodeError, hex_canonical};
-pub use config::{ChainConfig, ConfigFault, L1Timing, MIN_SOUND_POSTING_DEADLINE};
+pub use config::{ChainConfig, ChainConfigError, L1Timing, MIN_SOUND_POSTING_DEADLINE};
 pub use eip712::Deployment;
 pub use envelope::{Envelope, EnvelopeHeader};
-pub use epoch::{Epoch, EpochFault, Epochs, FIRST_RULES, RulesChange, SequencerChange};
+pub use epoch::{Epoch, EpochError, Epochs, FIRST_RULES, RulesChange, SequencerChange};
 pub use expiry::Expiry;
-pub use fault::EnvelopeFault;
+pub use fault::EnvelopeError;
 pub use forced::{ForcedEntry, ForcedTransaction};
 pub use header::{BatchHeader, HeaderId, SealedBatch, SignedHeader};
-pub use hello::{Hello, HelloFault, Party, PartyKey};
+pub use hello::{Hello, HelloError, Party, PartyKey};
 pub use ledger::{
-    Account, AccountChange, FeeLedger, Held, HeldChange, LedgerDelta, LedgerEntry, LedgerFault, LedgerProof,
-    LedgerTree, LiveNonce, NonceChange,
+    Account, AccountChange, FeeLedger, Held, HeldChange, LedgerDelta, LedgerDeltaError, LedgerEntry,
+    LedgerProof, LedgerTree, LiveNonce, NonceChange,
 };
 pub use messages::{
     Acknowledgement, AttestedData, Certificate, CertifiedBatch, DataAttestation, Promise,
@@ -55,7 +55,7 @@ pub use release::{BatchHints, HintEntry, Release, ReleaseShare, SingletonShare};
 pub use signature::{Signature65, SignatureError, SigningKey};
 pub use skip::{Candidate, StaticSkip};
 pub use validity::{
-    AppliedBatch, BaseFees, ChainState, CheckedEnvelope, CheckedItem, Deposit, Head, HeaderFault, InputFault,
-    L1Facts, LedgerEvent, OriginFacts, RejectedItem, SealFault, Settled, StaticEnvelope, Verdict, Withdrawal,
+    AppliedBatch, BaseFees, ChainState, CheckedEnvelope, CheckedItem, Deposit, Head, HeaderError, InputError,
+    L1Facts, LedgerEvent, OriginFacts, RejectedItem, SealError, Settled, StaticEnvelope, Verdict, Withdrawal,
     check_items, check_items_parallel, check_static, sub_batches,
 };

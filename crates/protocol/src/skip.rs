@@ -2,7 +2,7 @@
 //!
 //! The other half, on the state, is the client's own pre-checks (`crates/engine`).
 
-use crate::bundle::{Bundle, BundleFault, KIND_CONFIDENTIAL, KIND_TRANSACTION};
+use crate::bundle::{Bundle, BundleError, KIND_CONFIDENTIAL, KIND_TRANSACTION};
 use crate::forced::ForcedTransaction;
 use alloy_consensus::{Transaction, TxEnvelope};
 use alloy_eips::eip2718::{Decodable2718, Encodable2718};
@@ -72,7 +72,7 @@ pub struct Candidate {
 /// Judges the items of a decrypted message in order. A bad bundle skips the whole envelope.
 ///
 /// `remaining` starts at the envelope's gas limit and falls by the gas limit of each transaction kept.
-pub fn candidates(chain_id: u64, gas_limit: u64, message: &[u8]) -> Result<Vec<Candidate>, BundleFault> {
+pub fn candidates(chain_id: u64, gas_limit: u64, message: &[u8]) -> Result<Vec<Candidate>, BundleError> {
     let bundle = Bundle::decode(message)?;
     let mut remaining = gas_limit;
     let judged = bundle.items.iter().zip(0u16..).map(|(item, index)| {

@@ -19,7 +19,7 @@ pub const MAX_RANGES: usize = 2;
 /// No generators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the library refused the generators of {AMOUNT_BITS}-bit range proofs: this is a fault of ours")]
-pub struct GeneratorsFault;
+pub struct GeneratorsError;
 
 /// The points that all keys, ciphertexts and proofs share.
 #[derive(Clone)]
@@ -41,12 +41,12 @@ impl Generators {
     /// Hashes 256 points and makes tables of their multiples.
     ///
     /// # Errors
-    /// [`GeneratorsFault`], never with the constants as they are.
-    pub fn new() -> Result<Self, GeneratorsFault> {
+    /// [`GeneratorsError`], never with the constants as they are.
+    pub fn new() -> Result<Self, GeneratorsError> {
         let pedersen = create_pedersen_gens_with_extension_degree(ExtensionDegree::DefaultPedersen);
-        let blinding = *pedersen.g_base_vec.first().ok_or(GeneratorsFault)?;
+        let blinding = *pedersen.g_base_vec.first().ok_or(GeneratorsError)?;
         let value = pedersen.h_base;
-        let range = RangeParameters::init(AMOUNT_BITS, MAX_RANGES, pedersen).map_err(|_| GeneratorsFault)?;
+        let range = RangeParameters::init(AMOUNT_BITS, MAX_RANGES, pedersen).map_err(|_| GeneratorsError)?;
         Ok(Self { blinding, value, range })
     }
 

@@ -4,7 +4,7 @@ use curve25519_dalek::{RistrettoPoint, Scalar, ristretto::CompressedRistretto};
 
 /// Bytes that are not the one encoding of a transaction; whoever sent them is at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum DecodeFault {
+pub enum MessageError {
     /// Too short or too long.
     #[error("the transaction is cut short or goes on after its end")]
     Length,
@@ -25,22 +25,22 @@ pub enum DecodeFault {
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    pub(crate) fn take<const N: usize>(&mut self) -> Result<[u8; N], DecodeFault> {
-        let (head, rest) = self.0.split_first_chunk::<N>().ok_or(DecodeFault::Length)?;
+    pub(crate) fn take<const N: usize>(&mut self) -> Result<[u8; N], MessageError> {
+        let (head, rest) = self.0.split_first_chunk::<N>().ok_or(MessageError::Length)?;
         self.0 = rest;
         Ok(*head)
     }
 
-    pub(crate) fn word(&mut self) -> Result<u64, DecodeFault> {
+    pub(crate) fn word(&mut self) -> Result<u64, MessageError> {
         Ok(u64::from_be_bytes(self.take()?))
     }
 
-    pub(crate) fn point(&mut self) -> Result<(CompressedRistretto, RistrettoPoint), DecodeFault> {
+    pub(crate) fn point(&mut self) -> Result<(CompressedRistretto, RistrettoPoint), MessageError> {
         let compressed = CompressedRistretto(self.take()?);
-        Ok((compressed, compressed.decompress().ok_or(DecodeFault::Point)?))
+        Ok((compressed, compressed.decompress().ok_or(MessageError::Point)?))
     }
 
-    pub(crate) fn scalar(&mut self) -> Result<Scalar, DecodeFault> {
-        Option::from(Scalar::from_canonical_bytes(self.take()?)).ok_or(DecodeFault::Scalar)
+    pub(crate) fn scalar(&mut self) -> Result<Scalar, MessageError> {
+        Option::from(Scalar::from_canonical_bytes(self.take()?)).ok_or(MessageError::Scalar)
     }
 }

@@ -9,7 +9,7 @@ use tari_bulletproofs_plus::Transcript;
 
 use crate::elgamal::{Ciphertext, Generators, PublicKey};
 use crate::registration::{Register, Rollover};
-use crate::spend::{DecodeFault, Outlay, Premises, Spend, verify_together};
+use crate::spend::{MessageError, Outlay, Premises, Spend, verify_together};
 use crate::{Address, tags};
 
 /// An account.
@@ -30,7 +30,7 @@ pub struct Account {
 pub enum Refusal {
     /// The bytes are no transaction.
     #[error(transparent)]
-    Malformed(#[from] DecodeFault),
+    Malformed(#[from] MessageError),
     /// The account exists already.
     #[error("the account is registered already")]
     Registered,
@@ -183,7 +183,7 @@ impl Ledger {
     where
         R: CryptoRng + SeedableRng<Seed = [u8; 32]> + Send,
     {
-        let spends: Vec<Result<Spend, DecodeFault>> =
+        let spends: Vec<Result<Spend, MessageError>> =
             batch.par_iter().map(|bytes| Spend::decode(bytes)).collect();
         let mut assumed = self.clone();
         let mut claims = vec![];

@@ -14,7 +14,7 @@ use tari_bulletproofs_plus::{
 use zeroize::Zeroizing;
 
 use crate::elgamal::{Ciphertext, Generators, PublicKey, SecretKey};
-pub use crate::encoding::DecodeFault;
+pub use crate::encoding::MessageError;
 use crate::encoding::Reader;
 use crate::sigma::{Equation, SigmaProof, WeightedSum};
 use crate::{Address, tags};
@@ -99,7 +99,7 @@ pub struct Premises {
 
 /// A spend that its sender cannot make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SpendFault {
+pub enum SpendError {
     /// The balance does not cover it.
     #[error("amount and fee exceed the balance: spend less")]
     Balance,
@@ -131,22 +131,22 @@ impl Spend {
     /// Proves: about 20 multiplications, and a range proof of one or two values of 64 bits.
     ///
     /// # Errors
-    /// [`SpendFault`].
+    /// [`SpendError`].
     pub fn new(
         generators: &Generators,
         order: &Order,
         premises: &Premises,
         secret: &SecretKey,
         rng: &mut impl CryptoRng,
-    ) -> Result<Self, SpendFault> {
+    ) -> Result<Self, SpendError> {
         let (to, hidden) = order.to;
-        let spent = order.public.checked_add(hidden.unwrap_or(0)).ok_or(SpendFault::Balance)?;
-        let left = order.balance.checked_sub(spent).ok_or(SpendFault::Balance)?;
+        let spent = order.public.checked_add(hidden.unwrap_or(0)).ok_or(SpendError::Balance)?;
+        let left = order.balance.checked_sub(spent).ok_or(SpendError::Balance)?;
         let left_blinding = Scalar::random(rng);
         let blinding = Scalar::random(rng);
         let outlay = match hidden {
             Some(amount) => {
-                let receiver = premises.receiver.ok_or(SpendFault::Receiver)?;
+                let receiver = premises.receiver.ok_or(SpendError::Receiver)?;
                 let handles =
                     [premises.sender, receiver, premises.auditor].map(|key| point(key.0 * blinding));
                 let commitment = point(generators.commit(amount, &blinding));
@@ -164,9 +164,9 @@ impl Spend {
         let (account, nonce, public) = (order.account, order.nonce, order.public);
         let terms = Terms { account, nonce, public, outlay: &outlay, left: &left };
         let mut transcript = terms.transcript(&order.domain, premises);
-        let equations = terms.equations(generators, premises).ok_or(SpendFault::Receiver)?;
+        let equations = terms.equations(generators, premises).ok_or(SpendError::Receiver)?;
         let sigma = SigmaProof::new(&mut transcript, &equations, &witness, rng);
-        let fault = |_: ProofError| SpendFault::RangeProof;
+        let fault = |_: ProofError| SpendError::RangeProof;
         let statement = terms.ranges(generators).map_err(fault)?;
         let witness = RangeWitness::init(openings).map_err(fault)?;
         let range = RangeProof::prove_with_rng(&mut transcript, &statement, &witness, rng).map_err(fault)?;
@@ -227,8 +227,8 @@ impl Spend {
     /// Reads what [`encode`](Self::encode) wrote: up to 12 points are decompressed.
     ///
     /// # Errors
-    /// [`DecodeFault`].
-    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeFault> {
+    /// [`MessageError`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, MessageError> {
         let mut reader = Reader(bytes);
         let [kind] = reader.take()?;
         let account = reader.take()?;
@@ -241,13 +241,13 @@ impl Spend {
                 (Outlay::Transfer { receiver: to, amount }, 4 + RECIPIENTS, AMOUNT + 1)
             }
             WITHDRAW => (Outlay::Withdraw { recipient: to }, 3, LEFT + 1),
-            unknown => return Err(DecodeFault::Kind(unknown)),
+            unknown => return Err(MessageError::Kind(unknown)),
         };
         let left = reader.point()?;
         let commitments = (0..equations).map(|_| reader.point()).collect::<Result<_, _>>()?;
         let responses = (0..scalars).map(|_| reader.scalar()).collect::<Result<_, _>>()?;
         let sigma = SigmaProof { commitments, responses };
-        let range = RangeProof::from_bytes(reader.0).map_err(|_| DecodeFault::RangeProof)?;
+        let range = RangeProof::from_bytes(reader.0).map_err(|_| MessageError::RangeProof)?;
         Ok(Self { account, nonce, public, outlay, left, sigma, range })
     }
 }

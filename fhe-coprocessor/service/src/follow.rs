@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use async_trait::async_trait;
-use blindfold_chain::{HeaderSource, HintIntake, L1Round, L1Rounds, NextStep, Refusal, Tracker, accepted};
+use blindfold_chain::{
+    HeaderSource, HintIntake, L1Round, L1Rounds, NextStep, Tracker, TrackerError, accepted,
+};
 use blindfold_protocol::{Canonical, SealedBatch};
 use blindfold_rpc::types::BatchInfo;
 use blindfold_rpc::{
@@ -153,7 +155,7 @@ impl Follower {
             None => match self.tracker.apply_sealed(&sealed).await {
                 Ok(applied) => Ok(usize::from(applied.is_new())),
                 // Ours may be the one that gives way, which the certificate of a later number will say.
-                Err(refusal @ Refusal::Second { .. }) => {
+                Err(refusal @ TrackerError::Second { .. }) => {
                     tracing::warn!(number, %refusal, "header refused");
                     Ok(0)
                 }
@@ -169,7 +171,7 @@ impl Follower {
         }
     }
 
-    fn refused(&self, number: u64, refusal: &Refusal) -> End {
+    fn refused(&self, number: u64, refusal: &TrackerError) -> End {
         match refusal.next_step() {
             NextStep::Reject => {
                 self.counters.rejected.increment();

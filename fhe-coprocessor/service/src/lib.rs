@@ -49,7 +49,7 @@ pub use config::{ConfigError, CoprocessorConfig};
 pub use counters::Counters;
 pub use ledger::{Ledger, LedgerError, LedgerView};
 pub use machine::{CommittedItem, Execution, Machine, Outcome, Roots};
-pub use runner::{ExecutionFault, ExecutionState, ExecutionStatus};
+pub use runner::{ExecutionError, ExecutionState, ExecutionStatus};
 
 use api::ReadApi;
 use follow::Follower;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindfold_chain::{
-    ItemOutcome, L1Error, L1Reader, OpenFault, Opener, Tracker, VoidRun, accepted, unopened_outcomes,
+    ItemOutcome, L1Error, L1Reader, OpenBatchError, Opener, Tracker, VoidRun, accepted, unopened_outcomes,
 };
 use blindfold_runtime::{Patience, now};
 use blindfold_store::{
@@ -22,13 +22,13 @@ use crate::{CommittedItem, Execution, Machine, Receipt};
 
 /// Why execution stopped. Following, verifying and serving go on.
 #[derive(Debug, thiserror::Error)]
-pub enum ExecutionFault {
+pub enum ExecutionError {
     /// Our disk.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A batch with hints that does not open.
     #[error(transparent)]
-    Open(OpenFault),
+    Open(OpenBatchError),
     /// A certified batch that is not on disk: our disk is damaged.
     #[error("certified batch {0} is not on disk")]
     Missing(u64),
@@ -50,20 +50,20 @@ pub enum ExecutionFault {
 
 enum End {
     Stopped,
-    Fault(ExecutionFault),
+    Fault(ExecutionError),
 }
 
-impl<F: Into<ExecutionFault>> From<F> for End {
+impl<F: Into<ExecutionError>> From<F> for End {
     fn from(fault: F) -> Self {
         Self::Fault(fault.into())
     }
 }
 
-impl From<OpenFault> for End {
-    fn from(fault: OpenFault) -> Self {
+impl From<OpenBatchError> for End {
+    fn from(fault: OpenBatchError) -> Self {
         match fault {
-            OpenFault::Stopped => Self::Stopped,
-            fault => Self::Fault(ExecutionFault::Open(fault)),
+            OpenBatchError::Stopped => Self::Stopped,
+            fault => Self::Fault(ExecutionError::Open(fault)),
         }
     }
 }
@@ -131,7 +131,7 @@ impl Runner {
             }
             self.set_state(ExecutionState::Halted(fault.to_string()));
             // What L1 says is asked before anything is executed, and one answer may be that of a server behind the others.
-            let of_l1 = matches!(fault, ExecutionFault::L1(_));
+            let of_l1 = matches!(fault, ExecutionError::L1(_));
             let wait_ms = if of_l1 { pause.0 } else { HALTED_EXIT_MS };
             tracing::error!(%fault, wait_ms, "execution stopped; following and serving go on");
             if of_l1 && patience.failed() {
@@ -171,7 +171,7 @@ impl Runner {
         let head = self.status.borrow().head;
         let batch = self.tracker.store().batch(head.number).await?;
         if head.number > 0 && batch.is_none_or(|batch| batch.hash != head.hash) {
-            return Err(ExecutionFault::OtherHeader(head.number).into());
+            return Err(ExecutionError::OtherHeader(head.number).into());
         }
         Ok(())
     }
@@ -201,13 +201,13 @@ impl Runner {
             // What became void late is noticed without the next batch, too. L1 may be away meanwhile.
             if idle {
                 match self.read_void_runs().await {
-                    Err(End::Fault(ExecutionFault::L1(fault))) if fault.may_pass() => {}
+                    Err(End::Fault(ExecutionError::L1(fault))) if fault.may_pass() => {}
                     read => read?,
                 }
             }
         }
         let record = self.tracker.store().batch(number).await?;
-        Ok(record.ok_or(ExecutionFault::Missing(number))?)
+        Ok(record.ok_or(ExecutionError::Missing(number))?)
     }
 
     /// What the items of a batch are, as soon as its hints are there, or L1 has declared it void.
@@ -241,7 +241,7 @@ impl Runner {
         for run in runs.iter().skip(self.void_runs.len()) {
             for number in run.first..=run.last.min(executed) {
                 if self.store.confidential_transactions_in(number).await? > 0 {
-                    return Err(ExecutionFault::VoidedAfterExecution(number).into());
+                    return Err(ExecutionError::VoidedAfterExecution(number).into());
                 }
             }
         }
@@ -254,7 +254,7 @@ impl Runner {
         loop {
             match self.read_void_runs().await {
                 Ok(()) => return Ok(self.void_runs.iter().any(|run| run.contains(number))),
-                Err(End::Fault(ExecutionFault::L1(fault))) if fault.may_pass() => {
+                Err(End::Fault(ExecutionError::L1(fault))) if fault.may_pass() => {
                     self.wait(&mut pause, &fault.to_string()).await?;
                 }
                 Err(end) => return Err(end),
@@ -275,7 +275,7 @@ impl Runner {
             return Ok(ConfidentialBatchRecord { head, transactions, accounts, nodes, balances });
         }
         self.set_state(ExecutionState::Executing);
-        let failed = || ExecutionFault::Machine(record.number);
+        let failed = || ExecutionError::Machine(record.number);
         let mut machine = self.machine.take().ok_or_else(failed)?;
         let mut pause = Pause::default();
         let execution = loop {

@@ -14,9 +14,10 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use blindfold_chain::{
-    Applied, HintsRefusal, L1Error, L1Reader, NextLook, NextStep, Refusal, accepted, announce, made_by_l1,
+    Applied, HintsIntakeError, L1Error, L1Reader, NextLook, NextStep, TrackerError, accepted, announce,
+    made_by_l1,
 };
-use blindfold_l1::{DataFault, PostedHints, Posting, UNREAD_PATIENCE_BLOCKS};
+use blindfold_l1::{DataError, PostedHints, Posting, UNREAD_PATIENCE_BLOCKS};
 use blindfold_protocol::{BatchHeader, Certificate, SealedBatch};
 use blindfold_store::StoreError;
 use tokio::sync::watch;
@@ -37,15 +38,15 @@ enum Obstacle {
         "the data of batches {first} to {last} is missing ({fault}): whoever has them, the sequencer, a member or a \
          node, can post it again with postData of BlindedInbox"
     )]
-    Missing { first: u64, last: u64, fault: DataFault },
+    Missing { first: u64, last: u64, fault: DataError },
     #[error("batches {first} to {last}, posted to L1, are refused here: {refusal}")]
-    Refused { first: u64, last: u64, refusal: Refusal },
+    Refused { first: u64, last: u64, refusal: TrackerError },
     #[error(
         "L1 has header {posted} for number {number}, and {ours} is certified here: begin with an empty data_dir"
     )]
     OtherChain { number: u64, posted: B256, ours: B256 },
     #[error("hints of batch {number}: {refusal}")]
-    Hints { number: u64, refusal: HintsRefusal },
+    Hints { number: u64, refusal: HintsIntakeError },
 }
 
 pub(crate) struct FromL1 {
@@ -74,7 +75,7 @@ struct Incomplete {
     /// Why the last look failed.
     failed: Option<L1Error>,
     /// Why something that may be the data could not be read at the last look.
-    unread: Option<DataFault>,
+    unread: Option<DataError>,
 }
 
 impl Incomplete {
@@ -264,7 +265,7 @@ impl FromL1 {
             return Err(fault.into());
         }
         let unread = known.and_then(|known| known.unread.clone());
-        let fault = unread.or_else(|| posting.data.fault.clone()).unwrap_or(DataFault::Absent);
+        let fault = unread.or_else(|| posting.data.fault.clone()).unwrap_or(DataError::Absent);
         Err(Obstacle::Missing { first, last, fault })
     }
 
@@ -312,7 +313,7 @@ impl FromL1 {
         posting: &Posting,
         batches: &[SealedBatch],
         certificate: &Certificate,
-        refused: &mut Option<Refusal>,
+        refused: &mut Option<TrackerError>,
     ) -> Result<bool, Obstacle> {
         let (first, last) = posting.numbers();
         let run: Vec<Arc<SealedBatch>> = batches.iter().cloned().map(Arc::new).collect();
@@ -422,14 +423,14 @@ impl FromL1 {
                 // It may answer soon; meanwhile members open the batches here, and then nothing is lacking. But it has no
                 // longer than for data: the same hints may stand behind these, where it is not needed.
                 let age = finalized.saturating_sub(posted.l1_block);
-                if let DataFault::Beacon(error) = fault
+                if let DataError::Beacon(error) = fault
                     && age < UNREAD_PATIENCE_BLOCKS
                 {
                     return Err(error.clone().into());
                 }
                 let unread = Unread { l1_block: posted.l1_block, first, last };
                 let in_blobs =
-                    matches!(fault, DataFault::NoBeacon | DataFault::Beacon(_) | DataFault::Pruned(_));
+                    matches!(fault, DataError::NoBeacon | DataError::Beacon(_) | DataError::Pruned(_));
                 if !in_blobs {
                     tracing::warn!(id = posted.id, first, last, %fault,
                         "hints posted to L1 cannot be read: passing them over");
@@ -456,7 +457,7 @@ impl FromL1 {
             };
             match self.node.take_hints(hints).await {
                 Ok(()) => {}
-                Err(HintsRefusal::Wrong { .. }) => wrong = true,
+                Err(HintsIntakeError::Wrong { .. }) => wrong = true,
                 Err(refusal) => return Err(Obstacle::Hints { number, refusal }),
             }
         }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use blindfold_bte::{Backend, Opening};
-use blindfold_chain::{EpochParameters, HintsFault, ParameterSet, verdicts, verify_hints};
+use blindfold_chain::{EpochParameters, HintsError, ParameterSet, verdicts, verify_hints};
 use blindfold_l1::{PostedBatch, PostedEntry};
 use blindfold_protocol::validity::Verdict;
 use blindfold_protocol::{BatchHints, Canonical, Envelope, HintEntry};
@@ -86,9 +86,9 @@ fn verified(
     let hints = BatchHints { number: record.number, header_hash: record.hash, entries, blindings: vec![] };
     match verify_hints(backend, parameters, &record.sealed, verdicts, &hints) {
         Ok(_) => Judgement::Right,
-        Err(HintsFault::WrongKey { index }) => Judgement::Wrong((index, FaultKind::WrongKey, None)),
-        Err(HintsFault::WrongSingleton { index }) => Judgement::Wrong((index, FaultKind::WrongRelease, None)),
-        Err(HintsFault::FalseMalformed { index }) => match opened(parameters, record, &hints, index) {
+        Err(HintsError::WrongKey { index }) => Judgement::Wrong((index, FaultKind::WrongKey, None)),
+        Err(HintsError::WrongSingleton { index }) => Judgement::Wrong((index, FaultKind::WrongRelease, None)),
+        Err(HintsError::FalseMalformed { index }) => match opened(parameters, record, &hints, index) {
             Some(key) => Judgement::Wrong((index, FaultKind::NotMalformed, Some(key))),
             None => Judgement::Untold,
         },

@@ -6,7 +6,7 @@ use blindfold_bte::Backend;
 use blindfold_chain::{BatchView, EpochParameters, ParameterSet, verify_hints};
 use blindfold_l1::RunReference;
 use blindfold_protocol::{
-    B256, BatchHints, EnvelopeFault, HintEntry,
+    B256, BatchHints, EnvelopeError, HintEntry,
     validity::{FORCED_TRANSACTION_REASON, Verdict},
 };
 
@@ -44,7 +44,7 @@ impl From<(RunReference, B256)> for PostedRun {
 
 /// Why the hints of a run are not here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GatherFault {
+pub enum GatherError {
     /// The sequencer does not answer: nobody's batches can be had.
     #[error("the sequencer does not give batch {number}: {reason}")]
     Source {
@@ -89,25 +89,25 @@ pub enum GatherFault {
 /// Cost: `verify_hints` for each batch, off the async threads.
 ///
 /// # Errors
-/// [`GatherFault`].
+/// [`GatherError`].
 pub async fn gather(
     source: &dyn BatchSource,
     run: &PostedRun,
     parameters: &ParameterSet,
     backend: &Arc<dyn Backend>,
-) -> Result<Option<Vec<BatchHints>>, GatherFault> {
+) -> Result<Option<Vec<BatchHints>>, GatherError> {
     let mut batches = Vec::new();
     let mut expected = run.head_hash;
     for number in (run.first..=run.last).rev() {
         let batch = source
             .batch(number)
             .await
-            .map_err(|reason| GatherFault::Source { number, reason })?
-            .ok_or(GatherFault::NotYet { number, what: "header" })?;
+            .map_err(|reason| GatherError::Source { number, reason })?
+            .ok_or(GatherError::NotYet { number, what: "header" })?;
         let header = &batch.sealed.header;
         if header.number != number || header.hash() != expected {
             let reason = format!("its header is {}, L1 holds {expected}", header.hash());
-            return Err(GatherFault::Wrong { number, reason });
+            return Err(GatherError::Wrong { number, reason });
         }
         expected = header.parent_hash;
         batches.push(batch);
@@ -127,23 +127,23 @@ async fn verified(
     batch: SourcedBatch,
     parameters: &ParameterSet,
     backend: &Arc<dyn Backend>,
-) -> Result<BatchHints, GatherFault> {
+) -> Result<BatchHints, GatherError> {
     let number = batch.sealed.header.number;
-    let parameters = parameters.at(number).ok_or(GatherFault::NoParameters { number })?;
+    let parameters = parameters.at(number).ok_or(GatherError::NoParameters { number })?;
     let backend = Arc::clone(backend);
     blindfold_runtime::blocking(move || check(batch, &parameters, backend.as_ref()))
         .await
-        .map_err(|_| GatherFault::Stopped)?
+        .map_err(|_| GatherError::Stopped)?
 }
 
 fn check(
     batch: SourcedBatch,
     parameters: &EpochParameters,
     backend: &dyn Backend,
-) -> Result<BatchHints, GatherFault> {
+) -> Result<BatchHints, GatherError> {
     let SourcedBatch { sealed, verdicts, hints } = batch;
     let number = sealed.header.number;
-    let wrong = |reason: String| GatherFault::Wrong { number, reason };
+    let wrong = |reason: String| GatherError::Wrong { number, reason };
     // Items, ids and verdicts against the certified root.
     let view = BatchView::read(&sealed, &verdicts, parameters.epoch().max_batch)
         .map_err(|fault| wrong(fault.to_string()))?;
@@ -157,7 +157,7 @@ fn check(
             entries: vec![HintEntry::Skipped; view.items],
             blindings: vec![],
         },
-        None => return Err(GatherFault::NotYet { number, what: "hints" }),
+        None => return Err(GatherError::NotYet { number, what: "hints" }),
     };
     verify_hints(backend, parameters, &sealed, &verdicts, &hints)
         .map_err(|fault| wrong(fault.to_string()))?;
@@ -173,7 +173,7 @@ fn read_verdicts(names: &[Option<String>]) -> Option<Vec<Verdict>> {
             Some(Verdict::Accepted { position: position - 1 })
         }
         Some(FORCED_TRANSACTION_REASON) => Some(Verdict::ForcedTransaction),
-        Some(name) => EnvelopeFault::from_name(name).map(Verdict::Skipped),
+        Some(name) => EnvelopeError::from_name(name).map(Verdict::Skipped),
     };
     names.iter().map(verdict).collect()
 }

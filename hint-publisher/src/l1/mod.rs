@@ -14,7 +14,7 @@ mod poster;
 mod source;
 
 pub use config::{L1PostingConfig, L1PostingConfigError};
-pub use gather::{GatherFault, PostedRun, gather};
+pub use gather::{GatherError, PostedRun, gather};
 pub(crate) use poster::L1_POSTING;
 pub use poster::{HintPoster, HintPosterDeps, PostingError, Round};
 pub use source::{BatchSource, SourcedBatch};

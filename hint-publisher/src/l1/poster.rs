@@ -18,7 +18,7 @@ use tokio::{sync::watch, time::sleep};
 
 use super::{
     L1PostingConfig,
-    gather::{GatherFault, PostedRun, gather},
+    gather::{GatherError, PostedRun, gather},
     source::BatchSource,
 };
 use crate::HintPublisherMetrics;
@@ -43,7 +43,7 @@ pub enum PostingError {
     L1(#[from] L1Error),
     /// The sequencer.
     #[error(transparent)]
-    Source(GatherFault),
+    Source(GatherError),
 }
 
 /// What a round found.
@@ -399,8 +399,8 @@ impl HintPoster {
                     self.learn(run.last, RightHints::Empty);
                     return Ok(());
                 }
-                Err(GatherFault::Stopped) => return Err(PostingError::Source(GatherFault::Stopped)),
-                Err(fault @ GatherFault::Source { .. }) => {
+                Err(GatherError::Stopped) => return Err(PostingError::Source(GatherError::Stopped)),
+                Err(fault @ GatherError::Source { .. }) => {
                     self.put_off(run.last, task);
                     task.wait_for(&run, round);
                     task.unanswered.push(fault);
@@ -545,9 +545,9 @@ impl HintPoster {
         }
     }
 
-    fn not_gathered(&mut self, run: &PostedRun, fault: &GatherFault, task: &Task<'_>) {
+    fn not_gathered(&mut self, run: &PostedRun, fault: &GatherError, task: &Task<'_>) {
         self.put_off(run.last, task);
-        if matches!(fault, GatherFault::NotYet { .. }) {
+        if matches!(fault, GatherError::NotYet { .. }) {
             tracing::debug!(first = run.first, last = run.last, %fault, "the hints of a run are not there yet");
         } else {
             self.deps.metrics.l1_refused_batches.increment();
@@ -608,7 +608,7 @@ struct Task<'a> {
     clock_ms: &'a (dyn Fn() -> u64 + Sync),
     gathered: usize,
     /// What the sequencer did not answer.
-    unanswered: Vec<GatherFault>,
+    unanswered: Vec<GatherError>,
     /// The oldest run that waits for more than half of the time there is.
     late: Option<(u64, u64)>,
 }

@@ -26,7 +26,7 @@ use blindfold_protocol::{
     Address, B256, BatchHeader, Bytes, Canonical, Certificate, Deposit, Epochs, ForcedEntry, LedgerEvent,
     SealedBatch, SequencerChange, merkle,
 };
-use blindfold_sequencer::{Clock, Committee, HeldBatch, MemberFault};
+use blindfold_sequencer::{Clock, Committee, HeldBatch, MemberError};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -375,15 +375,15 @@ impl Committee for ScriptedCommittee {
         (1..=super::MEMBERS).collect()
     }
 
-    async fn highest(&self, member: u16) -> Result<u64, MemberFault> {
+    async fn highest(&self, member: u16) -> Result<u64, MemberError> {
         if self.silent.lock().contains(&member) {
-            return Err(MemberFault("scripted silence".to_owned()));
+            return Err(MemberError("scripted silence".to_owned()));
         }
         let held = self.held.lock().get(&member).and_then(|held| held.keys().next_back().copied());
         Ok(self.boasts.lock().get(&member).copied().or(held).unwrap_or_default())
     }
 
-    async fn sealed(&self, member: u16, number: u64) -> Result<Option<HeldBatch>, MemberFault> {
+    async fn sealed(&self, member: u16, number: u64) -> Result<Option<HeldBatch>, MemberError> {
         let held = self.held.lock().get(&member).and_then(|held| held.get(&number).cloned());
         Ok(held.or_else(|| {
             let mut forged = self.forges.lock().get(&member)?.clone();

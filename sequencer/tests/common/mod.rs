@@ -567,7 +567,7 @@ pub fn open_batch(sealed: &SealedBatch, verdicts: &[Option<String>]) -> (Release
             }
             Some("forced_transaction") => Verdict::ForcedTransaction,
             Some(name) => {
-                Verdict::Skipped(blindfold_protocol::EnvelopeFault::from_name(name).expect("a known reason"))
+                Verdict::Skipped(blindfold_protocol::EnvelopeError::from_name(name).expect("a known reason"))
             }
         })
         .collect();

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use blindfold_client::confidential::{ConfidentialDeployment, checked};
 use blindfold_protocol::{
     Account, Acknowledgement, Address, B256, BatchHints, Bytes, Canonical, Certificate, CertifiedBatch,
-    ChainConfig, Deployment, Envelope, EnvelopeFault, L1Timing, LedgerProof, Promise, Release, ReleaseShare,
+    ChainConfig, Deployment, Envelope, EnvelopeError, L1Timing, LedgerProof, Promise, Release, ReleaseShare,
     SealedBatch, SingletonShare, limits::DEFAULT_BLOCK_GAS,
 };
 use blindfold_rpc::{
@@ -24,7 +24,7 @@ use blindfold_rpc::{
         Receipt, Refusal, SendOptions, SentEnvelope, Status,
     },
 };
-use blindfold_sequencer::{ADMISSION_REASONS, AdmissionRefusal, SUBMISSION_REASONS, SubmissionRefusal};
+use blindfold_sequencer::{ADMISSION_REASONS, AdmissionRefusal, SUBMISSION_REASONS, SubmissionError};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
@@ -596,7 +596,7 @@ fn the_reasons_of_admission_are_those_of_the_sequencer() {
         AdmissionRefusal::ShuttingDown,
     ]
     .into_iter()
-    .chain(EnvelopeFault::ALL.map(|fault| AdmissionRefusal::Fault { fault, detail: String::new() }))
+    .chain(EnvelopeError::ALL.map(|fault| AdmissionRefusal::Fault { fault, detail: String::new() }))
     .map(|refusal| code_and_retry(refusal.into()))
     .collect();
     assert_eq!(refusals.len(), ADMISSION_REASONS.len());
@@ -619,19 +619,19 @@ fn the_reasons_of_submissions_are_those_of_the_sequencer() {
     }
     let hash = B256::ZERO;
     let made: BTreeMap<String, (i64, bool)> = [
-        SubmissionRefusal::UnknownBatch { number: 1, newest: 0 },
-        SubmissionRefusal::WrongHeader { number: 1, known: hash, offered: hash },
-        SubmissionRefusal::WrongEpoch { number: 1, known: 1, offered: 2 },
-        SubmissionRefusal::UnknownMember { member: 9, members: 4 },
-        SubmissionRefusal::InvalidSignature { member: 1 },
-        SubmissionRefusal::DuplicateAcknowledgement { number: 1, member: 1 },
-        SubmissionRefusal::AlreadyCertified { number: 1 },
-        SubmissionRefusal::NotCertified { number: 1 },
-        SubmissionRefusal::ReleaseMismatch,
-        SubmissionRefusal::InvalidRelease { index: 0 },
-        SubmissionRefusal::Overloaded,
-        SubmissionRefusal::Storage,
-        SubmissionRefusal::ShuttingDown,
+        SubmissionError::UnknownBatch { number: 1, newest: 0 },
+        SubmissionError::WrongHeader { number: 1, known: hash, offered: hash },
+        SubmissionError::WrongEpoch { number: 1, known: 1, offered: 2 },
+        SubmissionError::UnknownMember { member: 9, members: 4 },
+        SubmissionError::InvalidSignature { member: 1 },
+        SubmissionError::DuplicateAcknowledgement { number: 1, member: 1 },
+        SubmissionError::AlreadyCertified { number: 1 },
+        SubmissionError::NotCertified { number: 1 },
+        SubmissionError::ReleaseMismatch,
+        SubmissionError::InvalidRelease { index: 0 },
+        SubmissionError::Overloaded,
+        SubmissionError::Storage,
+        SubmissionError::ShuttingDown,
     ]
     .into_iter()
     .map(|refusal| code_and_retry(refusal.into()))

@@ -8,7 +8,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// Why a file of lines is none, or does not fit another one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LinesFault {
+pub enum LinesError {
     /// No comma, or no name before it.
     #[error("line {line}: write a name, a comma and a whole number")]
     Form {
@@ -63,8 +63,8 @@ impl<T: Zeroize + FromStr + Copy + Largest> Lines<T> {
     /// `#` are left out.
     ///
     /// # Errors
-    /// [`LinesFault`], with the line that it is about.
-    pub fn parse(text: &str) -> Result<Self, LinesFault> {
+    /// [`LinesError`], with the line that it is about.
+    pub fn parse(text: &str) -> Result<Self, LinesError> {
         let (mut names, mut numbers) = (Vec::new(), Zeroizing::new(Vec::with_capacity(text.lines().count())));
         let mut seen = HashMap::new();
         for (line, text) in (1..).zip(text.lines()) {
@@ -72,21 +72,21 @@ impl<T: Zeroize + FromStr + Copy + Largest> Lines<T> {
             if text.is_empty() || text.starts_with('#') {
                 continue;
             }
-            let (name, number) = text.rsplit_once(',').ok_or(LinesFault::Form { line })?;
+            let (name, number) = text.rsplit_once(',').ok_or(LinesError::Form { line })?;
             let name = name.trim().to_owned();
             if name.is_empty() {
-                return Err(LinesFault::Form { line });
+                return Err(LinesError::Form { line });
             }
             let Ok(number) = number.trim().parse() else {
-                return Err(LinesFault::Number { line, name, largest: T::LARGEST });
+                return Err(LinesError::Number { line, name, largest: T::LARGEST });
             };
             if seen.insert(name.clone(), ()).is_some() {
-                return Err(LinesFault::Twice { line, name });
+                return Err(LinesError::Twice { line, name });
             }
             names.push(name);
             numbers.push(number);
         }
-        if names.is_empty() { Err(LinesFault::Empty) } else { Ok(Self { names, numbers }) }
+        if names.is_empty() { Err(LinesError::Empty) } else { Ok(Self { names, numbers }) }
     }
 
     /// The names in their order.
@@ -104,13 +104,13 @@ impl<T: Zeroize + FromStr + Copy + Largest> Lines<T> {
     /// The numbers of these names.
     ///
     /// # Errors
-    /// [`LinesFault::NoPrice`].
-    pub fn of(&self, names: &[String]) -> Result<Zeroizing<Vec<T>>, LinesFault> {
+    /// [`LinesError::NoPrice`].
+    pub fn of(&self, names: &[String]) -> Result<Zeroizing<Vec<T>>, LinesError> {
         let places: HashMap<&str, usize> = self.names.iter().map(String::as_str).zip(0..).collect();
         let mut found = Zeroizing::new(Vec::with_capacity(names.len()));
         for (line, name) in (1..).zip(names) {
             let place = places.get(name.as_str());
-            let place = place.ok_or_else(|| LinesFault::NoPrice { line, name: name.clone() })?;
+            let place = place.ok_or_else(|| LinesError::NoPrice { line, name: name.clone() })?;
             found.push(self.numbers[*place]);
         }
         Ok(found)

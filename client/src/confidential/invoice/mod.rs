@@ -26,20 +26,20 @@ use rand::{CryptoRng, Rng};
 use zeroize::Zeroizing;
 
 pub use documents::{Order, PriceList, Total};
-pub use lines::{Lines, LinesFault};
+pub use lines::{Lines, LinesError};
 
 /// What the secret of an order is hashed with.
 const SECRET_TAG: &[u8] = b"BLINDFOLD-V1-INVOICE-WALLET";
 
 /// Why an invoice does not go on.
 #[derive(Debug, thiserror::Error)]
-pub enum InvoiceFault {
+pub enum InvoiceDocumentError {
     /// The coprocessor refused, or did not answer.
     #[error("the coprocessor: {0}")]
     Rpc(ReceivedError),
     /// The lines themselves.
     #[error(transparent)]
-    Lines(#[from] LinesFault),
+    Lines(#[from] LinesError),
     /// A part of a file is no encoding, or does not open.
     #[error("{what}: {error}")]
     Part {
@@ -79,15 +79,15 @@ pub enum InvoiceFault {
     },
 }
 
-impl From<blindfold_rpc::jsonrpsee::core::ClientError> for InvoiceFault {
+impl From<blindfold_rpc::jsonrpsee::core::ClientError> for InvoiceDocumentError {
     fn from(error: blindfold_rpc::jsonrpsee::core::ClientError) -> Self {
         Self::Rpc(error.into())
     }
 }
 
 /// Names the part that an error is about.
-fn part(what: &'static str) -> impl FnOnce(InvoiceError) -> InvoiceFault {
-    move |error| InvoiceFault::Part { what, error }
+fn part(what: &'static str) -> impl FnOnce(InvoiceError) -> InvoiceDocumentError {
+    move |error| InvoiceDocumentError::Part { what, error }
 }
 
 /// Invoices of one deployment.
@@ -102,7 +102,7 @@ impl Invoicing {
     ///
     /// # Errors
     /// None in practice: the numbers are fixed.
-    pub fn new(settings: &Settings, seed: B256) -> Result<Self, InvoiceFault> {
+    pub fn new(settings: &Settings, seed: B256) -> Result<Self, InvoiceDocumentError> {
         let invoices = Invoices::new(&seed.0).map_err(part("the deployment"))?;
         Ok(Self { invoices, domain: *settings.domain() })
     }
@@ -125,13 +125,13 @@ impl Invoicing {
     /// The payer's order: a fresh key, and the quantities encrypted to it. Three keys and three encryptions.
     ///
     /// # Errors
-    /// [`InvoiceFault::Part`] for more lines than an invoice has.
+    /// [`InvoiceDocumentError::Part`] for more lines than an invoice has.
     pub fn order(
         &self,
         key: &SigningKey,
         lines: &Lines<u16>,
         rng: &mut impl CryptoRng,
-    ) -> Result<Order, InvoiceFault> {
+    ) -> Result<Order, InvoiceDocumentError> {
         let numbers: Zeroizing<Vec<u8>> =
             Zeroizing::new(lines.numbers().iter().flat_map(|number| number.to_be_bytes()).collect());
         let mut rng = HedgedRng::new(&key.to_bytes()[..], &[b"order", &numbers], rng);
@@ -154,13 +154,13 @@ impl Invoicing {
     /// lines than the order. Three encryptions.
     ///
     /// # Errors
-    /// [`InvoiceFault::Lines`] for a line without a price, [`InvoiceFault::Part`].
+    /// [`InvoiceDocumentError::Lines`] for a line without a price, [`InvoiceDocumentError::Part`].
     pub fn prices(
         &self,
         order: &Order,
         list: &Lines<u32>,
         rng: &mut impl CryptoRng,
-    ) -> Result<PriceList, InvoiceFault> {
+    ) -> Result<PriceList, InvoiceDocumentError> {
         let prices = list.of(&order.lines)?;
         let key = self.invoices.decode_key(&order.key).map_err(part("the order's key"))?;
         // The supplier has no key here; what he hides is his prices.
@@ -176,13 +176,13 @@ impl Invoicing {
     /// Has a coprocessor compute the total. It is given key, ciphertexts and seed, and no names.
     ///
     /// # Errors
-    /// [`InvoiceFault::OtherOrder`], [`InvoiceFault::Rpc`], [`InvoiceFault::Part`] for an answer that is no total.
+    /// [`InvoiceDocumentError::OtherOrder`], [`InvoiceDocumentError::Rpc`], [`InvoiceDocumentError::Part`] for an answer that is no total.
     pub async fn ask(
         &self,
         coprocessor: &HttpClient,
         order: &Order,
         prices: &PriceList,
-    ) -> Result<Total, InvoiceFault> {
+    ) -> Result<Total, InvoiceDocumentError> {
         same_order(order, prices)?;
         let (key, quantities) = (order.key.clone(), order.quantities.clone());
         let total =
@@ -194,8 +194,8 @@ impl Invoicing {
     /// The total, computed here. Three products and three masks.
     ///
     /// # Errors
-    /// [`InvoiceFault::OtherOrder`], [`InvoiceFault::Part`].
-    pub fn compute(&self, order: &Order, prices: &PriceList) -> Result<Total, InvoiceFault> {
+    /// [`InvoiceDocumentError::OtherOrder`], [`InvoiceDocumentError::Part`].
+    pub fn compute(&self, order: &Order, prices: &PriceList) -> Result<Total, InvoiceDocumentError> {
         same_order(order, prices)?;
         let key = self.invoices.decode_key(&order.key).map_err(part("the order's key"))?;
         let quantities =
@@ -211,24 +211,29 @@ impl Invoicing {
     /// Whether the total is what order and prices give, to the byte.
     ///
     /// # Errors
-    /// [`InvoiceFault::OtherPart`] naming the first hash that differs, [`InvoiceFault::OtherTotal`];
-    /// [`InvoiceFault::OtherOrder`], [`InvoiceFault::Part`].
-    pub fn verify(&self, order: &Order, prices: &PriceList, total: &Total) -> Result<(), InvoiceFault> {
+    /// [`InvoiceDocumentError::OtherPart`] naming the first hash that differs, [`InvoiceDocumentError::OtherTotal`];
+    /// [`InvoiceDocumentError::OtherOrder`], [`InvoiceDocumentError::Part`].
+    pub fn verify(
+        &self,
+        order: &Order,
+        prices: &PriceList,
+        total: &Total,
+    ) -> Result<(), InvoiceDocumentError> {
         same_parts(order, total)?;
         same("prices", prices.hash(), total.prices_hash)?;
         let (expected, found) = (self.compute(order, prices)?.hash(), total.hash());
-        if expected == found { Ok(()) } else { Err(InvoiceFault::OtherTotal { expected, found }) }
+        if expected == found { Ok(()) } else { Err(InvoiceDocumentError::OtherTotal { expected, found }) }
     }
 
     /// The total in base units, for the payer. That it was computed of honest prices, and computed right, is not seen
     /// here; one that was altered is found, as a rule.
     ///
     /// # Errors
-    /// [`InvoiceFault::OtherWallet`]; [`InvoiceFault::OtherPart`] if it is for another order; [`InvoiceFault::Part`].
-    pub fn open(&self, key: &SigningKey, order: &Order, total: &Total) -> Result<u64, InvoiceFault> {
+    /// [`InvoiceDocumentError::OtherWallet`]; [`InvoiceDocumentError::OtherPart`] if it is for another order; [`InvoiceDocumentError::Part`].
+    pub fn open(&self, key: &SigningKey, order: &Order, total: &Total) -> Result<u64, InvoiceDocumentError> {
         let secret = self.secret(key, order.salt);
         if self.invoices.key(&secret).encode() != *order.key {
-            return Err(InvoiceFault::OtherWallet);
+            return Err(InvoiceDocumentError::OtherWallet);
         }
         same_parts(order, total)?;
         let quantities =
@@ -238,18 +243,18 @@ impl Invoicing {
     }
 }
 
-fn same_order(order: &Order, prices: &PriceList) -> Result<(), InvoiceFault> {
+fn same_order(order: &Order, prices: &PriceList) -> Result<(), InvoiceDocumentError> {
     let (expected, found) = (order.hash(), prices.order_hash);
-    if expected == found { Ok(()) } else { Err(InvoiceFault::OtherOrder { expected, found }) }
+    if expected == found { Ok(()) } else { Err(InvoiceDocumentError::OtherOrder { expected, found }) }
 }
 
-fn same_parts(order: &Order, total: &Total) -> Result<(), InvoiceFault> {
+fn same_parts(order: &Order, total: &Total) -> Result<(), InvoiceDocumentError> {
     same("keys", order.key_hash(), total.key_hash)?;
     same("quantities", order.quantities_hash(), total.quantities_hash)
 }
 
-fn same(what: &'static str, expected: B256, found: B256) -> Result<(), InvoiceFault> {
-    if expected == found { Ok(()) } else { Err(InvoiceFault::OtherPart { what, expected, found }) }
+fn same(what: &'static str, expected: B256, found: B256) -> Result<(), InvoiceDocumentError> {
+    if expected == found { Ok(()) } else { Err(InvoiceDocumentError::OtherPart { what, expected, found }) }
 }
 
 #[cfg(test)]

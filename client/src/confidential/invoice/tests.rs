@@ -74,8 +74,8 @@ fn verifying_names_what_differs() {
         .verify(order, prices, total)
         .unwrap_err()
     {
-        InvoiceFault::OtherPart { what, .. } => what,
-        InvoiceFault::OtherTotal { .. } => "total",
+        InvoiceDocumentError::OtherPart { what, .. } => what,
+        InvoiceDocumentError::OtherTotal { .. } => "total",
         other => panic!("{other}"),
     };
     let changed = Order { key: other(&order.key), ..order.clone() };
@@ -92,12 +92,12 @@ fn verifying_names_what_differs() {
     assert_eq!(named(&order, &prices, &changed), "total");
     // The payer notices what is for another order, and what cannot be a total of his quantities.
     let opened = invoicing.open(&payer(), &order, &changed).unwrap_err();
-    assert!(matches!(opened, InvoiceFault::Part { error: InvoiceError::Message, .. }), "{opened}");
+    assert!(matches!(opened, InvoiceDocumentError::Part { error: InvoiceError::Message, .. }), "{opened}");
     let (elsewhere, _) = both(&invoicing, "a,1\nb,3", "a,3\nb,4");
     let opened = invoicing.open(&payer(), &elsewhere, &total).unwrap_err();
-    assert!(matches!(opened, InvoiceFault::OtherPart { .. }), "{opened}");
+    assert!(matches!(opened, InvoiceDocumentError::OtherPart { .. }), "{opened}");
     let refused = invoicing.compute(&elsewhere, &prices).unwrap_err();
-    assert!(matches!(refused, InvoiceFault::OtherOrder { .. }), "{refused}");
+    assert!(matches!(refused, InvoiceDocumentError::OtherOrder { .. }), "{refused}");
 }
 
 #[test]
@@ -106,8 +106,8 @@ fn another_wallet_and_another_deployment_open_nothing() {
     let (order, prices) = both(&here, "a,1", "a,3");
     let total = here.compute(&order, &prices).unwrap();
     let stranger = SigningKey::from_bytes(&[8; 32]).unwrap();
-    assert!(matches!(here.open(&stranger, &order, &total), Err(InvoiceFault::OtherWallet)));
-    assert!(matches!(invoicing(6).open(&payer(), &order, &total), Err(InvoiceFault::OtherWallet)));
+    assert!(matches!(here.open(&stranger, &order, &total), Err(InvoiceDocumentError::OtherWallet)));
+    assert!(matches!(invoicing(6).open(&payer(), &order, &total), Err(InvoiceDocumentError::OtherWallet)));
     let mut malformed = order.clone();
     malformed.key = Bytes::new();
     let refused = here.prices(&malformed, &Lines::parse("a,1").unwrap(), &mut ChaCha20Rng::seed_from_u64(1));
@@ -126,16 +126,16 @@ fn two_orders_have_two_keys() {
 #[test]
 fn each_wrong_line_is_named() {
     let parse = |text: &str| Lines::<u16>::parse(text).map(drop).unwrap_err();
-    assert_eq!(parse("# nothing\n\n"), LinesFault::Empty);
-    assert_eq!(parse("a,1\nb 2"), LinesFault::Form { line: 2 });
-    assert_eq!(parse("a,1\n ,2"), LinesFault::Form { line: 2 });
+    assert_eq!(parse("# nothing\n\n"), LinesError::Empty);
+    assert_eq!(parse("a,1\nb 2"), LinesError::Form { line: 2 });
+    assert_eq!(parse("a,1\n ,2"), LinesError::Form { line: 2 });
     for wrong in ["a,65536", "a,-1", "a,1.5", "a,", "a,1 2"] {
-        assert_eq!(parse(wrong), LinesFault::Number { line: 1, name: "a".into(), largest: 65_535 });
+        assert_eq!(parse(wrong), LinesError::Number { line: 1, name: "a".into(), largest: 65_535 });
     }
-    assert_eq!(parse("a,1\n\na , 2"), LinesFault::Twice { line: 3, name: "a".into() });
+    assert_eq!(parse("a,1\n\na , 2"), LinesError::Twice { line: 3, name: "a".into() });
     assert!(Lines::<u32>::parse("a,4294967295").is_ok() && Lines::<u32>::parse("a,4294967296").is_err());
     let prices = Lines::<u32>::parse("a,1\nb,2").unwrap();
     let missing = prices.of(&["b".into(), "c".into()]).unwrap_err();
-    assert_eq!(missing, LinesFault::NoPrice { line: 2, name: "c".into() });
+    assert_eq!(missing, LinesError::NoPrice { line: 2, name: "c".into() });
     assert_eq!(missing.to_string(), "the order's line 2, `c`, has no price");
 }

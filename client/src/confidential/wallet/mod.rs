@@ -17,7 +17,7 @@ use blindfold_runtime::rng;
 use zeroize::Zeroizing;
 
 use super::provers::ProvingError;
-use super::verified::{VerifiedFault, VerifiedState};
+use super::verified::{VerifiedError, VerifiedState};
 
 pub use making::Made;
 pub use open::OpenPayment;
@@ -31,7 +31,7 @@ const SECRET_TAG: &[u8] = b"BLINDFOLD-V1-CONFIDENTIAL-WALLET";
 pub enum ConfidentialError {
     /// What was executed on this machine cannot be read, or does not say what was asked for.
     #[error(transparent)]
-    Verified(#[from] VerifiedFault),
+    Verified(#[from] VerifiedError),
     /// A transfer without the part asked for.
     #[error("the transfer lacks a recipient's part")]
     NoPart,

@@ -38,7 +38,7 @@ pub struct MemberLimits {
 
 /// Why a member gave nothing usable, and will not for this request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum MemberFault {
+pub(super) enum MemberError {
     #[error("refused: {0}")]
     Refused(String),
     #[error("sent something that does not decode: {0}")]
@@ -133,7 +133,7 @@ impl ShareMembers {
     {
         Box::pin(async move {
             let Some(client) = self.clients.get(&member) else {
-                return Err(MemberFault::Refused("no address is configured".to_owned()));
+                return Err(MemberError::Refused("no address is configured".to_owned()));
             };
             let retry_ms = u64::try_from(self.limits.retry.as_millis()).unwrap_or(u64::MAX);
             let mut pauses = Backoff::new(retry_ms, MAX_SHARE_PAUSE_MS);
@@ -145,13 +145,13 @@ impl ShareMembers {
                     }
                     Ok(Err(fault)) => {
                         self.failed(member);
-                        return Err(MemberFault::Undecodable(fault.to_string()));
+                        return Err(MemberError::Undecodable(fault.to_string()));
                     }
                     Err(error) => {
                         self.failed(member);
                         let error = ReceivedError::from(error);
                         if !error.retry() {
-                            return Err(MemberFault::Refused(error.to_string()));
+                            return Err(MemberError::Refused(error.to_string()));
                         }
                         tracing::debug!(member, %error, "no share yet; asking again");
                         tokio::time::sleep(pauses.pause()).await;
@@ -167,8 +167,8 @@ impl ShareMembers {
     }
 }
 
-type Ask<'a, T> = Pin<Box<dyn Future<Output = Result<T, MemberFault>> + Send + 'a>>;
-type Asking<'a, T> = Pin<Box<dyn Future<Output = (u16, Result<T, MemberFault>)> + Send + 'a>>;
+type Ask<'a, T> = Pin<Box<dyn Future<Output = Result<T, MemberError>> + Send + 'a>>;
+type Asking<'a, T> = Pin<Box<dyn Future<Output = (u16, Result<T, MemberError>)> + Send + 'a>>;
 
 /// Answers of members as they come.
 pub(super) struct Answers<'a, T> {
@@ -204,7 +204,7 @@ impl<'a, T: Send + 'a> Answers<'a, T> {
 
     /// The next answer; `None` when everybody asked has answered and nobody is left. Members that are away keep it
     /// waiting, until the wait is over. After the hedge delay everybody is asked.
-    pub(super) async fn next(&mut self) -> Option<(u16, Result<T, MemberFault>)> {
+    pub(super) async fn next(&mut self) -> Option<(u16, Result<T, MemberError>)> {
         loop {
             if self.running.is_empty() {
                 if self.rest.is_empty() {

@@ -22,10 +22,10 @@ pub struct AcceptedItem {
 }
 
 impl AcceptedItem {
-    fn new(index: u32, envelope: Result<Envelope, DecodeError>) -> Result<Self, ViewFault> {
+    fn new(index: u32, envelope: Result<Envelope, DecodeError>) -> Result<Self, ViewError> {
         let Envelope { header, ciphertext, .. } =
-            envelope.map_err(|fault| ViewFault::Undecodable { index, fault })?;
-        let point = ciphertext.header().map_err(|fault| ViewFault::Point { index, fault })?;
+            envelope.map_err(|fault| ViewError::Undecodable { index, fault })?;
+        let point = ciphertext.header().map_err(|fault| ViewError::Point { index, fault })?;
         Ok(Self { index, ad: header.hash(), ciphertext, point })
     }
 }
@@ -49,7 +49,7 @@ pub struct BatchView {
 
 /// What is said of a batch contradicts itself: the fault of whoever says it, or of our disk.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ViewFault {
+pub enum ViewError {
     /// Not one verdict per item.
     #[error("{verdicts} verdicts for {items} items")]
     VerdictCount {
@@ -90,20 +90,20 @@ impl BatchView {
     /// those of the header; about 40 µs per item, blocking.
     ///
     /// # Errors
-    /// [`ViewFault`].
+    /// [`ViewError`].
     pub fn read(
         sealed: &SealedBatch,
         verdicts: &[Option<String>],
         max_batch: u32,
-    ) -> Result<Self, ViewFault> {
+    ) -> Result<Self, ViewError> {
         let items = sealed.items.len();
         if verdicts.len() != items {
-            return Err(ViewFault::VerdictCount { items, verdicts: verdicts.len() });
+            return Err(ViewError::VerdictCount { items, verdicts: verdicts.len() });
         }
         let mut leaves = Vec::with_capacity(items);
         let mut accepted = Vec::with_capacity(items);
         for ((index, item), verdict) in (0u32..).zip(&sealed.items).zip(verdicts) {
-            let code = Verdict::code_of_reason(verdict.as_deref()).ok_or(ViewFault::Verdict { index })?;
+            let code = Verdict::code_of_reason(verdict.as_deref()).ok_or(ViewError::Verdict { index })?;
             let envelope = Envelope::decode(item);
             let id = match &envelope {
                 Ok(envelope) if code != CODE_VOID => envelope.id(),
@@ -118,7 +118,7 @@ impl BatchView {
         let count = u32::try_from(items).ok();
         if merkle::root(&leaves) != sealed.header.envelope_root || count != Some(sealed.header.envelope_count)
         {
-            return Err(ViewFault::Root);
+            return Err(ViewError::Root);
         }
         Ok(Self::new(sealed, accepted, max_batch))
     }
@@ -126,15 +126,15 @@ impl BatchView {
     /// Reads a batch with verdicts of our own, so that nothing has to be checked; about 40 µs per accepted item, blocking.
     ///
     /// # Errors
-    /// [`ViewFault`]: these are not the verdicts on this batch.
+    /// [`ViewError`]: these are not the verdicts on this batch.
     pub fn of_verdicts(
         sealed: &SealedBatch,
         verdicts: &[Verdict],
         max_batch: u32,
-    ) -> Result<Self, ViewFault> {
+    ) -> Result<Self, ViewError> {
         let items = sealed.items.len();
         if verdicts.len() != items {
-            return Err(ViewFault::VerdictCount { items, verdicts: verdicts.len() });
+            return Err(ViewError::VerdictCount { items, verdicts: verdicts.len() });
         }
         let of_accepted =
             (0u32..).zip(&sealed.items).zip(verdicts).filter(|(_, verdict)| verdict.is_accepted());

@@ -38,7 +38,7 @@ use crate::{L1Reader, ParameterSet, Settled, Tracker, VoidRun};
 
 pub use details::{BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope, InnerTransaction};
 pub use opened::OpenedBatches;
-pub use run::ExecutionFault;
+pub use run::ExecutionError;
 pub(crate) use run::parse_details;
 
 /// What an executor works with.

@@ -2,7 +2,7 @@
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use blindfold_engine::ExecutedBlock;
-use blindfold_protocol::{Bundle, Canonical, Envelope, EnvelopeFault, ForcedTransaction, StaticSkip, skip};
+use blindfold_protocol::{Bundle, Canonical, Envelope, EnvelopeError, ForcedTransaction, StaticSkip, skip};
 
 use super::details::{BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope, InnerTransaction};
 use crate::ItemOutcome;
@@ -49,7 +49,7 @@ impl Plan {
 
     fn add_item(&mut self, chain_id: u64, number: u64, index: u32, item: &[u8], outcome: &ItemOutcome) {
         // Nothing of a header that L1 made has an id.
-        let unnamed = matches!(outcome, ItemOutcome::Skipped(EnvelopeFault::Void));
+        let unnamed = matches!(outcome, ItemOutcome::Skipped(EnvelopeError::Void));
         let envelope = Envelope::decode(item).ok().filter(|_| !unnamed);
         let id = envelope.as_ref().map_or(B256::ZERO, Envelope::id);
         let mut entry = ExecutedEnvelope {
@@ -60,7 +60,7 @@ impl Plan {
             transactions: Vec::new(),
         };
         match outcome {
-            ItemOutcome::Skipped(EnvelopeFault::Void) => entry.outcome = EnvelopeOutcome::Void,
+            ItemOutcome::Skipped(EnvelopeError::Void) => entry.outcome = EnvelopeOutcome::Void,
             ItemOutcome::Skipped(fault) => {
                 entry.outcome = EnvelopeOutcome::Skipped(fault.as_str().to_owned())
             }

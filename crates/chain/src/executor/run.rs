@@ -9,7 +9,7 @@ use blindfold_engine::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, L1Origin, PayloadSource, PayloadSourceError, Recovery,
     ReplayError, StoredPayload, replay,
 };
-use blindfold_protocol::block::{OrderFault, Second, sequence_number};
+use blindfold_protocol::block::{OrderError, Second, sequence_number};
 use blindfold_protocol::validity::Verdict;
 use blindfold_runtime::{Backoff, Patience};
 use blindfold_store::{BatchRecord, BlockRecord, Store, StoreError, What};
@@ -25,13 +25,13 @@ use crate::limits::{
     CLIENT_CHECK_INTERVAL_MS, MAX_REPLAYS_IN_A_ROW, MAX_RETRY_PAUSE_MS, MIN_RETRY_PAUSE_MS,
     READ_AHEAD_BLOCKS, READ_AHEAD_PATIENCE_MS,
 };
-use crate::opener::{OpenFault, Opener, unopened_outcomes};
+use crate::opener::{OpenBatchError, Opener, unopened_outcomes};
 use crate::records::{accepted, verdicts};
 use crate::{ItemOutcome, L1Error, Settled};
 
 /// Why execution stopped. Nothing else stops with it.
 #[derive(Debug, thiserror::Error)]
-pub enum ExecutionFault {
+pub enum ExecutionError {
     /// The execution client, after everything that may help was tried.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -60,10 +60,10 @@ pub enum ExecutionFault {
     },
     /// Stored batches are out of order: our disk is damaged.
     #[error(transparent)]
-    Order(#[from] OrderFault),
+    Order(#[from] OrderError),
     /// A batch with hints that does not open.
     #[error(transparent)]
-    Open(OpenFault),
+    Open(OpenBatchError),
     /// L1 does not have, or no longer has, the block that a certified header names.
     #[error("L1 block {number} has not the hash {expected} that a certified header names")]
     OriginMismatch {
@@ -88,20 +88,20 @@ pub enum ExecutionFault {
 /// Why the loop ends.
 pub(super) enum End {
     Stopped,
-    Fault(ExecutionFault),
+    Fault(ExecutionError),
 }
 
-impl<F: Into<ExecutionFault>> From<F> for End {
+impl<F: Into<ExecutionError>> From<F> for End {
     fn from(fault: F) -> Self {
         Self::Fault(fault.into())
     }
 }
 
-impl From<OpenFault> for End {
-    fn from(fault: OpenFault) -> Self {
+impl From<OpenBatchError> for End {
+    fn from(fault: OpenBatchError) -> Self {
         match fault {
-            OpenFault::Stopped => Self::Stopped,
-            fault => Self::Fault(ExecutionFault::Open(fault)),
+            OpenBatchError::Stopped => Self::Stopped,
+            fault => Self::Fault(ExecutionError::Open(fault)),
         }
     }
 }
@@ -225,7 +225,7 @@ impl Runner {
                 End::Fault(fault) => fault,
             };
             // Where nothing is to be executed, L1 that was well in between is as good as progress.
-            let passed = !self.halted && matches!(fault, ExecutionFault::L1(_));
+            let passed = !self.halted && matches!(fault, ExecutionError::L1(_));
             if self.gathering_from() > reached || passed {
                 reached = self.gathering_from();
                 (pauses, patience) =
@@ -320,7 +320,7 @@ impl Runner {
             while certified.borrow_and_update().number >= self.next_batch {
                 let number = self.next_batch;
                 let record = self.deps.tracker.store().batch(number).await?;
-                let record = record.ok_or(ExecutionFault::Damaged { what: "batch", number })?;
+                let record = record.ok_or(ExecutionError::Damaged { what: "batch", number })?;
                 self.next_batch += 1;
                 if let Some(closed) = self.assembler.push(record)? {
                     return Ok(closed);
@@ -344,7 +344,7 @@ impl Runner {
                     read = self.read_void_runs() => read,
                 };
                 match read {
-                    Err(End::Fault(ExecutionFault::L1(fault))) if fault.may_pass() => {}
+                    Err(End::Fault(ExecutionError::L1(fault))) if fault.may_pass() => {}
                     read => {
                         read?;
                         self.halted = false;
@@ -403,7 +403,7 @@ impl Runner {
                 let Some(block) = store.block_of_batch(number).await? else { continue };
                 let block_number = block.number;
                 let details = parse_details(&block)
-                    .map_err(|_| ExecutionFault::Damaged { what: "block", number: block_number })?;
+                    .map_err(|_| ExecutionError::Damaged { what: "block", number: block_number })?;
                 let Some(record) = store.batch(number).await? else { continue };
                 let verdicts = verdicts(&record)?;
                 let opened = |entry: &ExecutedEnvelope| {
@@ -413,7 +413,7 @@ impl Runner {
                         && matches!(verdict, Some(Verdict::Accepted { .. }))
                 };
                 if details.envelopes.iter().any(opened) {
-                    return Err(ExecutionFault::VoidedAfterExecution { number, block: block_number }.into());
+                    return Err(ExecutionError::VoidedAfterExecution { number, block: block_number }.into());
                 }
             }
         }
@@ -436,7 +436,7 @@ impl Runner {
         while !self.void.too_early_for(origin) {
             match self.read_void_runs().await {
                 Ok(()) => break,
-                Err(End::Fault(ExecutionFault::L1(fault))) if fault.may_pass() => {
+                Err(End::Fault(ExecutionError::L1(fault))) if fault.may_pass() => {
                     self.wait(&mut pause, &fault.to_string()).await?;
                 }
                 Err(end) => return Err(end),
@@ -483,7 +483,7 @@ impl Runner {
         }
         let client = Arc::clone(&self.deps.client);
         let genesis = self.with_retries(|| async { client.block(0).await }).await?;
-        let id = genesis.ok_or(ExecutionFault::NoGenesis)?;
+        let id = genesis.ok_or(ExecutionError::NoGenesis)?;
         self.parent = Some(Parent { id, origin: None });
         Ok((id.hash, None))
     }
@@ -522,7 +522,7 @@ impl Runner {
                     self.origin = Some(origin);
                     return Ok(origin);
                 }
-                Ok(Some(_)) => return Err(ExecutionFault::OriginMismatch { number, expected }.into()),
+                Ok(Some(_)) => return Err(ExecutionError::OriginMismatch { number, expected }.into()),
                 // Certified, so final for the committee; our L1 lags behind theirs.
                 Ok(None) => {
                     self.wait(&mut pause, &format!("L1 block {number} is not final here yet")).await?
@@ -550,7 +550,7 @@ impl Runner {
             match error.recovery() {
                 Recovery::Retry => self.wait(&mut pause, &error.to_string()).await?,
                 Recovery::Replay if replays == MAX_REPLAYS_IN_A_ROW => {
-                    return Err(ExecutionFault::ReplayUseless(replays).into());
+                    return Err(ExecutionError::ReplayUseless(replays).into());
                 }
                 Recovery::Replay => {
                     replays += 1;

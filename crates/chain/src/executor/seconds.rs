@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use blindfold_protocol::block::{OrderFault, Second, Seconds};
+use blindfold_protocol::block::{OrderError, Second, Seconds};
 use blindfold_store::BatchRecord;
 
 use crate::records::makes_block;
@@ -23,7 +23,7 @@ pub(super) struct BlockAssembler {
 
 impl BlockAssembler {
     /// Takes the next certified batch; gives the second that it closes.
-    pub(super) fn push(&mut self, record: BatchRecord) -> Result<Option<BlockSlot>, OrderFault> {
+    pub(super) fn push(&mut self, record: BatchRecord) -> Result<Option<BlockSlot>, OrderError> {
         // A batch holds at most 4,096 items.
         let accepted = u32::try_from(makes_block(&record)).unwrap_or(u32::MAX);
         let closed = self.seconds.push(&record.sealed.header, record.hash, accepted)?;

@@ -21,7 +21,7 @@ pub struct ProvedAccount {
 
 /// Why an account is not shown.
 #[derive(Debug, thiserror::Error)]
-pub enum ProofRefusal {
+pub enum AccountProofError {
     /// No header of this number is here.
     #[error("there is no header {number} here, the newest is {newest}")]
     NoHeader {
@@ -78,12 +78,12 @@ impl Tracker {
     /// nonce that changed between it and the next of them, beside whatever the chain does meanwhile.
     ///
     /// # Errors
-    /// [`ProofRefusal`]. A proof that does not lead to the header's `feeLedgerRoot` is never given.
+    /// [`AccountProofError`]. A proof that does not lead to the header's `feeLedgerRoot` is never given.
     pub async fn prove_account(
         &self,
         payer: &Address,
         number: u64,
-    ) -> Result<Option<ProvedAccount>, ProofRefusal> {
+    ) -> Result<Option<ProvedAccount>, AccountProofError> {
         let (header, tree) = self.ledger_after(number).await?;
         Ok(tree.prove(payer).map(|(account, proof)| ProvedAccount { account, proof, header }))
     }
@@ -95,7 +95,7 @@ impl Tracker {
         })
     }
 
-    async fn ledger_after(&self, number: u64) -> Result<(HeaderId, LedgerTree), ProofRefusal> {
+    async fn ledger_after(&self, number: u64) -> Result<(HeaderId, LedgerTree), AccountProofError> {
         let newest = self.newest_ledger();
         if newest.0.number == number {
             return Ok(newest);
@@ -104,7 +104,7 @@ impl Tracker {
         if let Some(found) = earlier.of(number) {
             return Ok(found);
         }
-        let missing = ProofRefusal::NoHeader { number, newest: newest.0.number };
+        let missing = AccountProofError::NoHeader { number, newest: newest.0.number };
         // Asked before the header is read: one that is certified by then is the one that stays.
         let certified = self.certified().number;
         // A turn for each read, and none while it waits for other proofs or for the chain: nobody else's would come.
@@ -136,12 +136,12 @@ impl Tracker {
         (later, tree): (HeaderId, LedgerTree),
         number: u64,
         root: B256,
-    ) -> Result<LedgerTree, ProofRefusal> {
+    ) -> Result<LedgerTree, AccountProofError> {
         let changed = self.for_caller(self.store().entries_changed_after(number, later.number)).await?;
-        let changed = changed.ok_or(ProofRefusal::Forgotten(number))?;
+        let changed = changed.ok_or(AccountProofError::Forgotten(number))?;
         // A large ledger takes a while.
         let made = blindfold_runtime::blocking(move || tree.with(changed)).await;
         // Another root: headers gave way to others, or rows were forgotten in between. An error: shutting down.
-        made.ok().filter(|tree| tree.root() == root).ok_or(ProofRefusal::Changed)
+        made.ok().filter(|tree| tree.root() == root).ok_or(AccountProofError::Changed)
     }
 }

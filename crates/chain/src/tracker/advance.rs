@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::validity::{
-    self, AppliedBatch, CheckedItem, HeaderFault, L1Facts, SealFault, Verdict,
+    self, AppliedBatch, CheckedItem, HeaderError, L1Facts, SealError, Verdict,
 };
 use blindfold_protocol::{BatchHeader, Epoch, SealedBatch, SigningKey};
 use blindfold_runtime::rng;
 use blindfold_store::StoreError;
 use tokio::time::{Duration, timeout};
 
-use super::{Applied, HeaderId, Refusal, Tracker, check_items};
+use super::{Applied, HeaderId, Tracker, TrackerError, check_items};
 use crate::l1::{L1Error, L1News, L1Origin, origin_facts};
 use crate::limits::{EPOCHS_PATIENCE_MS, MAX_UNCERTIFIED_HEADERS};
 use crate::records::{Maker, sealed_record, verdicts};
@@ -29,7 +29,7 @@ pub struct Sealed {
 
 /// Why nothing was sealed. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
-pub enum SealRefusal {
+pub enum SealingError {
     /// As many headers wait for a certificate as may.
     #[error("{limit} headers wait for a certificate already")]
     TooManyUncertified {
@@ -73,7 +73,7 @@ pub enum SealRefusal {
     L1(#[from] L1Error),
     /// The rule does not allow such a header: time, origin, sums over the second.
     #[error(transparent)]
-    Rule(#[from] SealFault),
+    Rule(#[from] SealError),
     /// The disk refused.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -113,11 +113,11 @@ impl Tracker {
     /// Verifies the sequencer's signature, asks L1 for the origin and what it said since the parent's, recomputes every
     /// field, and has header, items, verdicts and accounts on disk before it returns. A header that is known already is
     /// answered with what was computed then. One that nobody signed is taken only if L1 says that it made it.
-    pub async fn apply_sealed(&self, sealed: &Arc<SealedBatch>) -> Result<Applied, Refusal> {
+    pub async fn apply_sealed(&self, sealed: &Arc<SealedBatch>) -> Result<Applied, TrackerError> {
         let (tracker, sealed) = (self.clone(), Arc::clone(sealed));
         self.exclusively(async move { tracker.apply_sealed_locked(&sealed, MAX_UNCERTIFIED_HEADERS).await })
             .await
-            .unwrap_or(Err(Refusal::Stopped))
+            .unwrap_or(Err(TrackerError::Stopped))
     }
 
     /// [`apply_sealed`](Self::apply_sealed) for a caller that holds the writer's lock, with its own limit of headers that
@@ -126,7 +126,7 @@ impl Tracker {
         &self,
         batch: &Arc<SealedBatch>,
         limit: u64,
-    ) -> Result<Applied, Refusal> {
+    ) -> Result<Applied, TrackerError> {
         let header = &batch.header;
         let number = header.number;
         let offered = header.hash();
@@ -136,11 +136,11 @@ impl Tracker {
         // The signature first: nothing else about the header costs anyone but a sequencer. A key is named long before it
         // counts, so one that is not known signs nothing.
         let deployment = &self.shared.config.deployment;
-        let invalid = |fault| Refusal::Invalid { number, fault };
+        let invalid = |fault| TrackerError::Invalid { number, fault };
         let signed = batch.signed_header();
-        let signer = signed.signer(deployment).map_err(|fault| invalid(HeaderFault::Signature(fault)))?;
+        let signer = signed.signer(deployment).map_err(|fault| invalid(HeaderError::Signature(fault)))?;
         if !self.is_sequencer(signer) {
-            return Err(invalid(HeaderFault::Signer(signer)));
+            return Err(invalid(HeaderError::Signer(signer)));
         }
         let sequencer = self.sequencer_of(header).await?;
         validity::check_signature(&signed, deployment, &sequencer).map_err(invalid)?;
@@ -152,20 +152,20 @@ impl Tracker {
         }
         let head = self.head();
         if number > head.number + 1 {
-            return Err(Refusal::Behind { expected: head.number + 1, offered: number });
+            return Err(TrackerError::Behind { expected: head.number + 1, offered: number });
         }
         let certified = self.certified();
         if header.parent_hash != head.hash && head.number > certified.number {
-            return Err(Refusal::AncestorDiffers { number: head.number, parent: header.parent_hash });
+            return Err(TrackerError::AncestorDiffers { number: head.number, parent: header.parent_hash });
         }
         if self.too_many_uncertified(header.l1_origin_number, limit).await? {
-            return Err(Refusal::TooManyUncertified { number, limit });
+            return Err(TrackerError::TooManyUncertified { number, limit });
         }
         let epoch = Arc::new(self.epoch(number).await?);
         let (origin, counts_from) = (header.l1_origin_number, epoch.counts_from);
         if origin < counts_from {
             let epoch = epoch.epoch;
-            return Err(Refusal::EpochNotInForce { number, epoch, counts_from, origin });
+            return Err(TrackerError::EpochNotInForce { number, epoch, counts_from, origin });
         }
         let said = self.said_to(header, sequencer).await?;
         self.follows_what_l1_made(header, offered).await?;
@@ -176,7 +176,7 @@ impl Tracker {
             .state
             .write()
             .apply(header, &items, &batch.items, &epoch, &facts)
-            .map_err(|fault| Refusal::Invalid { number, fault })?;
+            .map_err(|fault| TrackerError::Invalid { number, fault })?;
         let verdicts = applied.verdicts.clone();
         self.make_durable(batch, &items, applied, Maker::Sequencer).await?;
         *self.shared.said.write() = Some(said);
@@ -195,11 +195,11 @@ impl Tracker {
         items: Vec<(Vec<u8>, CheckedItem)>,
         origin: &L1Origin,
         key: &Arc<SigningKey>,
-    ) -> Result<Sealed, SealRefusal> {
+    ) -> Result<Sealed, SealingError> {
         let (tracker, origin, key) = (self.clone(), *origin, Arc::clone(key));
         self.exclusively(async move { tracker.seal_locked(timestamp_ms, forced, items, &origin, &key).await })
             .await
-            .unwrap_or(Err(SealRefusal::Stopped))
+            .unwrap_or(Err(SealingError::Stopped))
     }
 
     async fn seal_locked(
@@ -209,24 +209,24 @@ impl Tracker {
         items: Vec<(Vec<u8>, CheckedItem)>,
         origin: &L1Origin,
         key: &SigningKey,
-    ) -> Result<Sealed, SealRefusal> {
+    ) -> Result<Sealed, SealingError> {
         let head = self.head();
         let number = head.number + 1;
         if self.too_many_uncertified(origin.number, MAX_UNCERTIFIED_HEADERS).await? {
-            return Err(SealRefusal::TooManyUncertified { limit: MAX_UNCERTIFIED_HEADERS });
+            return Err(SealingError::TooManyUncertified { limit: MAX_UNCERTIFIED_HEADERS });
         }
         let epoch = self.epoch_at(number, origin.number).await.map_err(|refusal| match refusal {
-            Refusal::L1(fault) => SealRefusal::L1(fault),
-            Refusal::UnknownRules { rules, .. } => SealRefusal::UnknownRules { number, rules },
-            _ => SealRefusal::NoEpoch { number },
+            TrackerError::L1(fault) => SealingError::L1(fault),
+            TrackerError::UnknownRules { rules, .. } => SealingError::UnknownRules { number, rules },
+            _ => SealingError::NoEpoch { number },
         })?;
         if origin.number < epoch.counts_from {
             let counts_from = epoch.counts_from;
-            return Err(SealRefusal::EpochNotInForce { number, counts_from, origin: origin.number });
+            return Err(SealingError::EpochNotInForce { number, counts_from, origin: origin.number });
         }
         let sequencer = self.sequencer_at(origin.number).await?;
         if sequencer != key.address() {
-            return Err(SealRefusal::NotOurs { origin: origin.number, sequencer });
+            return Err(SealingError::NotOurs { origin: origin.number, sequencer });
         }
         let said = Said {
             origin: *origin,
@@ -238,7 +238,7 @@ impl Tracker {
         let facts = said.facts();
         let entries = facts.forced.iter().take(forced);
         let first = self.check_forced(&epoch, entries.map(|entry| entry.item.to_vec()).collect()).await;
-        let first = first.ok_or(SealRefusal::Stopped)?;
+        let first = first.ok_or(SealingError::Stopped)?;
         let (bytes, checked): (Vec<_>, Vec<_>) = first.into_iter().chain(items).unzip();
         let (header, applied) =
             self.shared.state.write().seal(timestamp_ms, &checked, &bytes, forced, &epoch, &facts)?;
@@ -252,24 +252,24 @@ impl Tracker {
     }
 
     /// Answers for a number that has a header already.
-    async fn known(&self, number: u64, offered: B256) -> Result<Applied, Refusal> {
+    async fn known(&self, number: u64, offered: B256) -> Result<Applied, TrackerError> {
         let Some(record) = self.shared.store.batch(number).await? else {
             // Genesis has no batch; every other number up to the head has one.
-            return Err(Refusal::Second { number, known: self.head().hash, offered });
+            return Err(TrackerError::Second { number, known: self.head().hash, offered });
         };
         if record.hash == offered {
             return Ok(Applied { number, hash: offered, verdicts: verdicts(&record)?, items: None });
         }
         Err(if record.by_l1 {
-            Refusal::ReplacedByL1 { number, made: record.hash, offered }
+            TrackerError::ReplacedByL1 { number, made: record.hash, offered }
         } else {
-            Refusal::Second { number, known: record.hash, offered }
+            TrackerError::Second { number, known: record.hash, offered }
         })
     }
 
     /// What L1 says to a header: its origin, and everything since the parent's. An origin that did not change, or was
     /// read ahead, needs no L1, so that headers are checked while it is away.
-    async fn said_to(&self, header: &BatchHeader, sequencer: Address) -> Result<Said, Refusal> {
+    async fn said_to(&self, header: &BatchHeader, sequencer: Address) -> Result<Said, TrackerError> {
         let (number, origin) = (header.number, header.l1_origin_number);
         let (after, cursor) = (self.head().l1_origin, self.head().forced_cursor);
         let known = self.shared.said.read().as_ref().and_then(|said| said.again(after, origin, cursor));
@@ -281,7 +281,7 @@ impl Tracker {
             None => self.shared.l1.origin(origin).await?,
         };
         let Some(found) = found else {
-            return Err(Refusal::OriginNotFinal { number, origin });
+            return Err(TrackerError::OriginNotFinal { number, origin });
         };
         let news = match self.at_hand(after, origin, cursor) {
             Some(news) => news,
@@ -293,7 +293,7 @@ impl Tracker {
     /// A header has to follow what L1 made up to its origin: else another one could be signed for its number that does, with
     /// as new an origin, and nothing would excuse the two. Asked where the origin is a new one, and not for long: an L1 that
     /// is away makes nothing known.
-    async fn follows_what_l1_made(&self, header: &BatchHeader, offered: B256) -> Result<(), Refusal> {
+    async fn follows_what_l1_made(&self, header: &BatchHeader, offered: B256) -> Result<(), TrackerError> {
         if header.l1_origin_number == self.head().l1_origin {
             return Ok(());
         }
@@ -301,7 +301,7 @@ impl Tracker {
         let asked = self.shared.l1.l1_header(number);
         match timeout(Duration::from_millis(EPOCHS_PATIENCE_MS), asked).await {
             Ok(Ok(Some(made))) if made.l1_block <= header.l1_origin_number => {
-                Err(Refusal::ReplacedByL1 { number, made: made.header.hash(), offered })
+                Err(TrackerError::ReplacedByL1 { number, made: made.header.hash(), offered })
             }
             _ => Ok(()),
         }

@@ -4,12 +4,12 @@ use std::sync::{Arc, atomic::Ordering};
 
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::{
-    BatchHeader, Certificate, CertificateFault, CertifiedBatch, Epochs, SealedBatch, SignedHeader,
+    BatchHeader, Certificate, CertificateError, CertifiedBatch, Epochs, SealedBatch, SignedHeader,
     certificate, limits::HANDOVER_BLOCKS, validity,
 };
 use blindfold_store::StoreError;
 
-use super::{Applied, HeaderId, Refusal, Tracker, load_state};
+use super::{Applied, HeaderId, Tracker, TrackerError, load_state};
 use crate::limits::{DEAD_BRANCH_HEADERS, MAX_UNCERTIFIED_RUN};
 use crate::{L1Error, Office};
 
@@ -29,8 +29,11 @@ impl Tracker {
     ///
     /// When it names another header than ours, nothing changes and the refusal says so: fetch the certified batch
     /// and give it to [`accept_certified`](Self::accept_certified). Where L1 made another header a moment ago, it is
-    /// refused until that one is final and followed ([`Refusal::OverruledByL1`]).
-    pub async fn accept_certificate(&self, certificate: &Certificate) -> Result<CertificateOutcome, Refusal> {
+    /// refused until that one is final and followed ([`TrackerError::OverruledByL1`]).
+    pub async fn accept_certificate(
+        &self,
+        certificate: &Certificate,
+    ) -> Result<CertificateOutcome, TrackerError> {
         self.accept_certificate_after(certificate, async {}).await
     }
 
@@ -40,13 +43,13 @@ impl Tracker {
         &self,
         certificate: &Certificate,
         before: impl Future<Output = ()>,
-    ) -> Result<CertificateOutcome, Refusal> {
+    ) -> Result<CertificateOutcome, TrackerError> {
         self.verify_certificate(certificate).await?;
         before.await;
         let (tracker, certificate) = (self.clone(), *certificate);
         self.exclusively(async move { tracker.accept_certificate_locked(&certificate).await })
             .await
-            .unwrap_or(Err(Refusal::Stopped))
+            .unwrap_or(Err(TrackerError::Stopped))
     }
 
     /// Takes a batch together with its certificate, whatever uncertified headers stand in its way here.
@@ -56,11 +59,11 @@ impl Tracker {
     pub async fn accept_certified(
         &self,
         batch: &CertifiedBatch,
-    ) -> Result<(Applied, CertificateOutcome), Refusal> {
+    ) -> Result<(Applied, CertificateOutcome), TrackerError> {
         let run = [Arc::new(batch.sealed.clone())];
         let (mut applied, outcome) = self.accept_certified_run(&run, &batch.certificate).await?;
         // A run of one gives one.
-        applied.pop().map(|applied| (applied, outcome)).ok_or(Refusal::Stopped)
+        applied.pop().map(|applied| (applied, outcome)).ok_or(TrackerError::Stopped)
     }
 
     /// [`accept_certified`](Self::accept_certified) for a run of batches, oldest first, of which the certificate names
@@ -69,7 +72,7 @@ impl Tracker {
         &self,
         run: &[Arc<SealedBatch>],
         certificate: &Certificate,
-    ) -> Result<(Vec<Applied>, CertificateOutcome), Refusal> {
+    ) -> Result<(Vec<Applied>, CertificateOutcome), TrackerError> {
         self.accept_certified_run_after(run, certificate, async {}).await
     }
 
@@ -80,7 +83,7 @@ impl Tracker {
         run: &[Arc<SealedBatch>],
         certificate: &Certificate,
         before: impl Future<Output = ()>,
-    ) -> Result<(Vec<Applied>, CertificateOutcome), Refusal> {
+    ) -> Result<(Vec<Applied>, CertificateOutcome), TrackerError> {
         check_run(run, certificate)?;
         self.verify_certificate(certificate).await?;
         before.await;
@@ -102,18 +105,18 @@ impl Tracker {
             Ok((applied, outcome))
         })
         .await
-        .unwrap_or(Err(Refusal::Stopped))
+        .unwrap_or(Err(TrackerError::Stopped))
     }
 
     /// Takes back the headers from `number` on, which nobody certified, for others in their place. None where there is none.
-    pub async fn give_up_from(&self, number: u64) -> Result<(), Refusal> {
+    pub async fn give_up_from(&self, number: u64) -> Result<(), TrackerError> {
         let tracker = self.clone();
         self.exclusively(async move {
             let there = number > tracker.certified().number && number <= tracker.head().number;
             if there { tracker.take_back(number).await } else { Ok(()) }
         })
         .await
-        .unwrap_or(Err(Refusal::Stopped))
+        .unwrap_or(Err(TrackerError::Stopped))
     }
 
     /// Whether a vote for this header, which is here, is due: its certificate could be posted, and the sequencer that signed it
@@ -122,9 +125,9 @@ impl Tracker {
     /// its own.
     ///
     /// # Errors
-    /// As [`may_be_certified`](Self::may_be_certified), and [`Refusal::EpochEnds`] by the header's own origin, which is the
-    /// same for everybody; [`Refusal::OutOfOffice`].
-    pub async fn may_be_voted_for(&self, header: &BatchHeader) -> Result<(), Refusal> {
+    /// As [`may_be_certified`](Self::may_be_certified), and [`TrackerError::EpochEnds`] by the header's own origin, which is the
+    /// same for everybody; [`TrackerError::OutOfOffice`].
+    pub async fn may_be_voted_for(&self, header: &BatchHeader) -> Result<(), TrackerError> {
         self.may_be_certified(header.number).await?;
         if let Some(closing) = self.closing(header.number)
             && header.l1_origin_number >= closing.closed_from()
@@ -139,7 +142,7 @@ impl Tracker {
         // Mostly it is in office, and L1 is not asked for the epoch.
         let left = read_at > until.saturating_add(HANDOVER_BLOCKS);
         if left && !self.rules_begin(number.saturating_add(1)) && self.epoch(number).await?.last != number {
-            return Err(Refusal::OutOfOffice { number, until, read_at });
+            return Err(TrackerError::OutOfOffice { number, until, read_at });
         }
         Ok(())
     }
@@ -236,41 +239,41 @@ impl Tracker {
     }
 
     /// The key that has to sign this header.
-    pub(super) async fn sequencer_of(&self, header: &BatchHeader) -> Result<Address, Refusal> {
+    pub(super) async fn sequencer_of(&self, header: &BatchHeader) -> Result<Address, TrackerError> {
         let (number, origin) = (header.number, header.l1_origin_number);
         match self.sequencer_at(origin).await {
             // L1 is there, and behind.
             Err(fault) if fault.may_pass() && self.shared.epochs_paused.read().is_none() => {
-                Err(Refusal::OriginNotFinal { number, origin })
+                Err(TrackerError::OriginNotFinal { number, origin })
             }
             answer => Ok(answer?),
         }
     }
 
     /// Verifies a certificate by itself: epoch, signers, threshold, aggregate signature.
-    pub async fn verify_certificate(&self, certificate: &Certificate) -> Result<(), Refusal> {
+    pub async fn verify_certificate(&self, certificate: &Certificate) -> Result<(), TrackerError> {
         let number = certificate.number;
         let epoch = self.epoch(number).await?;
         let (deployment, certificate) = (self.shared.config.deployment, *certificate);
         let verified =
             blindfold_runtime::blocking(move || certificate::verify(&certificate, &epoch, &deployment))
                 .await
-                .map_err(|_| Refusal::Stopped)?;
+                .map_err(|_| TrackerError::Stopped)?;
         // Every other fault shows before the pairings.
-        if matches!(verified, Ok(()) | Err(CertificateFault::Signature)) {
+        if matches!(verified, Ok(()) | Err(CertificateError::Signature)) {
             self.shared.certificates_paired.fetch_add(1, Ordering::Relaxed);
         }
-        verified.map_err(|fault| Refusal::Certificate { number, fault })
+        verified.map_err(|fault| TrackerError::Certificate { number, fault })
     }
 
     async fn accept_certificate_locked(
         &self,
         certificate: &Certificate,
-    ) -> Result<CertificateOutcome, Refusal> {
+    ) -> Result<CertificateOutcome, TrackerError> {
         let number = certificate.number;
         let head = self.head();
         if number > head.number {
-            return Err(Refusal::Behind { expected: head.number + 1, offered: number });
+            return Err(TrackerError::Behind { expected: head.number + 1, offered: number });
         }
         let offered = certificate.header_hash;
         let record = self.shared.store.batch(number).await?;
@@ -278,12 +281,12 @@ impl Tracker {
         let certified = self.certified();
         if known != offered {
             if record.is_some_and(|record| record.by_l1) {
-                return Err(Refusal::ReplacedByL1 { number, made: known, offered });
+                return Err(TrackerError::ReplacedByL1 { number, made: known, offered });
             }
             return Err(if number <= certified.number {
                 self.contradiction(number, known, offered).await?
             } else {
-                Refusal::OtherHeaderCertified { number, known, certified: offered }
+                TrackerError::OtherHeaderCertified { number, known, certified: offered }
             });
         }
         if record.is_some_and(|record| record.certificate.is_some() || record.by_l1) {
@@ -302,7 +305,7 @@ impl Tracker {
 
     /// Takes back our headers from `number` on if the certified one is another, and only if it fits our chain below.
     /// Says whether it took any back.
-    async fn give_way_to(&self, number: u64, offered: B256, parent: B256) -> Result<bool, Refusal> {
+    async fn give_way_to(&self, number: u64, offered: B256, parent: B256) -> Result<bool, TrackerError> {
         let head = self.head();
         if number == 0 || number > head.number {
             return Ok(false);
@@ -321,7 +324,7 @@ impl Tracker {
             return Err(if below == certified.number {
                 self.contradiction(below, known_parent, parent).await?
             } else {
-                Refusal::AncestorDiffers { number: below, parent }
+                TrackerError::AncestorDiffers { number: below, parent }
             });
         }
         tracing::error!(
@@ -337,7 +340,11 @@ impl Tracker {
     /// Whether our header of this number is one that an earlier sequencer left, or that somebody with its key signed since:
     /// without a certificate, out of office, and not what the sequencer after it seals above. It gives way to that one's,
     /// which stands on all that members had acknowledged.
-    pub(super) async fn is_left_over(&self, header: &BatchHeader, offered: B256) -> Result<bool, Refusal> {
+    pub(super) async fn is_left_over(
+        &self,
+        header: &BatchHeader,
+        offered: B256,
+    ) -> Result<bool, TrackerError> {
         let number = header.number;
         if number <= self.certified().number {
             return Ok(false);
@@ -353,7 +360,7 @@ impl Tracker {
     }
 
     /// Hash of our header of a number; zero where there is none.
-    pub(super) async fn hash_at(&self, number: u64) -> Result<B256, Refusal> {
+    pub(super) async fn hash_at(&self, number: u64) -> Result<B256, TrackerError> {
         let certified = self.certified();
         if number == certified.number {
             return Ok(certified.hash);
@@ -363,25 +370,31 @@ impl Tracker {
 
     /// A certificate for another header than the certified one here: the committee is broken, unless L1 made ours, or one
     /// not far below it. Then votes for the branch that L1 ended may have come together late.
-    async fn contradiction(&self, number: u64, known: B256, offered: B256) -> Result<Refusal, Refusal> {
+    async fn contradiction(
+        &self,
+        number: u64,
+        known: B256,
+        offered: B256,
+    ) -> Result<TrackerError, TrackerError> {
         let near = self.shared.l1.l1_headers_from(number.saturating_sub(DEAD_BRANCH_HEADERS)).await?;
         let made = near.into_iter().rfind(|made| made.number <= number);
         Ok(match made {
-            Some(made) => Refusal::ReplacedByL1 { number: made.number, made: made.hash, offered },
-            None => Refusal::ConflictingCertificates { number, known, offered },
+            Some(made) => TrackerError::ReplacedByL1 { number: made.number, made: made.hash, offered },
+            None => TrackerError::ConflictingCertificates { number, known, offered },
         })
     }
 
     /// Takes back our uncertified headers from `number` on.
-    pub(super) async fn take_back(&self, number: u64) -> Result<(), Refusal> {
+    pub(super) async fn take_back(&self, number: u64) -> Result<(), TrackerError> {
         // By the disk: it may have failed in the middle of this before.
         let newest = self.shared.store.heads().await?.sealed.map_or(0, |(newest, _)| newest);
         for reverted in (number..=newest).rev() {
             self.shared.store.revert_sealed(reverted).await?;
         }
         // The disk holds what the accounts were before each header: it is the record, so the state is read from it.
-        let state =
-            load_state(&self.shared.config, self.shared.store.as_ref()).await.map_err(Refusal::reloading)?;
+        let state = load_state(&self.shared.config, self.shared.store.as_ref())
+            .await
+            .map_err(TrackerError::reloading)?;
         let sealed = HeaderId { number: state.head().number, hash: state.head().hash };
         *self.shared.state.write() = state;
         self.shared.sealed.send_replace(sealed);
@@ -390,9 +403,9 @@ impl Tracker {
 }
 
 /// The headers follow each other and the certificate names the last.
-fn check_run(run: &[Arc<SealedBatch>], certificate: &Certificate) -> Result<(), Refusal> {
+fn check_run(run: &[Arc<SealedBatch>], certificate: &Certificate) -> Result<(), TrackerError> {
     let certified = certificate.header_hash;
-    let mismatch = |number, offered| Refusal::CertificateMismatch { number, offered, certified };
+    let mismatch = |number, offered| TrackerError::CertificateMismatch { number, offered, certified };
     let Some(last) = run.last() else { return Err(mismatch(certificate.number, B256::ZERO)) };
     for pair in run.windows(2) {
         let [before, after] = pair else { continue };

@@ -7,7 +7,7 @@ use blindfold_protocol::{ChainConfig, Epoch, SealedBatch};
 use blindfold_runtime::{blocking_among, joined, rng};
 use tokio::task::JoinSet;
 
-use super::Refusal;
+use super::TrackerError;
 
 /// Items checked by one blocking task: large enough for the batched proof check to pay, small enough that a full
 /// batch spreads over the cores.
@@ -21,7 +21,7 @@ pub async fn check_items(
     config: &Arc<ChainConfig>,
     epoch: &Arc<Epoch>,
     sealed: &Arc<SealedBatch>,
-) -> Result<Vec<CheckedItem>, Refusal> {
+) -> Result<Vec<CheckedItem>, TrackerError> {
     let count = sealed.items.len();
     let mut tasks = JoinSet::new();
     for (chunk, start) in (0..count).step_by(CHECK_CHUNK_ITEMS).enumerate() {
@@ -34,7 +34,7 @@ pub async fn check_items(
     }
     let mut chunks = Vec::with_capacity(tasks.len());
     while let Some(done) = tasks.join_next().await {
-        chunks.push(joined(done).map_err(|_| Refusal::Stopped)?);
+        chunks.push(joined(done).map_err(|_| TrackerError::Stopped)?);
     }
     chunks.sort_by_key(|(chunk, _)| *chunk);
     Ok(chunks.into_iter().flat_map(|(_, items)| items).collect())

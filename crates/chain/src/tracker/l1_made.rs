@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use alloy_primitives::{B256, keccak256};
 use blindfold_protocol::validity::{CheckedItem, RejectedItem};
-use blindfold_protocol::{EnvelopeFault, SealedBatch};
+use blindfold_protocol::{EnvelopeError, SealedBatch};
 
-use super::{Applied, Refusal, Tracker};
+use super::{Applied, Tracker, TrackerError};
 use crate::records::{Maker, verdicts};
 use crate::{FallbackHeader, L1Error};
 
@@ -17,13 +17,13 @@ impl Tracker {
     /// disk says in the same step that the header is certified, so a crash leaves both or neither.
     ///
     /// # Errors
-    /// [`Refusal::VoidedByL1`] when another header is certified here; [`Refusal::Behind`] and
-    /// [`Refusal::AncestorDiffers`] when what L1 built on has to come first.
-    pub async fn accept_l1_header(&self, made: &FallbackHeader) -> Result<Applied, Refusal> {
+    /// [`TrackerError::VoidedByL1`] when another header is certified here; [`TrackerError::Behind`] and
+    /// [`TrackerError::AncestorDiffers`] when what L1 built on has to come first.
+    pub async fn accept_l1_header(&self, made: &FallbackHeader) -> Result<Applied, TrackerError> {
         let (tracker, batch, made_at) = (self.clone(), Arc::new(made.batch()), made.l1_block);
         self.exclusively(async move { tracker.accept_l1_header_locked(&batch, made_at).await })
             .await
-            .unwrap_or(Err(Refusal::Stopped))
+            .unwrap_or(Err(TrackerError::Stopped))
     }
 
     /// Takes what L1 made on top of the certified head here, and finds out whether L1 contradicts it. Gives the batches
@@ -31,8 +31,8 @@ impl Tracker {
     /// certified in its place. Cheap while L1 made nothing: callers ask every few seconds.
     ///
     /// # Errors
-    /// As [`accept_l1_header`](Self::accept_l1_header), and [`Refusal::L1`].
-    pub async fn follow_l1(&self) -> Result<Vec<(Arc<SealedBatch>, Applied)>, Refusal> {
+    /// As [`accept_l1_header`](Self::accept_l1_header), and [`TrackerError::L1`].
+    pub async fn follow_l1(&self) -> Result<Vec<(Arc<SealedBatch>, Applied)>, TrackerError> {
         if let Err(fault) = self.look_for_l1_headers().await {
             tracing::debug!(%fault, "L1 does not tell which headers it made that are not final");
         }
@@ -63,7 +63,7 @@ impl Tracker {
         }
     }
 
-    async fn next_of_l1(&self) -> Result<Option<(Arc<SealedBatch>, Applied)>, Refusal> {
+    async fn next_of_l1(&self) -> Result<Option<(Arc<SealedBatch>, Applied)>, TrackerError> {
         let next = self.certified().number.saturating_add(1);
         let Some(made) = self.shared.l1.l1_header(next).await? else { return Ok(None) };
         let applied = self.accept_l1_header(&made).await?;
@@ -80,14 +80,17 @@ impl Tracker {
     }
 
     /// A header that nobody signed, from somebody who is not L1: L1 is asked.
-    pub(super) async fn apply_claimed_locked(&self, batch: &Arc<SealedBatch>) -> Result<Applied, Refusal> {
+    pub(super) async fn apply_claimed_locked(
+        &self,
+        batch: &Arc<SealedBatch>,
+    ) -> Result<Applied, TrackerError> {
         let (number, offered) = (batch.header.number, batch.header.hash());
         match self.shared.l1.l1_header(number).await? {
-            None => Err(Refusal::NotMadeByL1 { number }),
+            None => Err(TrackerError::NotMadeByL1 { number }),
             Some(made) if made.header.hash() == offered => {
                 self.accept_l1_header_locked(&Arc::new(made.batch()), made.l1_block).await
             }
-            Some(made) => Err(Refusal::ReplacedByL1 { number, made: made.header.hash(), offered }),
+            Some(made) => Err(TrackerError::ReplacedByL1 { number, made: made.header.hash(), offered }),
         }
     }
 
@@ -95,12 +98,12 @@ impl Tracker {
         &self,
         batch: &Arc<SealedBatch>,
         made_at: u64,
-    ) -> Result<Applied, Refusal> {
+    ) -> Result<Applied, TrackerError> {
         let header = &batch.header;
         let (number, made) = (header.number, header.hash());
         let (head, certified) = (self.head(), self.certified());
         if number == 0 || number > head.number.saturating_add(1) {
-            return Err(Refusal::Behind { expected: head.number + 1, offered: number });
+            return Err(TrackerError::Behind { expected: head.number + 1, offered: number });
         }
         if number <= certified.number {
             let record = self.shared.store.batch(number).await?;
@@ -109,16 +112,16 @@ impl Tracker {
                 Some(record) if known == made => {
                     Ok(Applied { number, hash: made, verdicts: verdicts(&record)?, items: None })
                 }
-                _ => Err(Refusal::VoidedByL1 { number, known, made }),
+                _ => Err(TrackerError::VoidedByL1 { number, known, made }),
             };
         }
         let (below, parent) = (number - 1, header.parent_hash);
         let known = self.hash_at(below).await?;
         if known != parent {
             return Err(if below <= certified.number {
-                Refusal::VoidedByL1 { number: below, known, made: parent }
+                TrackerError::VoidedByL1 { number: below, known, made: parent }
             } else {
-                Refusal::AncestorDiffers { number: below, parent }
+                TrackerError::AncestorDiffers { number: below, parent }
             });
         }
         // Whether it stands is known before anything here gives way, but for what the head has to say.
@@ -132,7 +135,7 @@ impl Tracker {
             .state
             .write()
             .apply_l1_header(header, &batch.items, &epoch, made_at)
-            .map_err(|fault| Refusal::Invalid { number, fault })?;
+            .map_err(|fault| TrackerError::Invalid { number, fault })?;
         let verdicts = applied.verdicts.clone();
         let items: Vec<CheckedItem> = batch.items.iter().map(|item| unopened(item)).collect();
         self.make_durable(batch, &items, applied, Maker::L1(made_at)).await?;
@@ -143,7 +146,7 @@ impl Tracker {
 
 /// An item of a header that L1 made, as far as the store asks: it has no id.
 fn unopened(item: &[u8]) -> CheckedItem {
-    let (fault, id, item_hash) = (EnvelopeFault::Void, B256::ZERO, keccak256(item));
+    let (fault, id, item_hash) = (EnvelopeError::Void, B256::ZERO, keccak256(item));
     // A header with an item as long as that does not pass.
     let item_bytes = u32::try_from(item.len()).unwrap_or(u32::MAX);
     Err(RejectedItem { fault, id, item_bytes, item_hash, expiry: None, gas_limit: 0 })

@@ -17,7 +17,7 @@ use std::sync::{
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::ledger::{Account, FeeLedger};
 use blindfold_protocol::validity::{BaseFees, ChainState, CheckedEnvelope, CheckedItem, Head, Verdict};
-use blindfold_protocol::{Canonical, ChainConfig, EnvelopeFault, Epoch, Epochs, limits::RULES};
+use blindfold_protocol::{Canonical, ChainConfig, EnvelopeError, Epoch, Epochs, limits::RULES};
 use blindfold_runtime::{Instant, now, spawn};
 use blindfold_store::{Store, StoreError, What};
 use parking_lot::RwLock;
@@ -27,11 +27,11 @@ use tokio::time::{Duration, timeout};
 use crate::limits::{CALLERS_READS, EPOCHS_PATIENCE_MS, EPOCHS_PAUSE_MS};
 use crate::{Closing, L1Error, L1Reader};
 
-pub use accounts::{ProofRefusal, ProvedAccount};
-pub use advance::{SealRefusal, Sealed};
+pub use accounts::{AccountProofError, ProvedAccount};
+pub use advance::{Sealed, SealingError};
 pub use certify::CertificateOutcome;
 pub use items::{CHECK_CHUNK_ITEMS, accepted_items, check_items};
-pub use refusal::{NextStep, Refusal, certificate_fault_name};
+pub use refusal::{NextStep, TrackerError, certificate_fault_name};
 
 /// How far a header's time may lie ahead of or behind a member's clock before the member waits, in milliseconds.
 pub use blindfold_protocol::limits::CLOCK_SKEW_MS;
@@ -212,7 +212,7 @@ impl Tracker {
 
     /// Whether the next header, of this second, could take the envelope: expiry, fee nonce, fee and funds against the
     /// last header.
-    pub fn admissible(&self, envelope: &CheckedEnvelope, second: u64) -> Result<(), EnvelopeFault> {
+    pub fn admissible(&self, envelope: &CheckedEnvelope, second: u64) -> Result<(), EnvelopeError> {
         self.shared.state.read().admissible(envelope, second)
     }
 
@@ -265,20 +265,20 @@ impl Tracker {
     /// read: what is registered changes with long notice only, and headers do not wait for an L1 that hangs.
     ///
     /// # Errors
-    /// [`Refusal::NoEpoch`], [`Refusal::UnknownRules`]; [`Refusal::L1`] where nothing is known.
-    pub async fn epoch(&self, number: u64) -> Result<Epoch, Refusal> {
+    /// [`TrackerError::NoEpoch`], [`TrackerError::UnknownRules`]; [`TrackerError::L1`] where nothing is known.
+    pub async fn epoch(&self, number: u64) -> Result<Epoch, TrackerError> {
         let known = self.shared.epochs.read().at(number).is_some();
         let paused = self.shared.epochs_paused.read().is_some_and(|until| now() < until);
         let away = if known && paused { None } else { self.read_epochs(known).await.err() };
         let epochs = self.shared.epochs.read();
         let rules = epochs.rules_at(number);
         if rules != RULES {
-            return Err(Refusal::UnknownRules { number, rules });
+            return Err(TrackerError::UnknownRules { number, rules });
         }
         match (epochs.at(number), away) {
             (Some(epoch), _) => Ok(epoch.clone()),
             (None, Some(fault)) => Err(fault.into()),
-            (None, None) => Err(Refusal::NoEpoch { number }),
+            (None, None) => Err(TrackerError::NoEpoch { number }),
         }
     }
 
@@ -286,8 +286,8 @@ impl Tracker {
     /// numbers to the next one in one L1 block, and a header for the one that is over can never be taken back.
     ///
     /// # Errors
-    /// As [`Tracker::epoch`]; [`Refusal::L1`] too where L1 was last read before the origin and does not answer.
-    pub async fn epoch_at(&self, number: u64, origin: u64) -> Result<Epoch, Refusal> {
+    /// As [`Tracker::epoch`]; [`TrackerError::L1`] too where L1 was last read before the origin and does not answer.
+    pub async fn epoch_at(&self, number: u64, origin: u64) -> Result<Epoch, TrackerError> {
         self.sequencer_at(origin).await?;
         self.epoch(number).await
     }
@@ -344,14 +344,14 @@ impl Tracker {
 
     /// The epoch that a header made by L1 names. L1's word decides: where no epoch is registered for a number, the last
     /// one serves, and what is registered later begins behind it.
-    async fn epoch_by_l1(&self, epoch: u64) -> Result<Epoch, Refusal> {
+    async fn epoch_by_l1(&self, epoch: u64) -> Result<Epoch, TrackerError> {
         if let Some(known) = self.shared.epochs.read().by_epoch(epoch) {
             return Ok(known.clone());
         }
         let epochs = self.shared.l1.epochs().await?;
         let found = epochs.by_epoch(epoch).cloned();
         *self.shared.epochs.write() = epochs;
-        found.ok_or(Refusal::UnknownEpoch { epoch })
+        found.ok_or(TrackerError::UnknownEpoch { epoch })
     }
 }
 

@@ -14,7 +14,7 @@ use blindfold_protocol::SealedBatch;
 use blindfold_runtime::{Instant, now, spawn};
 use tokio::time::timeout;
 
-use super::{HeaderId, Refusal, Tracker};
+use super::{HeaderId, Tracker, TrackerError};
 use crate::limits::{L1_HEADERS_AGE_MS, L1_HEADERS_PATIENCE_MS, MAX_PENDING_L1_HEADERS, POSTING_MARGIN};
 use crate::{Closing, L1Error, PendingFallbackHeader};
 
@@ -121,7 +121,7 @@ impl Tracker {
     ///
     /// # Errors
     /// The store's.
-    pub async fn overruled_at(&self, number: u64) -> Result<Option<HeaderId>, Refusal> {
+    pub async fn overruled_at(&self, number: u64) -> Result<Option<HeaderId>, TrackerError> {
         self.overruled_in(number, &[]).await
     }
 
@@ -146,10 +146,10 @@ impl Tracker {
     /// before votes make a certificate.
     ///
     /// # Errors
-    /// [`Refusal::OverruledByL1`] where this chain up to `number` lacks a header that L1 made, final or not;
-    /// [`Refusal::TooOldForL1`] where its oldest header without a certificate cannot be posted in time;
-    /// [`Refusal::EpochEnds`] where the end of its epoch is about to be due; the store's.
-    pub async fn may_be_certified(&self, number: u64) -> Result<(), Refusal> {
+    /// [`TrackerError::OverruledByL1`] where this chain up to `number` lacks a header that L1 made, final or not;
+    /// [`TrackerError::TooOldForL1`] where its oldest header without a certificate cannot be posted in time;
+    /// [`TrackerError::EpochEnds`] where the end of its epoch is about to be due; the store's.
+    pub async fn may_be_certified(&self, number: u64) -> Result<(), TrackerError> {
         self.not_overruled(number, &[]).await?;
         if let Some(closing) = self.closing(number)
             && self.newest_l1_block() >= closing.settled_from()
@@ -166,7 +166,7 @@ impl Tracker {
             (record.number, record.sealed.header.l1_origin_number)
         };
         match self.too_late_for(origin) {
-            Some(newest) => Err(Refusal::TooOldForL1 { number, origin, newest }),
+            Some(newest) => Err(TrackerError::TooOldForL1 { number, origin, newest }),
             None => Ok(()),
         }
     }
@@ -181,15 +181,23 @@ impl Tracker {
 
     /// Whether the chain up to `number`, of which `run` is the newest part where it is given, has every header that L1
     /// made.
-    pub(super) async fn not_overruled(&self, number: u64, run: &[Arc<SealedBatch>]) -> Result<(), Refusal> {
+    pub(super) async fn not_overruled(
+        &self,
+        number: u64,
+        run: &[Arc<SealedBatch>],
+    ) -> Result<(), TrackerError> {
         self.heard_of_l1_headers().await;
         match self.overruled_in(number, run).await? {
-            Some(made) => Err(Refusal::OverruledByL1 { number: made.number, made: made.hash }),
+            Some(made) => Err(TrackerError::OverruledByL1 { number: made.number, made: made.hash }),
             None => Ok(()),
         }
     }
 
-    async fn overruled_in(&self, number: u64, run: &[Arc<SealedBatch>]) -> Result<Option<HeaderId>, Refusal> {
+    async fn overruled_in(
+        &self,
+        number: u64,
+        run: &[Arc<SealedBatch>],
+    ) -> Result<Option<HeaderId>, TrackerError> {
         let headers: Vec<HeaderId> = {
             let known = self.shared.overruled.read();
             let pending = known.pending.iter().map(|made| &made.header);

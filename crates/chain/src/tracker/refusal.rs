@@ -1,8 +1,8 @@
 //! Why a header or a certificate is not taken, and what to do about it.
 
 use alloy_primitives::B256;
-use blindfold_protocol::certificate::CertificateFault;
-use blindfold_protocol::validity::HeaderFault;
+use blindfold_protocol::certificate::CertificateError;
+use blindfold_protocol::validity::HeaderError;
 use blindfold_store::{StoreError, What};
 
 use super::OpenError;
@@ -23,7 +23,7 @@ pub enum NextStep {
 
 /// A header, or a certificate, that the tracker does not take. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum TrackerError {
     /// The L1 origin is not final here yet.
     #[error("header {number}: L1 block {origin} is not final here yet")]
     OriginNotFinal {
@@ -85,7 +85,7 @@ pub enum Refusal {
         /// Batch number.
         number: u64,
         /// The rule.
-        fault: HeaderFault,
+        fault: HeaderError,
     },
     /// No registered epoch contains the number.
     #[error("no epoch is registered for number {number}")]
@@ -125,7 +125,7 @@ pub enum Refusal {
         /// Batch number.
         number: u64,
         /// What is wrong with it.
-        fault: CertificateFault,
+        fault: CertificateError,
     },
     /// The certificate is for another header than the one it came with.
     #[error("the certificate of {number} names {certified}, not {offered}")]
@@ -227,7 +227,7 @@ pub enum Refusal {
     Stopped,
 }
 
-impl Refusal {
+impl TrackerError {
     /// A state that cannot be read back after headers were taken back.
     pub(super) fn reloading(error: OpenError) -> Self {
         match error {
@@ -305,16 +305,16 @@ impl Refusal {
 }
 
 /// A stable name for what is wrong with a certificate, in snake case.
-pub fn certificate_fault_name(fault: &CertificateFault) -> &'static str {
+pub fn certificate_fault_name(fault: &CertificateError) -> &'static str {
     match fault {
-        CertificateFault::Epoch { .. } => "wrong_epoch",
-        CertificateFault::Number(_) => "wrong_number",
-        CertificateFault::Member(_) => "unknown_member",
-        CertificateFault::Duplicate(_) => "duplicate_member",
-        CertificateFault::Mixed(_) => "mixed_headers",
-        CertificateFault::TooFew { .. } => "too_few_signers",
-        CertificateFault::Signers(_) => "unknown_signers",
-        CertificateFault::Point => "bad_point",
-        CertificateFault::Signature => "bad_signature",
+        CertificateError::Epoch { .. } => "wrong_epoch",
+        CertificateError::Number(_) => "wrong_number",
+        CertificateError::Member(_) => "unknown_member",
+        CertificateError::Duplicate(_) => "duplicate_member",
+        CertificateError::Mixed(_) => "mixed_headers",
+        CertificateError::TooFew { .. } => "too_few_signers",
+        CertificateError::Signers(_) => "unknown_signers",
+        CertificateError::Point => "bad_point",
+        CertificateError::Signature => "bad_signature",
     }
 }

@@ -1,7 +1,7 @@
 //! Data in blobs, with the real commitments and proofs.
 
 use blindfold_l1::{
-    CodedBatch, DataFault, DataPlace, L1Client, L1Error, L1Writer, MAX_BLOB_DATA_BYTES, RunData,
+    CodedBatch, DataError, DataPlace, L1Client, L1Error, L1Writer, MAX_BLOB_DATA_BYTES, RunData,
 };
 use blindfold_protocol::{Address, Canonical};
 use serde_json::json;
@@ -32,7 +32,7 @@ async fn data_in_blobs_is_read_back_through_the_beacon_node() {
     config.beacon_url = None;
     let client = L1Client::connect(config).await.unwrap();
     let posting = client.postings(0, through).await.unwrap().remove(0);
-    assert_eq!(posting.data.whole(), Err(DataFault::NoBeacon));
+    assert_eq!(posting.data.whole(), Err(DataError::NoBeacon));
     assert_eq!(posting.headers.len(), 3);
 }
 
@@ -48,7 +48,7 @@ async fn data_of_more_than_six_blobs_follows_in_parts() {
     let through = stage.finalize().await;
 
     let client = writer.client();
-    assert_eq!(client.postings(0, through).await.unwrap()[0].data.whole(), Err(DataFault::Absent));
+    assert_eq!(client.postings(0, through).await.unwrap()[0].data.whole(), Err(DataError::Absent));
     assert!(client.reposted_data(&headers, 0, through).await.unwrap().batches == plain(&batches));
 }
 

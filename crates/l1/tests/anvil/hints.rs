@@ -2,7 +2,7 @@
 
 use blindfold_bte::{EncryptionKey, bls, dealer};
 use blindfold_l1::{
-    Challenge, DataFault, DataPlace, DisputeContract, HintBlobs, HintData, HintEvent, HintPosting, HintTree,
+    Challenge, DataError, DataPlace, DisputeContract, HintBlobs, HintData, HintEvent, HintPosting, HintTree,
     L1Client, L1Writer, PostedLog, PostedRun, PostingState, PublisherBond, RegistryState, challenge_evidence,
     commitment, first_wrong_entry,
 };
@@ -305,7 +305,7 @@ async fn hints_in_blobs_are_read_back_and_judged_like_those_in_calldata() {
     let mut config = game.stage.config();
     config.beacon_url = None;
     let blind = L1Client::connect(config).await.unwrap();
-    assert_eq!(blind.hint_posting(3).await.unwrap().unwrap().hints, Err(DataFault::NoBeacon));
+    assert_eq!(blind.hint_posting(3).await.unwrap().unwrap().hints, Err(DataError::NoBeacon));
     let settled = Settled { first: 1, last: 2, malformed: vec![], void: false, l1_block: finalized.block };
     assert_eq!(blind.settled_runs(start, through).await.unwrap(), [settled]);
 }

@@ -2,7 +2,7 @@
 
 use alloy_sol_types::SolCall;
 use blindfold_l1::{
-    CodedBatch, DataFault, DataPlace, L1Client, PostedHead, PostedRun, RunData, Supplier,
+    CodedBatch, DataError, DataPlace, L1Client, PostedHead, PostedRun, RunData, Supplier,
     contracts::BlindedInbox,
 };
 use blindfold_protocol::{BatchHeader, Bytes, Canonical};
@@ -44,7 +44,7 @@ async fn data_of_a_run_posted_in_front_is_read_from_the_later_transaction() {
         let postings = client.postings(0, through).await.unwrap();
         let numbers: Vec<_> = postings.iter().map(|posting| posting.numbers()).collect();
         assert_eq!(numbers, [(1, 2), (3, 5)]);
-        assert_eq!(postings[0].data.whole(), Err(DataFault::Absent));
+        assert_eq!(postings[0].data.whole(), Err(DataError::Absent));
         assert_eq!(client.reposted_data(&all[..2], 0, through).await.unwrap().batches, plain(&batches[..2]));
         assert_eq!(postings[1].data.whole(), Ok(plain(&batches[2..])), "{place:?}");
         assert_eq!(lacking(client).await, []);
@@ -158,7 +158,7 @@ async fn a_partly_signed_posting_is_completed() {
     let client = writer.client();
     let through = stage.finalize().await;
     let posting = client.postings(0, through).await.unwrap().remove(0);
-    assert_eq!(posting.data.whole(), Err(DataFault::Unsigned));
+    assert_eq!(posting.data.whole(), Err(DataError::Unsigned));
     assert_eq!(lacking(client).await, [(2, 2)]);
     writer.post_data(&batches[1..2]).await.unwrap();
     let through = stage.finalize().await;
@@ -225,7 +225,7 @@ async fn a_beacon_node_that_is_away_stops_no_reader() {
     config.beacon_url = Some("http://127.0.0.1:1".to_owned());
     let client = L1Client::connect(config).await.unwrap();
     let postings = client.postings(0, through).await.unwrap();
-    assert!(matches!(postings[0].data.whole(), Err(DataFault::Beacon(_))), "{:?}", postings[0].data);
+    assert!(matches!(postings[0].data.whole(), Err(DataError::Beacon(_))), "{:?}", postings[0].data);
     let found = client.posted_data(&postings[0].runs[0], through).await.unwrap();
     assert_eq!(found.batches, [None]);
     assert!(found.fault.is_some_and(|fault| fault.may_pass(through)));
@@ -255,7 +255,7 @@ async fn a_beacon_node_has_an_hour_for_data_that_was_posted_again() {
     assert_eq!(lacking(&client).await, []);
     assert_eq!(lacking(writer.client()).await, [(1, 1), (3, 3)]);
     let found = client.reposted_data(&all, posted.block - 1, through).await.unwrap();
-    assert!(found.batches.is_empty() && matches!(found.unread, Some(DataFault::Beacon(_))), "{found:?}");
+    assert!(found.batches.is_empty() && matches!(found.unread, Some(DataError::Beacon(_))), "{found:?}");
     let found = writer.client().reposted_data(&all, posted.block - 1, through).await.unwrap();
     assert_eq!((found.batches, found.unread), (plain(&batches[1..2]), None));
     stage.anvil.mine(300).await.unwrap();

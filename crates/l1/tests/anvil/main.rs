@@ -15,9 +15,9 @@ use alloy_primitives::{U64, U256};
 use alloy_sol_types::SolCall;
 use blindfold_bte::bls::SecretKey;
 use blindfold_l1::{
-    AnvilConfig, AnvilError, BrokenOff, CodedBatch, CommitteeSettings, DataFault, DeployConfig, DeployPlan,
+    AnvilConfig, AnvilError, BrokenOff, CodedBatch, CommitteeSettings, DataError, DeployConfig, DeployPlan,
     HintPosting, L1Client, L1Config, L1Contracts, L1Error, L1Writer, MAX_RUN_HINT_BYTES, ManagedAnvil,
-    NewEpoch, NewMember, PostedBatch, PostedEntry, PostedHead, PostedRun, Recovery, RunFault,
+    NewEpoch, NewMember, PostedBatch, PostedEntry, PostedHead, PostedRun, Recovery, RunError,
     contracts::BlindedInbox, deploy, dev_key,
 };
 use blindfold_protocol::{Address, B256, Bytes, Canonical, Certificate, SigningKey, certificate};
@@ -254,10 +254,10 @@ async fn data_that_is_missing_or_wrong_can_come_later() {
 
     let through = client.finalized().await.unwrap().number;
     let postings = client.postings(0, through).await.unwrap();
-    assert_eq!(postings[0].data.whole(), Err(DataFault::Absent));
+    assert_eq!(postings[0].data.whole(), Err(DataError::Absent));
     assert_eq!(postings[0].transaction, sent.transaction);
-    assert!(matches!(postings[1].data.whole(), Err(DataFault::Decode(_))));
-    assert_eq!(postings[2].data.whole(), Err(DataFault::Mismatch));
+    assert!(matches!(postings[1].data.whole(), Err(DataError::Decode(_))));
+    assert_eq!(postings[2].data.whole(), Err(DataError::Mismatch));
     assert_eq!(client.reposted_data(&headers, 0, through).await.unwrap().batches, plain(&long));
     assert_eq!(client.reposted_data(&postings[1].headers, 0, through).await.unwrap().batches.len(), 0);
     assert_eq!(client.reposted_data(&postings[2].headers, 0, through).await.unwrap().batches, plain(&third));
@@ -272,14 +272,14 @@ async fn runs_that_cannot_be_posted_are_named_before_sending() {
     let batches = stage.batches(None, &[1, 2, 3]);
     let good = stage.certify(&epochs, &batches[2].sealed.header);
 
-    assert_eq!(writer.post(&[], &good).await, Err(RunFault::Empty.into()));
-    assert_eq!(writer.post_data(&[]).await, Err(RunFault::Empty.into()));
-    let fault = RunFault::OtherHeader { certified: good.header_hash, last: batches[1].sealed.header.hash() };
+    assert_eq!(writer.post(&[], &good).await, Err(RunError::Empty.into()));
+    assert_eq!(writer.post_data(&[]).await, Err(RunError::Empty.into()));
+    let fault = RunError::OtherHeader { certified: good.header_hash, last: batches[1].sealed.header.hash() };
     assert_eq!(writer.post(&batches[..2], &good).await, Err(fault.into()));
     let gap = [batches[0].clone(), batches[2].clone()];
-    assert_eq!(writer.post(&gap, &good).await, Err(RunFault::NotARun(3).into()));
+    assert_eq!(writer.post(&gap, &good).await, Err(RunError::NotARun(3).into()));
     let no_point = Certificate { signature: [0x80; 48], ..good };
-    assert_eq!(writer.post(&batches, &no_point).await, Err(RunFault::Signature.into()));
+    assert_eq!(writer.post(&batches, &no_point).await, Err(RunError::Signature.into()));
     let too_few = Certificate { signers: 3, ..good };
     reverted(writer.post(&batches, &too_few).await, "TooFewSigners { signers: 2, threshold: 3 }");
     let other_set = Certificate { signers: 7, ..good };

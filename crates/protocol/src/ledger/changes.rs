@@ -1,6 +1,8 @@
 //! One step of the ledger under way: reads through to the ledger, keeps what changes to itself.
 
-use super::{Account, AccountChange, FeeLedger, Held, HeldChange, LedgerDelta, LedgerFault, NonceChange};
+use super::{
+    Account, AccountChange, FeeLedger, Held, HeldChange, LedgerDelta, LedgerDeltaError, NonceChange,
+};
 use crate::limits::MAX_PRUNED_NONCES;
 use alloy_primitives::Address;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,29 +42,32 @@ impl<'a> LedgerChanges<'a> {
     }
 
     /// Adds to a balance.
-    pub fn credit(&mut self, payer: Address, amount: u128) -> Result<(), LedgerFault> {
-        let sum = self.balance(&payer).checked_add(amount).ok_or(LedgerFault::Overflow { payer, amount })?;
+    pub fn credit(&mut self, payer: Address, amount: u128) -> Result<(), LedgerDeltaError> {
+        let sum =
+            self.balance(&payer).checked_add(amount).ok_or(LedgerDeltaError::Overflow { payer, amount })?;
         self.account_mut(payer).balance = sum;
         Ok(())
     }
 
     /// Takes from a balance.
-    pub fn debit(&mut self, payer: Address, amount: u128) -> Result<(), LedgerFault> {
-        let rest =
-            self.balance(&payer).checked_sub(amount).ok_or(LedgerFault::Insufficient { payer, amount })?;
+    pub fn debit(&mut self, payer: Address, amount: u128) -> Result<(), LedgerDeltaError> {
+        let rest = self
+            .balance(&payer)
+            .checked_sub(amount)
+            .ok_or(LedgerDeltaError::Insufficient { payer, amount })?;
         self.account_mut(payer).balance = rest;
         Ok(())
     }
 
     /// Moves up to `amount` from the balance to what is withdrawn; gives what was moved. An account without a balance
     /// stays as it is.
-    pub fn withdraw(&mut self, payer: Address, amount: u128) -> Result<u128, LedgerFault> {
+    pub fn withdraw(&mut self, payer: Address, amount: u128) -> Result<u128, LedgerDeltaError> {
         let moved = amount.min(self.balance(&payer));
         if moved == 0 {
             return Ok(0);
         }
         let withdrawn = self.account(&payer).withdrawn.checked_add(moved);
-        let withdrawn = withdrawn.ok_or(LedgerFault::Overflow { payer, amount: moved })?;
+        let withdrawn = withdrawn.ok_or(LedgerDeltaError::Overflow { payer, amount: moved })?;
         self.debit(payer, moved)?;
         self.account_mut(payer).withdrawn = withdrawn;
         Ok(moved)
@@ -76,7 +81,7 @@ impl<'a> LedgerChanges<'a> {
         last: u64,
         malformed: &[(u64, u32)],
         beneficiary: Address,
-    ) -> Result<(), LedgerFault> {
+    ) -> Result<(), LedgerDeltaError> {
         if first > last {
             return Ok(());
         }
@@ -114,7 +119,13 @@ impl<'a> LedgerChanges<'a> {
     }
 
     /// Moves an amount from the payer's balance to what is held for an item.
-    pub fn hold(&mut self, number: u64, item: u32, payer: Address, amount: u128) -> Result<(), LedgerFault> {
+    pub fn hold(
+        &mut self,
+        number: u64,
+        item: u32,
+        payer: Address,
+        amount: u128,
+    ) -> Result<(), LedgerDeltaError> {
         self.debit(payer, amount)?;
         self.held_mut(number).push(Held { item, payer, amount });
         Ok(())
@@ -131,14 +142,14 @@ impl<'a> LedgerChanges<'a> {
         number: u64,
         malformed: &[u32],
         beneficiary: Address,
-    ) -> Result<(), LedgerFault> {
+    ) -> Result<(), LedgerDeltaError> {
         let held = self.held_mut(number).clone();
         if held.is_empty() {
-            return Err(LedgerFault::NothingHeld(number));
+            return Err(LedgerDeltaError::NothingHeld(number));
         }
         let items: BTreeSet<u32> = held.iter().map(|held| held.item).collect();
         if let Some(item) = malformed.iter().find(|item| !items.contains(item)) {
-            return Err(LedgerFault::UnknownItem { number, item: *item });
+            return Err(LedgerDeltaError::UnknownItem { number, item: *item });
         }
         let malformed: BTreeSet<u32> = malformed.iter().copied().collect();
         for entry in held {

@@ -51,7 +51,7 @@ pub struct LedgerDelta {
 
 /// Why the ledger refuses a step. Always the fault of the caller's facts, never of an envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LedgerFault {
+pub enum LedgerDeltaError {
     /// A credit takes a balance above 128 bits, which FeeVault's own limit excludes.
     #[error("a credit of {amount} wei takes the balance of {payer} above 128 bits")]
     Overflow {

@@ -16,7 +16,7 @@ mod proof;
 mod tree;
 
 pub use changes::LedgerChanges;
-pub use delta::{AccountChange, HeldChange, LedgerDelta, LedgerFault, NonceChange};
+pub use delta::{AccountChange, HeldChange, LedgerDelta, LedgerDeltaError, NonceChange};
 pub use entry::LedgerEntry;
 pub use proof::LedgerProof;
 pub use tree::LedgerTree;
@@ -170,7 +170,7 @@ impl FeeLedger {
         number: u64,
         malformed: &[u32],
         beneficiary: Address,
-    ) -> Result<LedgerDelta, LedgerFault> {
+    ) -> Result<LedgerDelta, LedgerDeltaError> {
         let mut changes = self.changes();
         changes.release_held(number, malformed, beneficiary)?;
         let delta = changes.finish();
@@ -179,7 +179,7 @@ impl FeeLedger {
     }
 
     /// Goes one step forth. Nothing changes when the delta does not fit.
-    pub fn apply(&mut self, delta: &LedgerDelta) -> Result<(), LedgerFault> {
+    pub fn apply(&mut self, delta: &LedgerDelta) -> Result<(), LedgerDeltaError> {
         self.step(
             delta,
             |change| (change.before, change.after),
@@ -189,7 +189,7 @@ impl FeeLedger {
     }
 
     /// Goes one step back: the exact undo of [`FeeLedger::apply`]. Nothing changes when the delta does not fit.
-    pub fn revert(&mut self, delta: &LedgerDelta) -> Result<(), LedgerFault> {
+    pub fn revert(&mut self, delta: &LedgerDelta) -> Result<(), LedgerDeltaError> {
         self.step(
             delta,
             |change| (change.after, change.before),
@@ -204,21 +204,21 @@ impl FeeLedger {
         account: impl Fn(&AccountChange) -> (Option<Account>, Option<Account>),
         nonce: impl Fn(&NonceChange) -> (Option<u64>, Option<u64>),
         held: impl Fn(&HeldChange) -> (&Vec<Held>, &Vec<Held>),
-    ) -> Result<(), LedgerFault> {
+    ) -> Result<(), LedgerDeltaError> {
         for change in &delta.accounts {
             if self.accounts.get(&change.payer).copied() != account(change).0 {
-                return Err(LedgerFault::Account(change.payer));
+                return Err(LedgerDeltaError::Account(change.payer));
             }
         }
         for change in &delta.nonces {
             let NonceChange { payer, nonce: of, .. } = *change;
             if self.nonce(&payer, of) != nonce(change).0 {
-                return Err(LedgerFault::Nonce { payer, nonce: of });
+                return Err(LedgerDeltaError::Nonce { payer, nonce: of });
             }
         }
         for change in &delta.held {
             if self.held.get(&change.number).map_or(&[][..], Vec::as_slice) != held(change).0.as_slice() {
-                return Err(LedgerFault::Held(change.number));
+                return Err(LedgerDeltaError::Held(change.number));
             }
         }
         let mut entries = Vec::with_capacity(delta.accounts.len() + delta.nonces.len());

@@ -4,7 +4,7 @@ use crate::codec::Canonical;
 use crate::config::ChainConfig;
 use crate::envelope::{Envelope, EnvelopeHeader};
 use crate::epoch::Epoch;
-use crate::fault::EnvelopeFault;
+use crate::fault::EnvelopeError;
 use crate::limits::{EXPIRY_WINDOW, SIZE_BUCKETS};
 use crate::merkle;
 use alloy_primitives::{B256, keccak256};
@@ -47,7 +47,7 @@ pub struct CheckedEnvelope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RejectedItem {
     /// The first fault that does not depend on the batch.
-    pub fault: EnvelopeFault,
+    pub fault: EnvelopeError,
     /// Id, or zero when the item does not decode.
     pub id: B256,
     /// Length of the item, in bytes.
@@ -82,49 +82,49 @@ pub(super) fn check_fields(
     epoch: &Epoch,
     header: &EnvelopeHeader,
     message_bytes: usize,
-) -> Result<(), EnvelopeFault> {
+) -> Result<(), EnvelopeError> {
     if header.chain_id != config.chain_id {
-        return Err(EnvelopeFault::WrongChain);
+        return Err(EnvelopeError::WrongChain);
     }
     if header.deployment != config.deployment {
-        return Err(EnvelopeFault::WrongDeployment);
+        return Err(EnvelopeError::WrongDeployment);
     }
     if header.epoch != epoch.epoch {
-        return Err(EnvelopeFault::WrongEpoch);
+        return Err(EnvelopeError::WrongEpoch);
     }
     if header.encryption_key_hash != epoch.encryption_key_hash {
-        return Err(EnvelopeFault::WrongEncryptionKey);
+        return Err(EnvelopeError::WrongEncryptionKey);
     }
     if header.flags != 0 {
-        return Err(EnvelopeFault::UnknownFlags);
+        return Err(EnvelopeError::UnknownFlags);
     }
     if !SIZE_BUCKETS.contains(&message_bytes) {
-        return Err(EnvelopeFault::BadSize);
+        return Err(EnvelopeError::BadSize);
     }
     if header.gas_limit > config.second_gas_limit() {
-        return Err(EnvelopeFault::GasLimitTooHigh);
+        return Err(EnvelopeError::GasLimitTooHigh);
     }
     Ok(())
 }
 
 /// `expired` and `expiry_too_far` of an expiry's number for a batch number of this epoch.
-pub fn check_expiry(expiry: u64, number: u64, epoch: &Epoch) -> Result<(), EnvelopeFault> {
+pub fn check_expiry(expiry: u64, number: u64, epoch: &Epoch) -> Result<(), EnvelopeError> {
     if expiry < number {
-        return Err(EnvelopeFault::Expired);
+        return Err(EnvelopeError::Expired);
     }
     // Saturating: beyond 2^64 batches there is no expiry that is too far.
     if expiry > number.saturating_add(EXPIRY_WINDOW) || expiry > epoch.last {
-        return Err(EnvelopeFault::ExpiryTooFar);
+        return Err(EnvelopeError::ExpiryTooFar);
     }
     Ok(())
 }
 
 /// [`check_expiry`] for a forced envelope: its expiry may be as far as the epoch's last number.
-pub fn check_forced_expiry(expiry: u64, number: u64, epoch: &Epoch) -> Result<(), EnvelopeFault> {
+pub fn check_forced_expiry(expiry: u64, number: u64, epoch: &Epoch) -> Result<(), EnvelopeError> {
     if expiry < number {
-        return Err(EnvelopeFault::Expired);
+        return Err(EnvelopeError::Expired);
     }
-    if expiry > epoch.last { Err(EnvelopeFault::ExpiryTooFar) } else { Ok(()) }
+    if expiry > epoch.last { Err(EnvelopeError::ExpiryTooFar) } else { Ok(()) }
 }
 
 /// Decodes and checks fields and signature.
@@ -140,7 +140,7 @@ fn check_static_part(
         |fault, id, expiry, gas_limit| RejectedItem { fault, id, item_bytes, item_hash, expiry, gas_limit };
 
     let Ok(envelope) = Envelope::decode(item) else {
-        return Err(rejected(EnvelopeFault::Undecodable, B256::ZERO, None, 0));
+        return Err(rejected(EnvelopeError::Undecodable, B256::ZERO, None, 0));
     };
     let id = envelope.id();
     let header = &envelope.header;
@@ -150,7 +150,7 @@ fn check_static_part(
     let signer = crate::signature::recover(&config.deployment.digest(&id), &envelope.fee_signature);
     if signer != Ok(header.payer) {
         return Err(rejected(
-            EnvelopeFault::InvalidFeeSignature,
+            EnvelopeError::InvalidFeeSignature,
             id,
             Some(header.expiry.number()),
             header.gas_limit,
@@ -167,7 +167,7 @@ pub fn check_static(
     epoch: &Epoch,
     number: u64,
     item: &[u8],
-) -> Result<StaticEnvelope, EnvelopeFault> {
+) -> Result<StaticEnvelope, EnvelopeError> {
     match check_static_part(config, epoch, item) {
         Ok(envelope) => {
             check_expiry(envelope.envelope.header.expiry.number(), number, epoch)?;
@@ -197,9 +197,9 @@ pub fn check_proofs<R: CryptoRng + ?Sized>(envelopes: Vec<StaticEnvelope>, rng: 
                 Ok(point) => Ok(CheckedEnvelope { envelope, id, ad, point, item_bytes, item_hash }),
                 Err(error) => {
                     let fault = match error {
-                        ProofError::Header(_) => EnvelopeFault::InvalidPoint,
+                        ProofError::Header(_) => EnvelopeError::InvalidPoint,
                         ProofError::Commitment(_) | ProofError::Response | ProofError::Equation => {
-                            EnvelopeFault::InvalidProof
+                            EnvelopeError::InvalidProof
                         }
                     };
                     let (expiry, gas_limit) =

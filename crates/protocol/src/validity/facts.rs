@@ -1,12 +1,12 @@
 //! What goes into the rule and what comes out of it.
 
-use super::faults::HeaderFault;
+use super::faults::HeaderError;
 use super::head::Head;
 use crate::eip712::Deployment;
-use crate::fault::{CODE_ACCEPTED, CODE_FORCED_TRANSACTION, EnvelopeFault};
+use crate::fault::{CODE_ACCEPTED, CODE_FORCED_TRANSACTION, EnvelopeError};
 use crate::forced::ForcedEntry;
 use crate::header::SignedHeader;
-use crate::ledger::{LedgerDelta, LedgerFault};
+use crate::ledger::{LedgerDelta, LedgerDeltaError};
 use alloy_primitives::{Address, B256};
 
 /// What a party knows of the final L1 block a header names.
@@ -109,7 +109,7 @@ pub enum Verdict {
         position: u32,
     },
     /// Left out, unpaid.
-    Skipped(EnvelopeFault),
+    Skipped(EnvelopeError),
     /// A transaction in the clear, forced in through L1: nothing is opened, and it is paid for on L1.
     ForcedTransaction,
 }
@@ -141,7 +141,7 @@ impl Verdict {
         match reason {
             None => Some(CODE_ACCEPTED),
             Some(FORCED_TRANSACTION_REASON) => Some(CODE_FORCED_TRANSACTION),
-            Some(name) => EnvelopeFault::from_name(name).map(EnvelopeFault::code),
+            Some(name) => EnvelopeError::from_name(name).map(EnvelopeError::code),
         }
     }
 
@@ -203,16 +203,16 @@ pub fn check_signature(
     signed: &SignedHeader,
     deployment: &Deployment,
     sequencer: &Address,
-) -> Result<(), HeaderFault> {
-    match signed.signer(deployment).map_err(HeaderFault::Signature)? {
+) -> Result<(), HeaderError> {
+    match signed.signer(deployment).map_err(HeaderError::Signature)? {
         signer if signer == *sequencer => Ok(()),
-        signer => Err(HeaderFault::Signer(signer)),
+        signer => Err(HeaderError::Signer(signer)),
     }
 }
 
 /// Why a batch cannot be undone. The caller's fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LastBatchFault {
+pub enum LastBatchError {
     /// Another batch came after it.
     #[error("batch {number} is not the last one applied (the head is {head})")]
     NotLast {
@@ -223,5 +223,5 @@ pub enum LastBatchFault {
     },
     /// The ledger has moved on, for instance by a release of what was held.
     #[error("fee ledger: {0}")]
-    Ledger(#[from] LedgerFault),
+    Ledger(#[from] LedgerDeltaError),
 }

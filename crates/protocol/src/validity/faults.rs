@@ -1,13 +1,13 @@
 //! Why a header is refused, or cannot be sealed.
 
-use crate::ledger::LedgerFault;
+use crate::ledger::LedgerDeltaError;
 use crate::limits::{MAX_BATCH_ITEMS, MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS, MAX_SECOND_BYTES};
 use crate::signature::SignatureError;
 use alloy_primitives::{Address, B256};
 
 /// The caller's facts contradict each other: our own fault, or L1's; says nothing of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InputFault {
+pub enum InputError {
     /// A ledger event lies outside (parent's origin, this origin].
     #[error("a ledger event of L1 block {l1_block} does not belong to ({after}, {up_to}]")]
     Event {
@@ -26,7 +26,7 @@ pub enum InputFault {
     },
     /// The ledger refuses the deposits or fees.
     #[error("fee ledger: {0}")]
-    Ledger(#[from] LedgerFault),
+    Ledger(#[from] LedgerDeltaError),
     /// The bytes of an item are not those that were checked, or there are more or fewer.
     #[error("the bytes of item {index} are not those that were checked")]
     Bytes {
@@ -40,7 +40,7 @@ pub enum InputFault {
 
 /// Why no header can be sealed from these inputs. The state is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SealFault {
+pub enum SealError {
     /// Time does not go forward. Take a later one.
     #[error("time {timestamp_ms} ms is not after the parent's {parent_ms} ms")]
     Time {
@@ -144,12 +144,12 @@ pub enum SealFault {
     },
     /// The caller's facts are wrong.
     #[error("inputs: {0}")]
-    Input(#[from] InputFault),
+    Input(#[from] InputError),
 }
 
-/// Why a header is refused. Except for [`HeaderFault::Input`], the sequencer's fault. The state is unchanged.
+/// Why a header is refused. Except for [`HeaderError::Input`], the sequencer's fault. The state is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum HeaderFault {
+pub enum HeaderError {
     /// The signature names nobody.
     #[error("sequencer signature: {0}")]
     Signature(SignatureError),
@@ -206,7 +206,7 @@ pub enum HeaderFault {
     },
     /// A rule that sealing obeys as well.
     #[error(transparent)]
-    Rule(SealFault),
+    Rule(SealError),
     /// Count of items.
     #[error("{got} items, expected {expected}")]
     Count {
@@ -289,19 +289,19 @@ pub enum HeaderFault {
     },
     /// Our own facts are wrong: says nothing of the header.
     #[error("inputs: {0}")]
-    Input(InputFault),
+    Input(InputError),
 }
 
-impl From<SealFault> for HeaderFault {
-    fn from(fault: SealFault) -> Self {
+impl From<SealError> for HeaderError {
+    fn from(fault: SealError) -> Self {
         match fault {
-            SealFault::Input(fault) => Self::Input(fault),
+            SealError::Input(fault) => Self::Input(fault),
             rule => Self::Rule(rule),
         }
     }
 }
 
-impl SealFault {
+impl SealError {
     /// The stable name.
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -324,7 +324,7 @@ impl SealFault {
     }
 }
 
-impl HeaderFault {
+impl HeaderError {
     /// The stable name, for a member's refusal.
     pub const fn as_str(&self) -> &'static str {
         match self {

@@ -2,12 +2,12 @@
 
 use super::check::item_leaf;
 use super::facts::{AppliedBatch, Verdict};
-use super::faults::{HeaderFault, InputFault, SealFault};
+use super::faults::{HeaderError, InputError, SealError};
 use super::head::Head;
 use super::state::{ChainState, check_rules, compare};
 use crate::block::block_second;
 use crate::epoch::Epoch;
-use crate::fault::EnvelopeFault;
+use crate::fault::EnvelopeError;
 use crate::forced::forced_transaction_gas;
 use crate::header::BatchHeader;
 use crate::ledger::LedgerDelta;
@@ -26,16 +26,16 @@ impl ChainState {
         timestamp_ms: u64,
         items: &[T],
         epoch: &Epoch,
-    ) -> Result<BatchHeader, SealFault> {
+    ) -> Result<BatchHeader, SealError> {
         let head = &self.head;
-        let number = head.number.checked_add(1).ok_or(InputFault::Exhausted)?;
+        let number = head.number.checked_add(1).ok_or(InputError::Exhausted)?;
         if timestamp_ms <= head.timestamp_ms {
-            return Err(SealFault::Time { timestamp_ms, parent_ms: head.timestamp_ms });
+            return Err(SealError::Time { timestamp_ms, parent_ms: head.timestamp_ms });
         }
         // No number need be of the epoch: the last one serves where none is registered.
         let count = items.len();
         if count > MAX_FORCED_ITEMS {
-            return Err(SealFault::ForcedCap(count as u64));
+            return Err(SealError::ForcedCap(count as u64));
         }
         let (mut gas, mut bytes) = (0u64, 0u32);
         let mut leaves = Vec::with_capacity(count);
@@ -44,7 +44,7 @@ impl ChainState {
             // Saturating: refused just below.
             let length = u32::try_from(item.len()).unwrap_or(u32::MAX);
             if length as usize > MAX_ENVELOPE_BYTES {
-                return Err(SealFault::ItemTooLong { index, bytes: length });
+                return Err(SealError::ItemTooLong { index, bytes: length });
             }
             bytes += length;
             // Bounded by the queue; sixteen limits of 64 bits do not fit for sure.
@@ -83,25 +83,25 @@ impl ChainState {
         items: &[T],
         epoch: &Epoch,
         made_at: u64,
-    ) -> Result<AppliedBatch, HeaderFault> {
+    ) -> Result<AppliedBatch, HeaderError> {
         let previous_head = self.head;
         let expected =
-            previous_head.number.checked_add(1).ok_or(HeaderFault::Input(InputFault::Exhausted))?;
+            previous_head.number.checked_add(1).ok_or(HeaderError::Input(InputError::Exhausted))?;
         if header.number != expected {
-            return Err(HeaderFault::Number { got: header.number, expected });
+            return Err(HeaderError::Number { got: header.number, expected });
         }
         if header.parent_hash != previous_head.hash {
-            return Err(HeaderFault::Parent { got: header.parent_hash, expected: previous_head.hash });
+            return Err(HeaderError::Parent { got: header.parent_hash, expected: previous_head.hash });
         }
         if header.epoch != epoch.epoch {
-            return Err(HeaderFault::Epoch { got: header.epoch, expected: epoch.epoch });
+            return Err(HeaderError::Epoch { got: header.epoch, expected: epoch.epoch });
         }
         check_rules(header.rules)?;
         let recomputed = self.l1_header(header.timestamp_ms, items, epoch)?;
         let (number, hash) = (header.l1_origin_number, header.l1_origin_hash);
         let origin = (recomputed.l1_origin_number, recomputed.l1_origin_hash, recomputed.l1_origin_time);
         if (number, hash, header.l1_origin_time) != origin {
-            return Err(HeaderFault::L1Origin { number, hash });
+            return Err(HeaderError::L1Origin { number, hash });
         }
         compare(header, &recomputed)?;
         let totals = self.second_totals(block_second(header.timestamp_ms));
@@ -139,6 +139,6 @@ impl ChainState {
 fn l1_verdict(item: &[u8]) -> Verdict {
     match forced_transaction_gas(item) {
         Some(_) => Verdict::ForcedTransaction,
-        None => Verdict::Skipped(EnvelopeFault::Void),
+        None => Verdict::Skipped(EnvelopeError::Void),
     }
 }

@@ -18,9 +18,9 @@ pub use check::{
     check_items, check_items_parallel, check_proofs, check_static, item_leaf,
 };
 pub use facts::{
-    AppliedBatch, Deposit, FORCED_TRANSACTION_REASON, L1Facts, LastBatchFault, LedgerEvent, OriginFacts,
+    AppliedBatch, Deposit, FORCED_TRANSACTION_REASON, L1Facts, LastBatchError, LedgerEvent, OriginFacts,
     Settled, Verdict, Withdrawal, check_signature, cut, sub_batches,
 };
-pub use faults::{HeaderFault, InputFault, SealFault};
+pub use faults::{HeaderError, InputError, SealError};
 pub use head::Head;
 pub use state::ChainState;

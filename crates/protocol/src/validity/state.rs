@@ -4,16 +4,16 @@ use super::base_fee::{BaseFees, Load};
 use super::check::{
     CheckedEnvelope, CheckedItem, check_expiry, check_fields, check_forced_expiry, item_facts, item_leaf,
 };
-use super::facts::{AppliedBatch, L1Facts, LastBatchFault, LedgerEvent, OriginFacts, Verdict};
-use super::faults::{HeaderFault, InputFault, SealFault};
+use super::facts::{AppliedBatch, L1Facts, LastBatchError, LedgerEvent, OriginFacts, Verdict};
+use super::faults::{HeaderError, InputError, SealError};
 use super::head::Head;
 use crate::block::block_second;
 use crate::config::ChainConfig;
 use crate::epoch::Epoch;
-use crate::fault::{CODE_FORCED_TRANSACTION, EnvelopeFault};
+use crate::fault::{CODE_FORCED_TRANSACTION, EnvelopeError};
 use crate::forced::ForcedEntry;
 use crate::header::BatchHeader;
-use crate::ledger::{FeeLedger, LedgerChanges, LedgerDelta, LedgerFault};
+use crate::ledger::{FeeLedger, LedgerChanges, LedgerDelta, LedgerDeltaError};
 use crate::limits::{
     EXPIRY_WINDOW, MAX_BATCH_ITEMS, MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS, MAX_SECOND_BYTES, RULES,
 };
@@ -141,41 +141,41 @@ impl ChainState {
         fees: BaseFees,
         balance: u128,
         nonce_used: bool,
-    ) -> Result<Cost, EnvelopeFault> {
+    ) -> Result<Cost, EnvelopeError> {
         let header = &item.envelope.header;
         if nonce_used {
-            return Err(EnvelopeFault::FeeNonceUsed);
+            return Err(EnvelopeError::FeeNonceUsed);
         }
         let covered = header.max_fee >= fees.base_fee
             && header.max_fee >= header.priority_fee
             && header.max_gas_fee >= fees.gas_base_fee;
         if !covered {
-            return Err(EnvelopeFault::FeeTooLow);
+            return Err(EnvelopeError::FeeTooLow);
         }
         match self.cost(item, fees) {
             Some(cost) if cost.sum().is_some_and(|sum| sum <= balance) => Ok(cost),
-            _ => Err(EnvelopeFault::InsufficientFunds),
+            _ => Err(EnvelopeError::InsufficientFunds),
         }
     }
 
     /// The last fault, of forced envelopes as of others: what L1 made headers in the place of may have been opened.
-    fn check_generation(&self, item: &CheckedEnvelope) -> Result<(), EnvelopeFault> {
+    fn check_generation(&self, item: &CheckedEnvelope) -> Result<(), EnvelopeError> {
         let fits = item.envelope.header.expiry.generation() == self.head.generation;
-        if fits { Ok(()) } else { Err(EnvelopeFault::WrongGeneration) }
+        if fits { Ok(()) } else { Err(EnvelopeError::WrongGeneration) }
     }
 
     /// Whether the next batch, of this second, would accept the envelope, as far as the head shows: expiry, fee nonce,
     /// fee, funds, generation. For an envelope of the next number's epoch, checked against that epoch.
-    pub fn admissible(&self, item: &CheckedEnvelope, second: u64) -> Result<(), EnvelopeFault> {
+    pub fn admissible(&self, item: &CheckedEnvelope, second: u64) -> Result<(), EnvelopeError> {
         let header = &item.envelope.header;
         // Saturating: there is no number after the last.
         let number = self.head.number.saturating_add(1);
         let expiry = header.expiry.number();
         if expiry < number {
-            return Err(EnvelopeFault::Expired);
+            return Err(EnvelopeError::Expired);
         }
         if expiry > number.saturating_add(EXPIRY_WINDOW) {
-            return Err(EnvelopeFault::ExpiryTooFar);
+            return Err(EnvelopeError::ExpiryTooFar);
         }
         let balance = self.ledger.account(&header.payer).map_or(0, |account| account.balance);
         // A nonce whose expiry has passed is free again.
@@ -192,7 +192,7 @@ impl ChainState {
         forced: usize,
         epoch: &Epoch,
         facts: &L1Facts,
-    ) -> Result<Vec<Verdict>, SealFault> {
+    ) -> Result<Vec<Verdict>, SealError> {
         self.compute(timestamp_ms, items, forced, epoch, facts).map(|computed| computed.verdicts)
     }
 
@@ -207,12 +207,12 @@ impl ChainState {
         forced: usize,
         epoch: &Epoch,
         facts: &L1Facts,
-    ) -> Result<(BatchHeader, AppliedBatch), SealFault> {
+    ) -> Result<(BatchHeader, AppliedBatch), SealError> {
         let origin = &facts.origin;
         check_raw(items, raw)?;
         let Computed { verdicts, delta, envelope_root, envelope_bytes, gas, fees, totals } =
             self.compute(timestamp_ms, items, forced, epoch, facts)?;
-        self.ledger.apply(&delta).map_err(InputFault::Ledger)?;
+        self.ledger.apply(&delta).map_err(InputError::Ledger)?;
         let codes: Vec<u8> = verdicts.iter().map(Verdict::code).collect();
         let header = BatchHeader {
             // `compute` has found that a number follows.
@@ -273,33 +273,33 @@ impl ChainState {
         raw: &[T],
         epoch: &Epoch,
         facts: &L1Facts,
-    ) -> Result<AppliedBatch, HeaderFault> {
+    ) -> Result<AppliedBatch, HeaderError> {
         let origin = &facts.origin;
-        let expected = self.head.number.checked_add(1).ok_or(HeaderFault::Input(InputFault::Exhausted))?;
+        let expected = self.head.number.checked_add(1).ok_or(HeaderError::Input(InputError::Exhausted))?;
         if header.number != expected {
-            return Err(HeaderFault::Number { got: header.number, expected });
+            return Err(HeaderError::Number { got: header.number, expected });
         }
         if header.parent_hash != self.head.hash {
-            return Err(HeaderFault::Parent { got: header.parent_hash, expected: self.head.hash });
+            return Err(HeaderError::Parent { got: header.parent_hash, expected: self.head.hash });
         }
         if (header.l1_origin_number, header.l1_origin_hash) != (origin.number, origin.hash) {
-            return Err(HeaderFault::Origin { number: header.l1_origin_number, hash: header.l1_origin_hash });
+            return Err(HeaderError::Origin { number: header.l1_origin_number, hash: header.l1_origin_hash });
         }
         if header.l1_origin_time != origin.timestamp {
             let (got, expected) = (header.l1_origin_time, origin.timestamp);
-            return Err(HeaderFault::OriginTime { got, expected });
+            return Err(HeaderError::OriginTime { got, expected });
         }
         if header.epoch != epoch.epoch {
-            return Err(HeaderFault::Epoch { got: header.epoch, expected: epoch.epoch });
+            return Err(HeaderError::Epoch { got: header.epoch, expected: epoch.epoch });
         }
         check_rules(header.rules)?;
         let before = self.head.forced_cursor;
         let forced = header
             .forced_cursor
             .checked_sub(before)
-            .ok_or(HeaderFault::ForcedCursor { got: header.forced_cursor, expected: before })?;
+            .ok_or(HeaderError::ForcedCursor { got: header.forced_cursor, expected: before })?;
         if forced > MAX_FORCED_ITEMS as u64 {
-            return Err(SealFault::ForcedCap(forced).into());
+            return Err(SealError::ForcedCap(forced).into());
         }
         // At most `MAX_FORCED_ITEMS`.
         let forced = forced as usize;
@@ -313,9 +313,9 @@ impl ChainState {
     }
 
     /// Undoes the last header applied or sealed, exactly.
-    pub fn revert(&mut self, applied: AppliedBatch) -> Result<(), LastBatchFault> {
+    pub fn revert(&mut self, applied: AppliedBatch) -> Result<(), LastBatchError> {
         if self.head != applied.head {
-            return Err(LastBatchFault::NotLast { number: applied.number, head: self.head.number });
+            return Err(LastBatchError::NotLast { number: applied.number, head: self.head.number });
         }
         self.ledger.revert(&applied.ledger_delta)?;
         self.head = applied.previous_head;
@@ -330,8 +330,8 @@ impl ChainState {
         forced: usize,
         epoch: &Epoch,
         facts: &L1Facts,
-    ) -> Result<Computed, SealFault> {
-        let number = self.head.number.checked_add(1).ok_or(InputFault::Exhausted)?;
+    ) -> Result<Computed, SealError> {
+        let number = self.head.number.checked_add(1).ok_or(InputError::Exhausted)?;
         self.check_frame(number, timestamp_ms, items, epoch, &facts.origin)?;
         let entries = self.check_forced(items, forced, facts)?;
 
@@ -360,7 +360,7 @@ impl ChainState {
             let sequencer = facts.sequencer;
             let forced = entry.is_some();
             let place = Place { number, index, first, forced, epoch, sequencer, fees };
-            let verdict = match self.take(&mut ledger, item, &place).map_err(InputFault::Ledger)? {
+            let verdict = match self.take(&mut ledger, item, &place).map_err(InputError::Ledger)? {
                 Ok(gas_limit) => {
                     // Each limit is below 2^64 / 4096 in any sane chain; a sum beyond is refused as too much gas.
                     gas = gas.saturating_add(gas_limit);
@@ -382,10 +382,10 @@ impl ChainState {
             load_bytes: before.load_bytes.saturating_add(load_bytes),
         };
         if totals.gas > self.config.second_gas_limit() {
-            return Err(SealFault::SecondGas { gas: totals.gas, limit: self.config.second_gas_limit() });
+            return Err(SealError::SecondGas { gas: totals.gas, limit: self.config.second_gas_limit() });
         }
         if totals.bytes > MAX_SECOND_BYTES {
-            return Err(SealFault::SecondBytes { bytes: totals.bytes });
+            return Err(SealError::SecondBytes { bytes: totals.bytes });
         }
         Ok(Computed {
             verdicts,
@@ -407,37 +407,37 @@ impl ChainState {
         items: &[CheckedItem],
         epoch: &Epoch,
         origin: &OriginFacts,
-    ) -> Result<(), SealFault> {
+    ) -> Result<(), SealError> {
         if timestamp_ms <= self.head.timestamp_ms {
-            return Err(SealFault::Time { timestamp_ms, parent_ms: self.head.timestamp_ms });
+            return Err(SealError::Time { timestamp_ms, parent_ms: self.head.timestamp_ms });
         }
         let second = block_second(timestamp_ms);
         if second < origin.timestamp {
-            return Err(SealFault::TimeBeforeOrigin { second, origin: origin.timestamp });
+            return Err(SealError::TimeBeforeOrigin { second, origin: origin.timestamp });
         }
         let limit = self.config.timing.max_origin_age_seconds;
         if second > origin.timestamp.saturating_add(limit.into()) {
-            return Err(SealFault::OriginTooOld { second, origin: origin.timestamp, limit });
+            return Err(SealError::OriginTooOld { second, origin: origin.timestamp, limit });
         }
         if origin.number < self.head.l1_origin {
-            return Err(SealFault::OriginBack { origin: origin.number, parent: self.head.l1_origin });
+            return Err(SealError::OriginBack { origin: origin.number, parent: self.head.l1_origin });
         }
         if origin.number < self.head.made_at {
-            return Err(SealFault::OriginBeforeL1Header {
+            return Err(SealError::OriginBeforeL1Header {
                 origin: origin.number,
                 made_at: self.head.made_at,
             });
         }
         if !epoch.contains(number) {
-            return Err(SealFault::Epoch { number, epoch: epoch.epoch });
+            return Err(SealError::Epoch { number, epoch: epoch.epoch });
         }
         if items.len() > MAX_BATCH_ITEMS {
-            return Err(SealFault::TooManyItems(items.len()));
+            return Err(SealError::TooManyItems(items.len()));
         }
         for (index, item) in items.iter().enumerate() {
             let (_, bytes, _) = item_facts(item);
             if bytes as usize > MAX_ENVELOPE_BYTES {
-                return Err(SealFault::ItemTooLong { index, bytes });
+                return Err(SealError::ItemTooLong { index, bytes });
             }
         }
         Ok(())
@@ -450,27 +450,27 @@ impl ChainState {
         items: &[CheckedItem],
         forced: usize,
         facts: &'a L1Facts,
-    ) -> Result<&'a [ForcedEntry], SealFault> {
+    ) -> Result<&'a [ForcedEntry], SealError> {
         let mut enqueued_at = 0;
         for (entry, index) in facts.forced.iter().zip(self.head.forced_cursor..) {
             let in_order = (enqueued_at..=facts.origin.number).contains(&entry.enqueued_at);
             if entry.index != index || !in_order {
-                return Err(InputFault::Forced { index: entry.index }.into());
+                return Err(InputError::Forced { index: entry.index }.into());
             }
             enqueued_at = entry.enqueued_at;
         }
         if forced > MAX_FORCED_ITEMS {
-            return Err(SealFault::ForcedCap(forced as u64));
+            return Err(SealError::ForcedCap(forced as u64));
         }
         let Some((taken, left)) = facts.forced.split_at_checked(forced) else {
             // Saturating: there are not 2^64 entries.
             let index = self.head.forced_cursor.saturating_add(facts.forced.len() as u64);
-            return Err(SealFault::ForcedAhead { index });
+            return Err(SealError::ForcedAhead { index });
         };
         for (item, entry) in (0u32..).zip(taken) {
             let hash = items.get(item as usize).map(|item| item_facts(item).2);
             if hash != Some(entry.item_hash()) {
-                return Err(SealFault::ForcedItem { item, index: entry.index });
+                return Err(SealError::ForcedItem { item, index: entry.index });
             }
         }
         if forced < MAX_FORCED_ITEMS
@@ -478,7 +478,7 @@ impl ChainState {
         {
             let due = entry.due_at(self.config.timing.forced_delay);
             if due <= facts.origin.number {
-                return Err(SealFault::ForcedIgnored { index: entry.index, due });
+                return Err(SealError::ForcedIgnored { index: entry.index, due });
             }
         }
         Ok(taken)
@@ -486,12 +486,12 @@ impl ChainState {
 
     /// What L1 said to the fee ledger since the parent's origin: deposits and withdrawals in L1 order, then what is
     /// released of the surcharges.
-    fn take_events(&self, ledger: &mut LedgerChanges<'_>, facts: &L1Facts) -> Result<(), InputFault> {
+    fn take_events(&self, ledger: &mut LedgerChanges<'_>, facts: &L1Facts) -> Result<(), InputError> {
         let (after, up_to) = (self.head.l1_origin, facts.origin.number);
         for event in &facts.ledger {
             let l1_block = event.l1_block();
             if l1_block <= after || l1_block > up_to {
-                return Err(InputFault::Event { l1_block, after, up_to });
+                return Err(InputError::Event { l1_block, after, up_to });
             }
             match event {
                 LedgerEvent::Deposit(deposit) => ledger.credit(deposit.payer, deposit.amount)?,
@@ -516,7 +516,7 @@ impl ChainState {
         ledger: &mut LedgerChanges<'_>,
         item: &CheckedItem,
         place: &Place<'_>,
-    ) -> Result<Result<u64, EnvelopeFault>, LedgerFault> {
+    ) -> Result<Result<u64, EnvelopeError>, LedgerDeltaError> {
         let checked = match item {
             Ok(checked) => checked,
             Err(rejected) => {
@@ -536,7 +536,7 @@ impl ChainState {
                 // Paid for on L1.
                 used if place.forced => {
                     if used {
-                        Err(EnvelopeFault::FeeNonceUsed)
+                        Err(EnvelopeError::FeeNonceUsed)
                     } else {
                         Ok(Cost::default())
                     }
@@ -565,9 +565,9 @@ impl ChainState {
 
 impl ChainState {
     /// `gas_limit_too_high` of a forced envelope.
-    fn check_forced_gas(&self, place: &Place<'_>, gas_limit: u64) -> Result<(), EnvelopeFault> {
+    fn check_forced_gas(&self, place: &Place<'_>, gas_limit: u64) -> Result<(), EnvelopeError> {
         let too_high = place.forced && gas_limit > self.config.forced_envelope_gas_limit();
-        if too_high { Err(EnvelopeFault::GasLimitTooHigh) } else { Ok(()) }
+        if too_high { Err(EnvelopeError::GasLimitTooHigh) } else { Ok(()) }
     }
 }
 
@@ -593,51 +593,51 @@ impl Cost {
 
 impl Place<'_> {
     /// The faults that depend on the batch: expiry, and being accepted in it already.
-    fn check(&self, expiry: u64) -> Result<(), EnvelopeFault> {
+    fn check(&self, expiry: u64) -> Result<(), EnvelopeError> {
         if self.forced {
             check_forced_expiry(expiry, self.number, self.epoch)?;
         } else {
             check_expiry(expiry, self.number, self.epoch)?;
         }
-        if self.first { Ok(()) } else { Err(EnvelopeFault::Duplicate) }
+        if self.first { Ok(()) } else { Err(EnvelopeError::Duplicate) }
     }
 }
 
 /// The bytes must be those that were checked: the header commits to them.
-fn check_raw<T: AsRef<[u8]>>(items: &[CheckedItem], raw: &[T]) -> Result<(), InputFault> {
+fn check_raw<T: AsRef<[u8]>>(items: &[CheckedItem], raw: &[T]) -> Result<(), InputError> {
     let differs = |(item, raw): (&CheckedItem, &T)| item_facts(item).1 as usize != raw.as_ref().len();
     match items.iter().zip(raw).position(differs) {
         None if items.len() == raw.len() => Ok(()),
-        None => Err(InputFault::Bytes { index: items.len().min(raw.len()) }),
-        Some(index) => Err(InputFault::Bytes { index }),
+        None => Err(InputError::Bytes { index: items.len().min(raw.len()) }),
+        Some(index) => Err(InputError::Bytes { index }),
     }
 }
 
 /// The header must name the one rule set there is.
-pub(super) fn check_rules(got: u16) -> Result<(), HeaderFault> {
-    if got == RULES { Ok(()) } else { Err(HeaderFault::Rules { got, expected: RULES }) }
+pub(super) fn check_rules(got: u16) -> Result<(), HeaderError> {
+    if got == RULES { Ok(()) } else { Err(HeaderError::Rules { got, expected: RULES }) }
 }
 
 /// Field by field, so that the fault says which one is wrong.
-pub(super) fn compare(header: &BatchHeader, recomputed: &BatchHeader) -> Result<(), HeaderFault> {
+pub(super) fn compare(header: &BatchHeader, recomputed: &BatchHeader) -> Result<(), HeaderError> {
     let fault = if header.envelope_count != recomputed.envelope_count {
-        HeaderFault::Count { got: header.envelope_count, expected: recomputed.envelope_count }
+        HeaderError::Count { got: header.envelope_count, expected: recomputed.envelope_count }
     } else if header.envelope_bytes != recomputed.envelope_bytes {
-        HeaderFault::Bytes { got: header.envelope_bytes, expected: recomputed.envelope_bytes }
+        HeaderError::Bytes { got: header.envelope_bytes, expected: recomputed.envelope_bytes }
     } else if header.gas != recomputed.gas {
-        HeaderFault::Gas { got: header.gas, expected: recomputed.gas }
+        HeaderError::Gas { got: header.gas, expected: recomputed.gas }
     } else if header.base_fee != recomputed.base_fee {
-        HeaderFault::BaseFee { got: header.base_fee, expected: recomputed.base_fee }
+        HeaderError::BaseFee { got: header.base_fee, expected: recomputed.base_fee }
     } else if header.gas_base_fee != recomputed.gas_base_fee {
-        HeaderFault::GasBaseFee { got: header.gas_base_fee, expected: recomputed.gas_base_fee }
+        HeaderError::GasBaseFee { got: header.gas_base_fee, expected: recomputed.gas_base_fee }
     } else if header.envelope_root != recomputed.envelope_root {
-        HeaderFault::EnvelopeRoot { got: header.envelope_root, expected: recomputed.envelope_root }
+        HeaderError::EnvelopeRoot { got: header.envelope_root, expected: recomputed.envelope_root }
     } else if header.data_hash != recomputed.data_hash {
-        HeaderFault::DataHash { got: header.data_hash, expected: recomputed.data_hash }
+        HeaderError::DataHash { got: header.data_hash, expected: recomputed.data_hash }
     } else if header.forced_cursor != recomputed.forced_cursor {
-        HeaderFault::ForcedCursor { got: header.forced_cursor, expected: recomputed.forced_cursor }
+        HeaderError::ForcedCursor { got: header.forced_cursor, expected: recomputed.forced_cursor }
     } else if header.fee_ledger_root != recomputed.fee_ledger_root {
-        HeaderFault::FeeLedgerRoot { got: header.fee_ledger_root, expected: recomputed.fee_ledger_root }
+        HeaderError::FeeLedgerRoot { got: header.fee_ledger_root, expected: recomputed.fee_ledger_root }
     } else {
         assert_eq!(header, recomputed, "every field has been compared");
         return Ok(());

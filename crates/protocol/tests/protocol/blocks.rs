@@ -3,7 +3,7 @@
 use crate::common::some_header;
 use alloy_primitives::{B256, keccak256};
 use blindfold_protocol::BatchHeader;
-use blindfold_protocol::block::{OrderFault, Seconds, block_second, prev_randao, sequence_number};
+use blindfold_protocol::block::{OrderError, Seconds, block_second, prev_randao, sequence_number};
 
 fn header(number: u64, timestamp_ms: u64, l1_origin_number: u64) -> BatchHeader {
     BatchHeader { number, timestamp_ms, l1_origin_number, ..some_header() }
@@ -29,9 +29,9 @@ fn seconds_close_with_the_first_later_header() {
     let closed = push(9, 9_000, 8, 1).unwrap().unwrap();
     assert_eq!((closed.first, closed.last, closed.has_block(0)), (8, 8, false));
 
-    assert_eq!(push(9, 9_100, 8, 1), Err(OrderFault::Number { last: 9, got: 9 }));
-    assert_eq!(push(11, 9_100, 8, 1), Err(OrderFault::Number { last: 9, got: 11 }));
-    assert_eq!(push(10, 8_999, 8, 1), Err(OrderFault::Time { open: 9, got: 8 }));
+    assert_eq!(push(9, 9_100, 8, 1), Err(OrderError::Number { last: 9, got: 9 }));
+    assert_eq!(push(11, 9_100, 8, 1), Err(OrderError::Number { last: 9, got: 11 }));
+    assert_eq!(push(10, 8_999, 8, 1), Err(OrderError::Time { open: 9, got: 8 }));
     assert_eq!(seconds.open().map(|open| open.last), Some(9), "a refused header changes nothing");
 }
 

@@ -15,11 +15,11 @@ use blindfold_protocol::limits::{
 use blindfold_protocol::messages::{
     ACKNOWLEDGEMENT_BYTES, CERTIFICATE_BYTES, DATA_ATTESTATION_BYTES, G1_BYTES, PROMISE_BYTES,
 };
-use blindfold_protocol::validity::{Load, SealFault, check_expiry, check_forced_expiry};
+use blindfold_protocol::validity::{Load, SealError, check_expiry, check_forced_expiry};
 use blindfold_protocol::{
-    Acknowledgement, AttestedData, BaseFees, BatchHeader, BatchHints, Bundle, BundleFault, BundleItem,
-    Canonical, Certificate, CertifiedBatch, ChainConfig, ChainState, ConfigFault, DataAttestation,
-    DecodeError, Envelope, EnvelopeFault, Epoch, EpochFault, Epochs, Head, HintEntry, Promise, Release,
+    Acknowledgement, AttestedData, BaseFees, BatchHeader, BatchHints, Bundle, BundleError, BundleItem,
+    Canonical, Certificate, CertifiedBatch, ChainConfig, ChainConfigError, ChainState, DataAttestation,
+    DecodeError, Envelope, EnvelopeError, Epoch, EpochError, Epochs, Head, HintEntry, Promise, Release,
     ReleaseShare, SealedBatch, SequencerChange, Signature65, SignedHeader, SingletonShare, Verdict, data,
 };
 
@@ -82,11 +82,11 @@ fn a_bundle_has_as_many_items_as_it_may() {
     assert_eq!(Bundle::decode(&message).unwrap(), most);
     assert_eq!(
         bundle(MAX_BUNDLE_ITEMS + 1).encode_padded(),
-        Err(BundleFault::TooManyItems(MAX_BUNDLE_ITEMS + 1))
+        Err(BundleError::TooManyItems(MAX_BUNDLE_ITEMS + 1))
     );
     let count = u16::try_from(MAX_BUNDLE_ITEMS + 1).unwrap();
     message[1..3].copy_from_slice(&count.to_be_bytes());
-    assert_eq!(Bundle::decode(&message), Err(BundleFault::TooManyItems(MAX_BUNDLE_ITEMS + 1)));
+    assert_eq!(Bundle::decode(&message), Err(BundleError::TooManyItems(MAX_BUNDLE_ITEMS + 1)));
     // What fits a bucket to the byte.
     let full = Bundle { items: vec![BundleItem::transaction(vec![1; 256 - 8])] };
     assert_eq!(full.encode_padded_to(256).unwrap().len(), 256);
@@ -100,7 +100,10 @@ fn settings_at_their_limits() {
         config.validate()
     };
     assert_eq!(at(|c| c.block_gas_limit = MIN_BLOCK_GAS), Ok(()));
-    assert_eq!(at(|c| c.block_gas_limit = MIN_BLOCK_GAS - 1), Err(ConfigFault::BlockGas(MIN_BLOCK_GAS - 1)));
+    assert_eq!(
+        at(|c| c.block_gas_limit = MIN_BLOCK_GAS - 1),
+        Err(ChainConfigError::BlockGas(MIN_BLOCK_GAS - 1))
+    );
     assert_eq!(at(|c| c.initial_base_fee = c.min_base_fee), Ok(()));
     assert_eq!(at(|c| c.initial_gas_base_fee = c.min_gas_base_fee), Ok(()));
 }
@@ -117,10 +120,10 @@ fn committees_at_their_limits() {
         assert_eq!(of(members, threshold).validate(), Ok(()), "{threshold} of {members}");
     }
     for (members, threshold) in [(4, 2), (5, 2), (5, 6), (most, most / 2)] {
-        let fault = EpochFault::Threshold { epoch: 3, threshold, members: members.into() };
+        let fault = EpochError::Threshold { epoch: 3, threshold, members: members.into() };
         assert_eq!(of(members, threshold).validate(), Err(fault));
     }
-    assert!(matches!(of(most + 1, most).validate(), Err(EpochFault::Members { .. })));
+    assert!(matches!(of(most + 1, most).validate(), Err(EpochError::Members { .. })));
     let changes = vec![SequencerChange { from_block: 0, sequencer: signing_key(1).address() }];
     let epochs = Epochs::default().with_sequencers(changes.clone(), 90).unwrap();
     assert_eq!(epochs.sequencers(), changes);
@@ -130,10 +133,10 @@ fn committees_at_their_limits() {
 #[test]
 fn what_keeps_a_promise() {
     let kept = |number: u64| (0..=u8::MAX).filter(|code| keeps_promise(*code, number, 9)).collect::<Vec<_>>();
-    let duplicate = EnvelopeFault::Duplicate.code();
+    let duplicate = EnvelopeError::Duplicate.code();
     assert_eq!(kept(8), [0, duplicate]);
     // What its payer has spoilt stands where it was promised to stand, or it says nothing.
-    let spoilt = [EnvelopeFault::FeeNonceUsed, EnvelopeFault::InsufficientFunds].map(EnvelopeFault::code);
+    let spoilt = [EnvelopeError::FeeNonceUsed, EnvelopeError::InsufficientFunds].map(EnvelopeError::code);
     assert_eq!(kept(9), [0, duplicate, spoilt[0], spoilt[1]]);
     assert_eq!(kept(10), [0u8; 0]);
 }
@@ -231,9 +234,9 @@ fn an_envelope_may_expire_with_the_batch_that_holds_it() {
     let epoch = epoch();
     for check in [check_expiry, check_forced_expiry] {
         assert_eq!(check(7, 7, &epoch), Ok(()));
-        assert_eq!(check(6, 7, &epoch), Err(EnvelopeFault::Expired));
+        assert_eq!(check(6, 7, &epoch), Err(EnvelopeError::Expired));
         assert_eq!(check(epoch.last, epoch.last, &epoch), Ok(()));
-        assert_eq!(check(epoch.last + 1, epoch.last, &epoch), Err(EnvelopeFault::ExpiryTooFar));
+        assert_eq!(check(epoch.last + 1, epoch.last, &epoch), Err(EnvelopeError::ExpiryTooFar));
     }
 }
 
@@ -241,7 +244,7 @@ fn an_envelope_may_expire_with_the_batch_that_holds_it() {
 fn what_is_skipped_makes_no_block() {
     let made = [Verdict::Accepted { position: 0 }, Verdict::ForcedTransaction];
     assert!(made.iter().all(Verdict::makes_block));
-    assert!(!Verdict::Skipped(EnvelopeFault::Duplicate).makes_block());
+    assert!(!Verdict::Skipped(EnvelopeError::Duplicate).makes_block());
 }
 
 #[test]
@@ -277,9 +280,9 @@ fn l1_makes_a_header_of_the_largest_items_and_of_no_more_than_it_may() {
     let (count, bytes) = (MAX_FORCED_ITEMS, MAX_FORCED_ITEMS * MAX_ENVELOPE_BYTES);
     assert_eq!((header.envelope_count as usize, header.envelope_bytes as usize), (count, bytes));
     let longer = vec![0; MAX_ENVELOPE_BYTES + 1];
-    assert!(matches!(made(&[largest, longer]), Err(SealFault::ItemTooLong { index: 1, .. })));
+    assert!(matches!(made(&[largest, longer]), Err(SealError::ItemTooLong { index: 1, .. })));
     let more = vec![vec![1]; MAX_FORCED_ITEMS + 1];
-    assert!(matches!(made(&more), Err(SealFault::ForcedCap(_))));
+    assert!(matches!(made(&more), Err(SealError::ForcedCap(_))));
 }
 
 /// What the mempool takes and what a header takes expires by the same rule.
@@ -294,8 +297,8 @@ fn an_envelope_is_admissible_from_one_end_of_its_window_to_the_other() {
         let item = envelope(&EnvelopeFields { expiry, ..fields() }, &payer, 1);
         state.admissible(&checked_envelopes(&[item]).remove(0).unwrap(), 1)
     };
-    assert_eq!(admissible(6), Err(EnvelopeFault::Expired));
+    assert_eq!(admissible(6), Err(EnvelopeError::Expired));
     assert_eq!(admissible(7), Ok(()));
     assert_eq!(admissible(7 + EXPIRY_WINDOW), Ok(()));
-    assert_eq!(admissible(8 + EXPIRY_WINDOW), Err(EnvelopeFault::ExpiryTooFar));
+    assert_eq!(admissible(8 + EXPIRY_WINDOW), Err(EnvelopeError::ExpiryTooFar));
 }

@@ -1,6 +1,6 @@
 //! Bundles: strict in both directions.
 
-use blindfold_protocol::bundle::{Bundle, BundleFault, BundleItem, bucket_for};
+use blindfold_protocol::bundle::{Bundle, BundleError, BundleItem, bucket_for};
 use blindfold_protocol::limits::{MAX_BUNDLE_ITEMS, SIZE_BUCKETS};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -13,31 +13,31 @@ fn message(count: u16, rest: &[u8]) -> Vec<u8> {
 
 #[test]
 fn every_fault() {
-    assert_eq!(Bundle::decode(&[]), Err(BundleFault::BadLength(0)));
-    assert_eq!(Bundle::decode(&[1; 257]), Err(BundleFault::BadLength(257)));
-    assert_eq!(Bundle::decode(&[0; 256]), Err(BundleFault::Version(0)));
-    assert_eq!(Bundle::decode(&message(513, &[])), Err(BundleFault::TooManyItems(513)));
+    assert_eq!(Bundle::decode(&[]), Err(BundleError::BadLength(0)));
+    assert_eq!(Bundle::decode(&[1; 257]), Err(BundleError::BadLength(257)));
+    assert_eq!(Bundle::decode(&[0; 256]), Err(BundleError::Version(0)));
+    assert_eq!(Bundle::decode(&message(513, &[])), Err(BundleError::TooManyItems(513)));
     let long = [[0].as_slice(), &300u32.to_be_bytes()].concat();
-    assert_eq!(Bundle::decode(&message(1, &long)), Err(BundleFault::Short(0)));
+    assert_eq!(Bundle::decode(&message(1, &long)), Err(BundleError::Short(0)));
     let huge = [[0].as_slice(), &u32::MAX.to_be_bytes()].concat();
-    assert_eq!(Bundle::decode(&message(1, &huge)), Err(BundleFault::Short(0)));
+    assert_eq!(Bundle::decode(&message(1, &huge)), Err(BundleError::Short(0)));
     // 50 empty items take 250 of 253 bytes; a 51st has no room for its head.
-    assert_eq!(Bundle::decode(&message(51, &[])), Err(BundleFault::Short(50)));
+    assert_eq!(Bundle::decode(&message(51, &[])), Err(BundleError::Short(50)));
     assert_eq!(Bundle::decode(&message(50, &[])).unwrap().items.len(), 50);
-    assert_eq!(Bundle::decode(&message(0, &[1])), Err(BundleFault::Padding));
+    assert_eq!(Bundle::decode(&message(0, &[1])), Err(BundleError::Padding));
     let mut last = message(0, &[]);
     last[255] = 1;
-    assert_eq!(Bundle::decode(&last), Err(BundleFault::Padding));
+    assert_eq!(Bundle::decode(&last), Err(BundleError::Padding));
     assert_eq!(Bundle::decode(&message(0, &[])), Ok(Bundle::default()));
 
     let big = Bundle::of_transactions([vec![1; 32_768]]);
-    assert_eq!(big.encode_padded(), Err(BundleFault::TooLong { got: 32_776, limit: 32_768 }));
+    assert_eq!(big.encode_padded(), Err(BundleError::TooLong { got: 32_776, limit: 32_768 }));
     let small = Bundle::of_transactions([vec![1; 256]]);
-    assert_eq!(small.encode_padded_to(256), Err(BundleFault::TooLong { got: 264, limit: 256 }));
-    assert_eq!(small.encode_padded_to(300), Err(BundleFault::BadLength(300)));
+    assert_eq!(small.encode_padded_to(256), Err(BundleError::TooLong { got: 264, limit: 256 }));
+    assert_eq!(small.encode_padded_to(300), Err(BundleError::BadLength(300)));
     let many = Bundle::of_transactions(vec![Vec::new(); MAX_BUNDLE_ITEMS + 1]);
-    assert_eq!(many.encode_padded(), Err(BundleFault::TooManyItems(513)));
-    assert_eq!(BundleFault::Padding.as_str(), "bad_bundle");
+    assert_eq!(many.encode_padded(), Err(BundleError::TooManyItems(513)));
+    assert_eq!(BundleError::Padding.as_str(), "bad_bundle");
 }
 
 #[test]

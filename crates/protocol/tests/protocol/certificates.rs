@@ -3,7 +3,7 @@
 use crate::common::{MEMBERS, bls_key, deployment, epoch};
 use alloy_primitives::B256;
 use blindfold_protocol::certificate::{
-    CertificateFault, aggregate, sign_acknowledgement, signers, verify, verify_acknowledgement,
+    CertificateError, aggregate, sign_acknowledgement, signers, verify, verify_acknowledgement,
 };
 use blindfold_protocol::{Acknowledgement, Deployment, Epoch};
 
@@ -35,39 +35,39 @@ fn acknowledgements_are_refused() {
     let good = acknowledge(2);
     let check = |a: &Acknowledgement| verify_acknowledgement(a, &epoch(), &deployment());
     let wrong_epoch = Acknowledgement { epoch: 4, ..good };
-    assert_eq!(check(&wrong_epoch), Err(CertificateFault::Epoch { got: 4, expected: 3 }));
-    assert_eq!(check(&Acknowledgement { number: 10_001, ..good }), Err(CertificateFault::Number(10_001)));
+    assert_eq!(check(&wrong_epoch), Err(CertificateError::Epoch { got: 4, expected: 3 }));
+    assert_eq!(check(&Acknowledgement { number: 10_001, ..good }), Err(CertificateError::Number(10_001)));
     for member in [0, 5, u16::MAX] {
-        assert_eq!(check(&Acknowledgement { member, ..good }), Err(CertificateFault::Member(member)));
+        assert_eq!(check(&Acknowledgement { member, ..good }), Err(CertificateError::Member(member)));
     }
-    assert_eq!(check(&Acknowledgement { member: 3, ..good }), Err(CertificateFault::Signature));
-    assert_eq!(check(&Acknowledgement { number: 10, ..good }), Err(CertificateFault::Signature));
-    assert_eq!(check(&Acknowledgement { signature: [0; 48], ..good }), Err(CertificateFault::Point));
+    assert_eq!(check(&Acknowledgement { member: 3, ..good }), Err(CertificateError::Signature));
+    assert_eq!(check(&Acknowledgement { number: 10, ..good }), Err(CertificateError::Signature));
+    assert_eq!(check(&Acknowledgement { signature: [0; 48], ..good }), Err(CertificateError::Point));
     let mut infinity = [0; 48];
     infinity[0] = 0xc0;
-    assert_eq!(check(&Acknowledgement { signature: infinity, ..good }), Err(CertificateFault::Point));
+    assert_eq!(check(&Acknowledgement { signature: infinity, ..good }), Err(CertificateError::Point));
     let elsewhere = Deployment { l1_chain_id: 1, ..deployment() };
-    assert_eq!(verify_acknowledgement(&good, &epoch(), &elsewhere), Err(CertificateFault::Signature));
+    assert_eq!(verify_acknowledgement(&good, &epoch(), &elsewhere), Err(CertificateError::Signature));
 }
 
 #[test]
 fn aggregation_is_refused() {
     let [one, two, three] = [1, 2, 3].map(acknowledge);
     let make = |given: &[Acknowledgement]| aggregate(&epoch(), given);
-    assert_eq!(make(&[]), Err(CertificateFault::TooFew { got: 0, needed: 3 }));
-    assert_eq!(make(&[one, two]), Err(CertificateFault::TooFew { got: 2, needed: 3 }));
-    assert_eq!(make(&[one, two, two]), Err(CertificateFault::Duplicate(2)));
-    assert_eq!(make(&[one, two, Acknowledgement { number: 8, ..three }]), Err(CertificateFault::Mixed(3)));
+    assert_eq!(make(&[]), Err(CertificateError::TooFew { got: 0, needed: 3 }));
+    assert_eq!(make(&[one, two]), Err(CertificateError::TooFew { got: 2, needed: 3 }));
+    assert_eq!(make(&[one, two, two]), Err(CertificateError::Duplicate(2)));
+    assert_eq!(make(&[one, two, Acknowledgement { number: 8, ..three }]), Err(CertificateError::Mixed(3)));
     let other = Acknowledgement { header_hash: B256::ZERO, ..three };
-    assert_eq!(make(&[one, two, other]), Err(CertificateFault::Mixed(3)));
-    assert_eq!(make(&[one, two, Acknowledgement { member: 5, ..three }]), Err(CertificateFault::Member(5)));
-    assert_eq!(make(&[one, two, Acknowledgement { member: 0, ..three }]), Err(CertificateFault::Member(0)));
+    assert_eq!(make(&[one, two, other]), Err(CertificateError::Mixed(3)));
+    assert_eq!(make(&[one, two, Acknowledgement { member: 5, ..three }]), Err(CertificateError::Member(5)));
+    assert_eq!(make(&[one, two, Acknowledgement { member: 0, ..three }]), Err(CertificateError::Member(0)));
     assert_eq!(
         make(&[one, two, Acknowledgement { signature: [7; 48], ..three }]),
-        Err(CertificateFault::Point)
+        Err(CertificateError::Point)
     );
     let old = [one, two, three].map(|a| Acknowledgement { epoch: 2, ..a });
-    assert_eq!(make(&old), Err(CertificateFault::Epoch { got: 2, expected: 3 }));
+    assert_eq!(make(&old), Err(CertificateError::Epoch { got: 2, expected: 3 }));
 }
 
 #[test]
@@ -79,19 +79,19 @@ fn certificates_are_refused() {
         verify(&certificate, &epoch(), &deployment())
     };
     assert_eq!(with(&|_| ()), Ok(()));
-    assert_eq!(with(&|c| c.epoch = 2), Err(CertificateFault::Epoch { got: 2, expected: 3 }));
-    assert_eq!(with(&|c| c.number = 0), Err(CertificateFault::Number(0)));
-    assert_eq!(with(&|c| c.signers = 0b11), Err(CertificateFault::TooFew { got: 2, needed: 3 }));
-    assert_eq!(with(&|c| c.signers = 0), Err(CertificateFault::TooFew { got: 0, needed: 3 }));
-    assert_eq!(with(&|c| c.signers = 0b10111), Err(CertificateFault::Signers(0b10111)));
-    assert_eq!(with(&|c| c.signers = u64::MAX), Err(CertificateFault::Signers(u64::MAX)));
-    assert_eq!(with(&|c| c.signers = 0b1111), Err(CertificateFault::Signature), "one did not sign");
-    assert_eq!(with(&|c| c.signers = 0b1101), Err(CertificateFault::Signature), "another signed");
-    assert_eq!(with(&|c| c.header_hash = B256::ZERO), Err(CertificateFault::Signature));
-    assert_eq!(with(&|c| c.signature = [0xff; 48]), Err(CertificateFault::Point));
+    assert_eq!(with(&|c| c.epoch = 2), Err(CertificateError::Epoch { got: 2, expected: 3 }));
+    assert_eq!(with(&|c| c.number = 0), Err(CertificateError::Number(0)));
+    assert_eq!(with(&|c| c.signers = 0b11), Err(CertificateError::TooFew { got: 2, needed: 3 }));
+    assert_eq!(with(&|c| c.signers = 0), Err(CertificateError::TooFew { got: 0, needed: 3 }));
+    assert_eq!(with(&|c| c.signers = 0b10111), Err(CertificateError::Signers(0b10111)));
+    assert_eq!(with(&|c| c.signers = u64::MAX), Err(CertificateError::Signers(u64::MAX)));
+    assert_eq!(with(&|c| c.signers = 0b1111), Err(CertificateError::Signature), "one did not sign");
+    assert_eq!(with(&|c| c.signers = 0b1101), Err(CertificateError::Signature), "another signed");
+    assert_eq!(with(&|c| c.header_hash = B256::ZERO), Err(CertificateError::Signature));
+    assert_eq!(with(&|c| c.signature = [0xff; 48]), Err(CertificateError::Point));
     let careless = Epoch { threshold: 0, ..epoch() };
     let empty = blindfold_protocol::Certificate { signers: 0, ..good };
-    assert_eq!(verify(&empty, &careless, &deployment()), Err(CertificateFault::TooFew { got: 0, needed: 0 }));
+    assert_eq!(verify(&empty, &careless, &deployment()), Err(CertificateError::TooFew { got: 0, needed: 0 }));
 }
 
 #[test]

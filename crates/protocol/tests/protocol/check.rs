@@ -11,39 +11,39 @@ fn good() -> Envelope {
     envelope(&fields(), &signing_key(1), 1)
 }
 
-fn fault_of(item: &Envelope) -> Option<EnvelopeFault> {
+fn fault_of(item: &Envelope) -> Option<EnvelopeError> {
     checked_envelopes(std::slice::from_ref(item)).remove(0).err().map(|rejected| rejected.fault)
 }
 
 /// Each fault in the rule's order, put into an envelope without repairing signature or proof.
-fn spoil(envelope: &mut Envelope, fault: EnvelopeFault) {
+fn spoil(envelope: &mut Envelope, fault: EnvelopeError) {
     let header = &mut envelope.header;
     match fault {
-        EnvelopeFault::WrongChain => header.chain_id += 1,
-        EnvelopeFault::WrongDeployment => header.deployment.inbox = Address::ZERO,
-        EnvelopeFault::WrongEpoch => header.epoch += 1,
-        EnvelopeFault::WrongEncryptionKey => header.encryption_key_hash = B256::ZERO,
-        EnvelopeFault::UnknownFlags => header.flags = 1,
-        EnvelopeFault::BadSize => envelope.ciphertext.e.push(0),
-        EnvelopeFault::GasLimitTooHigh => header.gas_limit = 191_000_001,
-        EnvelopeFault::InvalidFeeSignature => envelope.fee_signature.0[5] ^= 1,
-        EnvelopeFault::InvalidPoint => envelope.ciphertext.c = [0; 48],
-        EnvelopeFault::InvalidProof => envelope.proof.s[31] ^= 1,
+        EnvelopeError::WrongChain => header.chain_id += 1,
+        EnvelopeError::WrongDeployment => header.deployment.inbox = Address::ZERO,
+        EnvelopeError::WrongEpoch => header.epoch += 1,
+        EnvelopeError::WrongEncryptionKey => header.encryption_key_hash = B256::ZERO,
+        EnvelopeError::UnknownFlags => header.flags = 1,
+        EnvelopeError::BadSize => envelope.ciphertext.e.push(0),
+        EnvelopeError::GasLimitTooHigh => header.gas_limit = 191_000_001,
+        EnvelopeError::InvalidFeeSignature => envelope.fee_signature.0[5] ^= 1,
+        EnvelopeError::InvalidPoint => envelope.ciphertext.c = [0; 48],
+        EnvelopeError::InvalidProof => envelope.proof.s[31] ^= 1,
         other => unreachable!("{other} is not a fault of an item by itself"),
     }
 }
 
-const BY_ITSELF: [EnvelopeFault; 10] = [
-    EnvelopeFault::WrongChain,
-    EnvelopeFault::WrongDeployment,
-    EnvelopeFault::WrongEpoch,
-    EnvelopeFault::WrongEncryptionKey,
-    EnvelopeFault::UnknownFlags,
-    EnvelopeFault::BadSize,
-    EnvelopeFault::GasLimitTooHigh,
-    EnvelopeFault::InvalidFeeSignature,
-    EnvelopeFault::InvalidPoint,
-    EnvelopeFault::InvalidProof,
+const BY_ITSELF: [EnvelopeError; 10] = [
+    EnvelopeError::WrongChain,
+    EnvelopeError::WrongDeployment,
+    EnvelopeError::WrongEpoch,
+    EnvelopeError::WrongEncryptionKey,
+    EnvelopeError::UnknownFlags,
+    EnvelopeError::BadSize,
+    EnvelopeError::GasLimitTooHigh,
+    EnvelopeError::InvalidFeeSignature,
+    EnvelopeError::InvalidPoint,
+    EnvelopeError::InvalidProof,
 ];
 
 /// The key is the same, the committee is another one: envelopes name the epoch whose members open them.
@@ -60,11 +60,11 @@ fn an_epoch_that_continues_a_key_takes_its_own_envelopes_alone() {
     assert_eq!(own.header.encryption_key_hash, earlier.header.encryption_key_hash);
     assert_eq!(in_epoch(&continuing, &own), None);
     assert_eq!(in_epoch(&epoch(), &earlier), None);
-    assert_eq!(in_epoch(&continuing, &earlier), Some(EnvelopeFault::WrongEpoch));
-    assert_eq!(in_epoch(&epoch(), &own), Some(EnvelopeFault::WrongEpoch));
+    assert_eq!(in_epoch(&continuing, &earlier), Some(EnvelopeError::WrongEpoch));
+    assert_eq!(in_epoch(&epoch(), &own), Some(EnvelopeError::WrongEpoch));
     // Another key under the same number of an epoch.
     let another = Epoch { encryption_key_hash: B256::ZERO, ..continuing };
-    assert_eq!(in_epoch(&another, &own), Some(EnvelopeFault::WrongEncryptionKey));
+    assert_eq!(in_epoch(&another, &own), Some(EnvelopeError::WrongEncryptionKey));
 }
 
 #[test]
@@ -87,17 +87,17 @@ fn a_good_envelope_passes() {
 
 #[test]
 fn the_first_fault_counts() {
-    assert_eq!(checked(&[vec![], vec![1, 2, 3]])[1].clone().unwrap_err().fault, EnvelopeFault::Undecodable);
+    assert_eq!(checked(&[vec![], vec![1, 2, 3]])[1].clone().unwrap_err().fault, EnvelopeError::Undecodable);
     for (place, first) in BY_ITSELF.into_iter().enumerate() {
         let mut envelope = good();
         // All later faults as well, and still the first is named. Later ones need a signature, so sign again where
         // the first fault lies behind it.
         for fault in &BY_ITSELF[place..] {
-            if *fault != EnvelopeFault::InvalidFeeSignature {
+            if *fault != EnvelopeError::InvalidFeeSignature {
                 spoil(&mut envelope, *fault);
             }
         }
-        if first > EnvelopeFault::InvalidFeeSignature {
+        if first > EnvelopeError::InvalidFeeSignature {
             envelope = resigned(envelope, &signing_key(1));
         }
         assert_eq!(fault_of(&envelope), Some(first));
@@ -109,7 +109,7 @@ fn each_fault_alone() {
     for fault in BY_ITSELF {
         let mut envelope = good();
         spoil(&mut envelope, fault);
-        if fault != EnvelopeFault::InvalidFeeSignature && fault != EnvelopeFault::InvalidProof {
+        if fault != EnvelopeError::InvalidFeeSignature && fault != EnvelopeError::InvalidProof {
             envelope = resigned(envelope, &signing_key(1));
         }
         assert_eq!(fault_of(&envelope), Some(fault));
@@ -117,26 +117,26 @@ fn each_fault_alone() {
     // Proof of another header: copied ciphertexts cannot be wrapped again.
     let mut copied = good();
     copied.header.fee_nonce += 1;
-    assert_eq!(fault_of(&resigned(copied, &signing_key(2))), Some(EnvelopeFault::InvalidProof));
+    assert_eq!(fault_of(&resigned(copied, &signing_key(2))), Some(EnvelopeError::InvalidProof));
     // R no point, s not canonical.
     let mut envelope = good();
     envelope.proof.r = [0xff; 48];
-    assert_eq!(fault_of(&envelope), Some(EnvelopeFault::InvalidProof));
+    assert_eq!(fault_of(&envelope), Some(EnvelopeError::InvalidProof));
     let mut envelope = good();
     envelope.proof.s = [0xff; 32];
-    assert_eq!(fault_of(&envelope), Some(EnvelopeFault::InvalidProof));
+    assert_eq!(fault_of(&envelope), Some(EnvelopeError::InvalidProof));
     // The identity as C.
     let mut envelope = good();
     envelope.ciphertext.c = [0; 48];
     envelope.ciphertext.c[0] = 0xc0;
-    assert_eq!(fault_of(&resigned(envelope, &signing_key(1))), Some(EnvelopeFault::InvalidPoint));
+    assert_eq!(fault_of(&resigned(envelope, &signing_key(1))), Some(EnvelopeError::InvalidPoint));
     // Somebody else's signature, high s, v of another kind.
     let stranger = resigned(good(), &signing_key(2));
     let mut envelope = good();
     envelope.fee_signature = stranger.fee_signature;
-    assert_eq!(fault_of(&envelope), Some(EnvelopeFault::InvalidFeeSignature));
+    assert_eq!(fault_of(&envelope), Some(EnvelopeError::InvalidFeeSignature));
     envelope.fee_signature.0[64] = 0;
-    assert_eq!(fault_of(&envelope), Some(EnvelopeFault::InvalidFeeSignature));
+    assert_eq!(fault_of(&envelope), Some(EnvelopeError::InvalidFeeSignature));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn rejected_items_keep_what_the_header_counts() {
     let item = envelope.encode();
     let rejected = checked(std::slice::from_ref(&item)).remove(0).unwrap_err();
     let expected = RejectedItem {
-        fault: EnvelopeFault::InvalidFeeSignature,
+        fault: EnvelopeError::InvalidFeeSignature,
         id: envelope.id(),
         item_bytes: item.len() as u32,
         item_hash: alloy_primitives::keccak256(&item),
@@ -163,29 +163,29 @@ fn admission_names_the_same_faults() {
     let at =
         |envelope: &Envelope, number| check_static(&config(), &epoch(), number, &envelope.encode()).err();
     assert_eq!(at(&good(), 100), None);
-    assert_eq!(at(&good(), 101), Some(EnvelopeFault::Expired));
+    assert_eq!(at(&good(), 101), Some(EnvelopeError::Expired));
     let far = envelope(&EnvelopeFields { expiry: 4_100, ..fields() }, &signing_key(1), 1);
     assert_eq!(at(&far, 4), None);
-    assert_eq!(at(&far, 3), Some(EnvelopeFault::ExpiryTooFar));
+    assert_eq!(at(&far, 3), Some(EnvelopeError::ExpiryTooFar));
     // Expiry comes before the signature.
     let mut bad = far;
     bad.fee_signature.0[5] ^= 1;
-    assert_eq!(at(&bad, 3), Some(EnvelopeFault::ExpiryTooFar));
-    assert_eq!(at(&bad, 4), Some(EnvelopeFault::InvalidFeeSignature));
-    assert_eq!(at(&bad, 4_101), Some(EnvelopeFault::Expired));
-    assert_eq!(check_static(&config(), &epoch(), 1, &[]).err(), Some(EnvelopeFault::Undecodable));
+    assert_eq!(at(&bad, 3), Some(EnvelopeError::ExpiryTooFar));
+    assert_eq!(at(&bad, 4), Some(EnvelopeError::InvalidFeeSignature));
+    assert_eq!(at(&bad, 4_101), Some(EnvelopeError::Expired));
+    assert_eq!(check_static(&config(), &epoch(), 1, &[]).err(), Some(EnvelopeError::Undecodable));
 }
 
 #[test]
 fn expiry_is_bounded_by_window_and_epoch() {
     let epoch = epoch();
     assert_eq!(check_expiry(5, 5, &epoch), Ok(()));
-    assert_eq!(check_expiry(4, 5, &epoch), Err(EnvelopeFault::Expired));
+    assert_eq!(check_expiry(4, 5, &epoch), Err(EnvelopeError::Expired));
     assert_eq!(check_expiry(5 + EXPIRY_WINDOW, 5, &epoch), Ok(()));
-    assert_eq!(check_expiry(6 + EXPIRY_WINDOW, 5, &epoch), Err(EnvelopeFault::ExpiryTooFar));
+    assert_eq!(check_expiry(6 + EXPIRY_WINDOW, 5, &epoch), Err(EnvelopeError::ExpiryTooFar));
     assert_eq!(check_expiry(10_000, 9_000, &epoch), Ok(()));
-    assert_eq!(check_expiry(10_001, 9_000, &epoch), Err(EnvelopeFault::ExpiryTooFar));
-    assert_eq!(check_expiry(u64::MAX, u64::MAX - 1, &epoch), Err(EnvelopeFault::ExpiryTooFar));
+    assert_eq!(check_expiry(10_001, 9_000, &epoch), Err(EnvelopeError::ExpiryTooFar));
+    assert_eq!(check_expiry(u64::MAX, u64::MAX - 1, &epoch), Err(EnvelopeError::ExpiryTooFar));
 }
 
 #[test]
@@ -216,33 +216,33 @@ fn wallets_build_what_passes_and_opens() {
     assert_ne!(envelope.ciphertext.c, other.ciphertext.c);
     let large = Bundle::of_transactions([vec![0; 40_000]]);
     let refused = build(&ENCRYPTION_KEY, &fields(), &large, &signing_key(3), &mut rng(4));
-    assert!(matches!(refused, Err(BuildError::Bundle(BundleFault::TooLong { got: 40_008, limit: 32_768 }))));
+    assert!(matches!(refused, Err(BuildError::Bundle(BundleError::TooLong { got: 40_008, limit: 32_768 }))));
 }
 
 #[test]
 fn names_are_stable() {
-    let names: Vec<_> = EnvelopeFault::ALL.map(EnvelopeFault::as_str).to_vec();
+    let names: Vec<_> = EnvelopeError::ALL.map(EnvelopeError::as_str).to_vec();
     let documented = "undecodable wrong_chain wrong_deployment wrong_epoch wrong_encryption_key unknown_flags \
         bad_size gas_limit_too_high expired expiry_too_far duplicate invalid_fee_signature invalid_point invalid_proof \
         fee_nonce_used fee_too_low insufficient_funds wrong_generation";
     assert_eq!(names, documented.split_whitespace().collect::<Vec<_>>());
-    for fault in EnvelopeFault::ALL {
-        assert_eq!(EnvelopeFault::from_name(fault.as_str()), Some(fault));
+    for fault in EnvelopeError::ALL {
+        assert_eq!(EnvelopeError::from_name(fault.as_str()), Some(fault));
         assert_eq!(serde_json::to_string(&fault).unwrap(), format!("\"{fault}\""));
     }
-    assert_eq!(EnvelopeFault::from_name("surprise"), None);
-    assert_eq!(EnvelopeFault::ALL.map(EnvelopeFault::code).to_vec(), (1..=18).collect::<Vec<u8>>());
-    assert_eq!((EnvelopeFault::Void.code(), EnvelopeFault::Void.as_str()), (0xfe, "void"));
-    for fault in EnvelopeFault::ALL.into_iter().chain([EnvelopeFault::Void]) {
-        assert_eq!(EnvelopeFault::from_code(fault.code()), Some(fault));
-        assert_eq!(EnvelopeFault::from_name(fault.as_str()), Some(fault));
+    assert_eq!(EnvelopeError::from_name("surprise"), None);
+    assert_eq!(EnvelopeError::ALL.map(EnvelopeError::code).to_vec(), (1..=18).collect::<Vec<u8>>());
+    assert_eq!((EnvelopeError::Void.code(), EnvelopeError::Void.as_str()), (0xfe, "void"));
+    for fault in EnvelopeError::ALL.into_iter().chain([EnvelopeError::Void]) {
+        assert_eq!(EnvelopeError::from_code(fault.code()), Some(fault));
+        assert_eq!(EnvelopeError::from_name(fault.as_str()), Some(fault));
         let verdict = blindfold_protocol::Verdict::Skipped(fault);
         assert_eq!(blindfold_protocol::Verdict::code_of_reason(verdict.reason()), Some(verdict.code()));
     }
-    assert_eq!(EnvelopeFault::from_code(0).or(EnvelopeFault::from_code(19)), None);
-    assert!(EnvelopeFault::ALL.is_sorted());
+    assert_eq!(EnvelopeError::from_code(0).or(EnvelopeError::from_code(19)), None);
+    assert!(EnvelopeError::ALL.is_sorted());
     assert!(
-        !EnvelopeFault::WrongGeneration.spoilt_by_payer() && !EnvelopeFault::WrongGeneration.may_pass_later()
+        !EnvelopeError::WrongGeneration.spoilt_by_payer() && !EnvelopeError::WrongGeneration.may_pass_later()
     );
-    assert!(EnvelopeFault::InsufficientFunds.may_pass_later() && !EnvelopeFault::Expired.may_pass_later());
+    assert!(EnvelopeError::InsufficientFunds.may_pass_later() && !EnvelopeError::Expired.may_pass_later());
 }

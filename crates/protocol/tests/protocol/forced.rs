@@ -3,7 +3,7 @@
 use crate::common::*;
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::envelope_builder::EnvelopeFields;
-use blindfold_protocol::validity::InputFault;
+use blindfold_protocol::validity::InputError;
 use blindfold_protocol::*;
 
 const TIME_MS: u64 = 2_000_000;
@@ -61,7 +61,7 @@ fn forced_items_come_first_and_cost_nothing() {
             Verdict::ForcedTransaction,
             Verdict::Accepted { position: 0 },
             Verdict::Accepted { position: 1 },
-            Verdict::Skipped(EnvelopeFault::Duplicate),
+            Verdict::Skipped(EnvelopeError::Duplicate),
         ]
     );
     assert_eq!(applied.verdicts.iter().map(Verdict::code).collect::<Vec<_>>(), [0xff, 0, 0, 11]);
@@ -79,7 +79,7 @@ fn forced_items_come_first_and_cost_nothing() {
     let again = forced(&envelope(&poor(1), &signing_key(77), 3), 2, 102);
     let other = L1Facts { forced: vec![again.clone()], ..facts.clone() };
     let used = state.preview(TIME_MS + 1, &items(&[again]), 1, &epoch(), &other).unwrap();
-    assert_eq!(used, [Verdict::Skipped(EnvelopeFault::FeeNonceUsed)]);
+    assert_eq!(used, [Verdict::Skipped(EnvelopeError::FeeNonceUsed)]);
 
     let mut follower = begin();
     assert_eq!(follower.apply(&header, &given, &raw(&given), &epoch(), &facts), Ok(applied.clone()));
@@ -106,10 +106,10 @@ fn a_mangled_copy_forced_first_keeps_nobody_out() {
     assert_eq!(
         found,
         [
-            Verdict::Skipped(EnvelopeFault::InvalidProof),
+            Verdict::Skipped(EnvelopeError::InvalidProof),
             Verdict::Accepted { position: 0 },
-            Verdict::Skipped(EnvelopeFault::Duplicate),
-            Verdict::Skipped(EnvelopeFault::Duplicate),
+            Verdict::Skipped(EnvelopeError::Duplicate),
+            Verdict::Skipped(EnvelopeError::Duplicate),
         ]
     );
 }
@@ -118,7 +118,7 @@ fn a_mangled_copy_forced_first_keeps_nobody_out() {
 fn a_forced_transaction_elsewhere_does_not_decode() {
     let entries = [transaction(0, 21_000, 101)];
     let found = state().preview(TIME_MS, &items(&entries), 0, &epoch(), &facts(101, &entries)).unwrap();
-    assert_eq!(found, [Verdict::Skipped(EnvelopeFault::Undecodable)]);
+    assert_eq!(found, [Verdict::Skipped(EnvelopeError::Undecodable)]);
     assert_eq!(found[0].code(), 1);
 }
 
@@ -131,30 +131,30 @@ fn forced_envelopes_obey_the_rest_of_the_rule() {
     let make = |fields: EnvelopeFields| envelope(&fields, &signing_key(77), 1);
     let skipped = Verdict::Skipped;
     assert_eq!(one(make(poor(1))), Verdict::Accepted { position: 0 });
-    assert_eq!(one(make(EnvelopeFields { expiry: 0, ..poor(1) })), skipped(EnvelopeFault::Expired));
+    assert_eq!(one(make(EnvelopeFields { expiry: 0, ..poor(1) })), skipped(EnvelopeError::Expired));
     let far = EnvelopeFields { expiry: LAST + 1, ..poor(1) };
-    assert_eq!(one(make(far)), skipped(EnvelopeFault::ExpiryTooFar));
+    assert_eq!(one(make(far)), skipped(EnvelopeError::ExpiryTooFar));
     let share = config().second_gas_limit() / 16;
     let at = |gas_limit| make(EnvelopeFields { gas_limit, ..poor(1) });
     assert_eq!(one(at(share)), Verdict::Accepted { position: 0 });
-    assert_eq!(one(at(share + 1)), skipped(EnvelopeFault::GasLimitTooHigh));
+    assert_eq!(one(at(share + 1)), skipped(EnvelopeError::GasLimitTooHigh));
     // In the rule's order: gas before expiry, both before signature and proof.
     let mut bad = make(EnvelopeFields { gas_limit: share + 1, expiry: 0, ..poor(1) });
-    assert_eq!(one(bad.clone()), skipped(EnvelopeFault::GasLimitTooHigh));
+    assert_eq!(one(bad.clone()), skipped(EnvelopeError::GasLimitTooHigh));
     bad.fee_signature.0[5] ^= 1;
-    assert_eq!(one(bad), skipped(EnvelopeFault::GasLimitTooHigh));
+    assert_eq!(one(bad), skipped(EnvelopeError::GasLimitTooHigh));
     let mut unproved = make(EnvelopeFields { expiry: LAST + 1, ..poor(1) });
     unproved.proof.s[31] ^= 1;
-    assert_eq!(one(unproved), skipped(EnvelopeFault::ExpiryTooFar));
+    assert_eq!(one(unproved), skipped(EnvelopeError::ExpiryTooFar));
     let mut unproved = make(poor(1));
     unproved.proof.s[31] ^= 1;
-    assert_eq!(one(unproved), skipped(EnvelopeFault::InvalidProof));
+    assert_eq!(one(unproved), skipped(EnvelopeError::InvalidProof));
     let mut foreign = at(share + 1);
     foreign.header.chain_id += 1;
-    assert_eq!(one(foreign), skipped(EnvelopeFault::WrongChain), "before the gas limit");
+    assert_eq!(one(foreign), skipped(EnvelopeError::WrongChain), "before the gas limit");
     let garbage = [ForcedEntry::envelope(0, vec![1, 2, 3], 101)];
     let found = state().preview(TIME_MS, &items(&garbage), 1, &epoch(), &facts(101, &garbage)).unwrap();
-    assert_eq!(found, [skipped(EnvelopeFault::Undecodable)]);
+    assert_eq!(found, [skipped(EnvelopeError::Undecodable)]);
 }
 
 #[test]
@@ -165,17 +165,17 @@ fn what_is_due_cannot_be_left_out() {
     let early = facts(100 + delay, &entries);
     let (header, _) = state().seal(TIME_MS, &[], NONE, 0, &epoch(), &early).unwrap();
     let due = facts(101 + delay, &entries);
-    let fault = SealFault::ForcedIgnored { index: 0, due: 101 + delay };
+    let fault = SealError::ForcedIgnored { index: 0, due: 101 + delay };
     assert_eq!(state().seal(TIME_MS, &[], NONE, 0, &epoch(), &due).unwrap_err(), fault);
     let OriginFacts { number, hash, timestamp } = due.origin;
     let late =
         BatchHeader { l1_origin_number: number, l1_origin_hash: hash, l1_origin_time: timestamp, ..header };
     let refused = state().apply(&late, &[], NONE, &epoch(), &due).unwrap_err();
-    assert_eq!((refused, refused.as_str()), (HeaderFault::Rule(fault), "forced_item_ignored"));
+    assert_eq!((refused, refused.as_str()), (HeaderError::Rule(fault), "forced_item_ignored"));
     assert!(!refused.is_ours());
     state().seal(TIME_MS, &items(&entries[..1]), &raw(&items(&entries[..1])), 1, &epoch(), &due).unwrap();
     let both = facts(102 + delay, &entries);
-    let fault = SealFault::ForcedIgnored { index: 1, due: 102 + delay };
+    let fault = SealError::ForcedIgnored { index: 1, due: 102 + delay };
     assert_eq!(
         state()
             .seal(TIME_MS, &items(&entries[..1]), &raw(&items(&entries[..1])), 1, &epoch(), &both)
@@ -191,14 +191,14 @@ fn a_header_takes_sixteen_at_most() {
     let due = facts(1_000, &entries);
     let mut state = state();
     // All are due; sixteen are enough, fifteen are not.
-    let fault = SealFault::ForcedIgnored { index: 15, due: 401 };
+    let fault = SealError::ForcedIgnored { index: 15, due: 401 };
     assert_eq!(
         state
             .seal(TIME_MS, &items(&entries[..15]), &raw(&items(&entries[..15])), 15, &epoch(), &due)
             .unwrap_err(),
         fault
     );
-    let fault = SealFault::ForcedCap(17);
+    let fault = SealError::ForcedCap(17);
     assert_eq!(
         state
             .seal(TIME_MS, &items(&entries[..17]), &raw(&items(&entries[..17])), 17, &epoch(), &due)
@@ -214,12 +214,12 @@ fn a_header_takes_sixteen_at_most() {
     let refused = state
         .apply(&greedy, &items(&entries[..16]), &raw(&items(&entries[..16])), &epoch(), &due)
         .unwrap_err();
-    assert_eq!((refused, refused.as_str()), (HeaderFault::Rule(fault), "forced_cap_exceeded"));
+    assert_eq!((refused, refused.as_str()), (HeaderError::Rule(fault), "forced_cap_exceeded"));
     state.apply(&header, &items(&entries[..16]), &raw(&items(&entries[..16])), &epoch(), &due).unwrap();
     let back = BatchHeader { forced_cursor: 15, number: 2, parent_hash: header.hash(), ..header };
     let due = L1Facts { forced: entries[16..].to_vec(), ..due };
     let refused = state.apply(&back, &[], NONE, &epoch(), &due).unwrap_err();
-    assert_eq!(refused, HeaderFault::ForcedCursor { got: 15, expected: 16 });
+    assert_eq!(refused, HeaderError::ForcedCursor { got: 15, expected: 16 });
 }
 
 #[test]
@@ -231,22 +231,22 @@ fn forced_items_are_the_queue_s_in_order() {
         let fault = state().seal(TIME_MS, items, &raw(items), forced, &epoch(), &facts).unwrap_err();
         (fault, fault.as_str())
     };
-    let wrong = |item, index| (SealFault::ForcedItem { item, index }, "wrong_forced_item");
+    let wrong = |item, index| (SealError::ForcedItem { item, index }, "wrong_forced_item");
     assert_eq!(seal(&items(&swapped), 2), wrong(0, 0));
     assert_eq!(seal(&items(&entries[..1]), 2), wrong(1, 1), "one is missing");
     assert_eq!(seal(&[], 1), wrong(0, 0));
-    let ahead = (SealFault::ForcedAhead { index: 2 }, "forced_cursor_ahead");
+    let ahead = (SealError::ForcedAhead { index: 2 }, "forced_cursor_ahead");
     assert_eq!(seal(&items(&entries), 3), ahead);
     // Facts that contradict themselves are ours.
     let of = |entries: &[ForcedEntry]| {
         let facts = L1Facts { forced: entries.to_vec(), ..facts.clone() };
         state().seal(TIME_MS, &[], NONE, 0, &epoch(), &facts).unwrap_err()
     };
-    let ours = |index| SealFault::Input(InputFault::Forced { index });
+    let ours = |index| SealError::Input(InputError::Forced { index });
     assert_eq!(of(&entries[1..]), ours(1), "not from the cursor on");
     assert_eq!(of(&[transaction(0, 1, 102)]), ours(0), "after the origin");
     assert_eq!(of(&[transaction(0, 1, 101), transaction(1, 1, 100)]), ours(1), "out of order");
-    assert!(HeaderFault::from(ours(1)).is_ours());
+    assert!(HeaderError::from(ours(1)).is_ours());
 }
 
 #[test]
@@ -354,12 +354,12 @@ fn l1_makes_headers_of_the_queue_alone() {
     let ended = Epoch { first: 1, last: 1, ..epoch() };
     before.clone().apply_l1_header(&header, &items, &ended, 103).unwrap();
     let many = vec![items[0].clone(); 17];
-    assert_eq!(before.l1_header(TIME_MS + 1, &many, &epoch()).unwrap_err(), SealFault::ForcedCap(17));
+    assert_eq!(before.l1_header(TIME_MS + 1, &many, &epoch()).unwrap_err(), SealError::ForcedCap(17));
     let long = [vec![2; 33_152]];
     assert_eq!(before.l1_header(TIME_MS + 1, &long, &epoch()).unwrap_err().as_str(), "item_too_long");
 
     let applied = state.apply_l1_header(&header, &items, &epoch(), 103).unwrap();
-    assert_eq!(applied.verdicts, [Verdict::ForcedTransaction, Verdict::Skipped(EnvelopeFault::Void)]);
+    assert_eq!(applied.verdicts, [Verdict::ForcedTransaction, Verdict::Skipped(EnvelopeError::Void)]);
     assert_eq!((applied.ledger_delta.clone(), state.head().hash), (LedgerDelta::default(), header.hash()));
     assert_eq!(state.ledger().nonce(&signing_key(77).address(), 1), None, "its fee nonce is free");
     state.revert(applied).unwrap();
@@ -396,7 +396,7 @@ fn the_header_after_one_that_l1_made_has_seen_it() {
     }
     for origin in [101, 108] {
         let fault = state.seal(TIME_MS + 3_000, &[], NONE, 0, &epoch(), &quiet(origin)).unwrap_err();
-        assert_eq!(fault, SealFault::OriginBeforeL1Header { origin, made_at: 109 });
+        assert_eq!(fault, SealError::OriginBeforeL1Header { origin, made_at: 109 });
         assert_eq!(fault.as_str(), "origin_before_l1_header");
     }
     state.seal(TIME_MS + 3_000, &[], NONE, 0, &epoch(), &quiet(109)).unwrap();

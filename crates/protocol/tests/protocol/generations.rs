@@ -27,7 +27,7 @@ fn made_by_l1(state: &mut ChainState, items: &[Vec<u8>]) -> AppliedBatch {
     state.apply_l1_header(&header, items, &epoch(), 103).unwrap()
 }
 
-const WRONG: Verdict = Verdict::Skipped(EnvelopeFault::WrongGeneration);
+const WRONG: Verdict = Verdict::Skipped(EnvelopeError::WrongGeneration);
 
 #[test]
 fn g1_what_l1_displaced_is_never_accepted_again() {
@@ -74,7 +74,7 @@ fn l1_takes_a_forced_envelope_of_any_generation_unopened() {
     let mut state = state();
     let items = [of(0, 1).encode(), of(7, 2).encode()];
     let applied = made_by_l1(&mut state, &items);
-    assert_eq!(applied.verdicts, [Verdict::Skipped(EnvelopeFault::Void); 2]);
+    assert_eq!(applied.verdicts, [Verdict::Skipped(EnvelopeError::Void); 2]);
 }
 
 #[test]
@@ -87,10 +87,10 @@ fn other_faults_come_before_the_generation() {
     let late = EnvelopeFields { generation: 9, ..fields() };
     assert_eq!(verdict(late, 1), WRONG);
     for (fields, payer, fault) in [
-        (EnvelopeFields { expiry: 0, ..late }, 1, EnvelopeFault::Expired),
-        (EnvelopeFields { expiry: 4_098, ..late }, 1, EnvelopeFault::ExpiryTooFar),
-        (EnvelopeFields { max_fee: 0, ..late }, 1, EnvelopeFault::FeeTooLow),
-        (late, 77, EnvelopeFault::InsufficientFunds),
+        (EnvelopeFields { expiry: 0, ..late }, 1, EnvelopeError::Expired),
+        (EnvelopeFields { expiry: 4_098, ..late }, 1, EnvelopeError::ExpiryTooFar),
+        (EnvelopeFields { max_fee: 0, ..late }, 1, EnvelopeError::FeeTooLow),
+        (late, 77, EnvelopeError::InsufficientFunds),
     ] {
         assert_eq!(verdict(fields, payer), Verdict::Skipped(fault));
     }
@@ -98,7 +98,7 @@ fn other_faults_come_before_the_generation() {
         let item = checked_envelopes(&[envelope(&fields, &signing_key(1), 1)]).remove(0).unwrap();
         state.admissible(&item, TIME_MS / 1_000)
     };
-    assert_eq!(admissible(late), Err(EnvelopeFault::WrongGeneration));
+    assert_eq!(admissible(late), Err(EnvelopeError::WrongGeneration));
     assert_eq!(admissible(fields()), Ok(()));
 }
 

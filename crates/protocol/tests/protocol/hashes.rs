@@ -133,12 +133,12 @@ fn header_signatures() {
     let stranger = some_header().sign(&signing_key(1), &deployment);
     assert_eq!(
         check_signature(&stranger, &deployment, &sequencer_address),
-        Err(HeaderFault::Signer(signing_key(1).address()))
+        Err(HeaderError::Signer(signing_key(1).address()))
     );
     let broken = SignedHeader { signature: Signature65([0; 65]), ..signed };
     assert_eq!(
         check_signature(&broken, &deployment, &sequencer_address),
-        Err(HeaderFault::Signature(SignatureError::RecoveryId(0)))
+        Err(HeaderError::Signature(SignatureError::RecoveryId(0)))
     );
     assert_eq!(config().sequencer, sequencer_address);
 }

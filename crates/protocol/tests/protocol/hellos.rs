@@ -3,7 +3,7 @@
 use alloy_primitives::{Address, FixedBytes};
 use blindfold_bte::bls::SecretKey;
 use blindfold_protocol::{
-    Deployment, Hello, HelloFault, Party, PartyKey, SigningKey, hello::MAX_HELLO_CHARS,
+    Deployment, Hello, HelloError, Party, PartyKey, SigningKey, hello::MAX_HELLO_CHARS,
 };
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 
@@ -42,17 +42,17 @@ fn a_hello_is_worth_something_at_its_server_only_and_from_its_peer_only() {
         ),
     ] {
         assert_eq!(hello.verify(&deployment(), server, &key), Ok(()));
-        assert_eq!(hello.verify(&deployment(), Party::Member(1), &key), Err(HelloFault::Signature));
-        assert_eq!(hello.verify(&elsewhere, server, &key), Err(HelloFault::Signature));
-        assert_eq!(hello.verify(&deployment(), server, &wrong), Err(HelloFault::Signature));
+        assert_eq!(hello.verify(&deployment(), Party::Member(1), &key), Err(HelloError::Signature));
+        assert_eq!(hello.verify(&elsewhere, server, &key), Err(HelloError::Signature));
+        assert_eq!(hello.verify(&deployment(), server, &wrong), Err(HelloError::Signature));
         let changed = |change: fn(&mut Hello)| {
             let mut changed = hello.clone();
             change(&mut changed);
             changed.verify(&deployment(), server, &key)
         };
-        assert_eq!(changed(|hello| hello.timestamp_ms = 6), Err(HelloFault::Signature));
-        assert_eq!(changed(|hello| hello.nonce = FixedBytes::ZERO), Err(HelloFault::Signature));
-        assert_eq!(changed(|hello| hello.peer = Party::Member(4)), Err(HelloFault::Signature));
+        assert_eq!(changed(|hello| hello.timestamp_ms = 6), Err(HelloError::Signature));
+        assert_eq!(changed(|hello| hello.nonce = FixedBytes::ZERO), Err(HelloError::Signature));
+        assert_eq!(changed(|hello| hello.peer = Party::Member(4)), Err(HelloError::Signature));
         let text = hello.to_string();
         assert!(text.len() <= MAX_HELLO_CHARS, "{}", text.len());
         assert_eq!(text.parse(), Ok(hello));
@@ -63,13 +63,13 @@ fn a_hello_is_worth_something_at_its_server_only_and_from_its_peer_only() {
             text.replace("0x", ""),
             text[1..].to_owned(),
         ] {
-            assert_eq!(bad.parse::<Hello>(), Err(HelloFault::Form), "{bad}");
+            assert_eq!(bad.parse::<Hello>(), Err(HelloError::Form), "{bad}");
         }
     }
     // A signature of the other kind.
     let confused = Hello::of_member(&member, 3, &deployment(), Party::Sequencer, 5, NONCE);
     let fault = confused.verify(&deployment(), Party::Sequencer, &PartyKey::Address(sequencer.address()));
-    assert_eq!(fault, Err(HelloFault::Form));
+    assert_eq!(fault, Err(HelloError::Form));
 }
 
 #[test]
@@ -94,6 +94,6 @@ fn parties_have_one_name_each() {
         &checksummed,
         &bare,
     ] {
-        assert_eq!(text.parse::<Party>(), Err(HelloFault::Form), "{text}");
+        assert_eq!(text.parse::<Party>(), Err(HelloError::Form), "{text}");
     }
 }

@@ -3,7 +3,8 @@
 use crate::ledger_tree::{leaves_of, slow_root};
 use alloy_primitives::{Address, keccak256};
 use blindfold_protocol::ledger::{
-    Account, AccountChange, FeeLedger, Held, HeldChange, LedgerDelta, LedgerFault, LiveNonce, NonceChange,
+    Account, AccountChange, FeeLedger, Held, HeldChange, LedgerDelta, LedgerDeltaError, LiveNonce,
+    NonceChange,
 };
 use blindfold_protocol::limits::MAX_PRUNED_NONCES;
 use proptest::collection::vec;
@@ -184,7 +185,7 @@ fn surcharges_return_or_are_lost() {
     changes.hold(4, 2, payer(1), 30).unwrap();
     assert_eq!(
         changes.hold(4, 3, payer(1), 41),
-        Err(LedgerFault::Insufficient { payer: payer(1), amount: 41 })
+        Err(LedgerDeltaError::Insufficient { payer: payer(1), amount: 41 })
     );
     let delta = changes.finish();
     ledger.apply(&delta).unwrap();
@@ -192,8 +193,8 @@ fn surcharges_return_or_are_lost() {
     assert_eq!(ledger.account(&payer(1)).unwrap().balance, 40);
     let before = ledger.clone();
 
-    assert_eq!(ledger.release_held(5, &[], SEQUENCER), Err(LedgerFault::NothingHeld(5)));
-    let unknown = LedgerFault::UnknownItem { number: 4, item: 1 };
+    assert_eq!(ledger.release_held(5, &[], SEQUENCER), Err(LedgerDeltaError::NothingHeld(5)));
+    let unknown = LedgerDeltaError::UnknownItem { number: 4, item: 1 };
     assert_eq!(ledger.release_held(4, &[1], SEQUENCER), Err(unknown));
     assert_eq!(ledger, before, "a refusal changes nothing");
 
@@ -201,7 +202,7 @@ fn surcharges_return_or_are_lost() {
     assert_eq!(ledger.account(&payer(1)).unwrap().balance, 70);
     assert_eq!(ledger.account(&SEQUENCER).unwrap().balance, 30);
     assert!(ledger.held().is_empty());
-    assert_eq!(ledger.release_held(4, &[], SEQUENCER), Err(LedgerFault::NothingHeld(4)), "once only");
+    assert_eq!(ledger.release_held(4, &[], SEQUENCER), Err(LedgerDeltaError::NothingHeld(4)), "once only");
     ledger.revert(&released).unwrap();
     assert_eq!(ledger, before);
 }
@@ -224,7 +225,7 @@ fn withdrawals_take_what_is_there_and_keep_the_leaf() {
     let ledger = FeeLedger::from_parts([(payer(3), full)], [], []);
     assert_eq!(
         ledger.changes().withdraw(payer(3), 1),
-        Err(LedgerFault::Overflow { payer: payer(3), amount: 1 })
+        Err(LedgerDeltaError::Overflow { payer: payer(3), amount: 1 })
     );
 }
 
@@ -254,20 +255,23 @@ fn refusals() {
     let mut ledger =
         FeeLedger::from_parts([(payer(1), Account { balance: u128::MAX, withdrawn: 0 })], [], []);
     let mut changes = ledger.changes();
-    assert_eq!(changes.credit(payer(1), 1), Err(LedgerFault::Overflow { payer: payer(1), amount: 1 }));
-    assert_eq!(changes.debit(payer(2), 1), Err(LedgerFault::Insufficient { payer: payer(2), amount: 1 }));
+    assert_eq!(changes.credit(payer(1), 1), Err(LedgerDeltaError::Overflow { payer: payer(1), amount: 1 }));
+    assert_eq!(
+        changes.debit(payer(2), 1),
+        Err(LedgerDeltaError::Insufficient { payer: payer(2), amount: 1 })
+    );
     assert_eq!(changes.finish(), LedgerDelta::default(), "touched is not changed");
 
     let change = AccountChange { payer: payer(2), before: Some(Account::default()), after: None };
     let delta = LedgerDelta { accounts: vec![change], ..LedgerDelta::default() };
-    assert_eq!(ledger.apply(&delta), Err(LedgerFault::Account(payer(2))));
+    assert_eq!(ledger.apply(&delta), Err(LedgerDeltaError::Account(payer(2))));
     let change = NonceChange { payer: payer(2), nonce: 4, before: Some(1), after: None };
     let delta = LedgerDelta { nonces: vec![change], ..LedgerDelta::default() };
-    assert_eq!(ledger.apply(&delta), Err(LedgerFault::Nonce { payer: payer(2), nonce: 4 }));
+    assert_eq!(ledger.apply(&delta), Err(LedgerDeltaError::Nonce { payer: payer(2), nonce: 4 }));
     let held = vec![Held { item: 0, payer: payer(1), amount: 1 }];
     let change = HeldChange { number: 8, before: held, after: vec![] };
     let delta = LedgerDelta { held: vec![change], ..LedgerDelta::default() };
-    assert_eq!(ledger.apply(&delta), Err(LedgerFault::Held(8)));
+    assert_eq!(ledger.apply(&delta), Err(LedgerDeltaError::Held(8)));
     assert!(ledger.revert(&delta).is_ok(), "backwards it fits");
     assert_eq!(ledger.held_of(&payer(1)), 1);
 }

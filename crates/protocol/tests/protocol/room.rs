@@ -104,7 +104,7 @@ proptest! {
                     gas += header.gas;
                     bytes += u64::from(header.envelope_bytes);
                 }
-                Err(SealFault::SecondGas { .. } | SealFault::SecondBytes { .. }) => prop_assert_eq!(&state, &before),
+                Err(SealError::SecondGas { .. } | SealError::SecondBytes { .. }) => prop_assert_eq!(&state, &before),
                 Err(fault) => return Err(TestCaseError::fail(fault.to_string())),
             }
             prop_assert!(gas + RESERVED_BLOCK_GAS + RESERVED_DEPOSIT_GAS <= config().block_gas_limit);
@@ -132,7 +132,7 @@ fn reserving(payer: u8, nonce: u64, gas_limit: u64, good: bool) -> CheckedItem {
 /// Eight of these are more than a second has room for with seven.
 fn heavy() -> CheckedItem {
     let item_bytes = MAX_ENVELOPE_BYTES as u32;
-    let (fault, id, item_hash) = (EnvelopeFault::Undecodable, B256::ZERO, B256::ZERO);
+    let (fault, id, item_hash) = (EnvelopeError::Undecodable, B256::ZERO, B256::ZERO);
     Err(RejectedItem { fault, id, item_bytes, item_hash, expiry: None, gas_limit: 0 })
 }
 

@@ -3,7 +3,7 @@
 use crate::common::{CHAIN_ID, config, epoch};
 use alloy_primitives::Address;
 use blindfold_protocol::{
-    ChainConfig, ConfigFault, Epoch, EpochFault, Epochs, FIRST_RULES, RulesChange, SequencerChange,
+    ChainConfig, ChainConfigError, Epoch, EpochError, Epochs, FIRST_RULES, RulesChange, SequencerChange,
 };
 
 #[test]
@@ -32,47 +32,62 @@ fn every_bad_setting() {
         change(&mut config);
         config.validate()
     };
-    assert_eq!(with(|c| c.chain_id = 0), Err(ConfigFault::ZeroChainId("chainId")));
-    assert_eq!(with(|c| c.deployment.l1_chain_id = 0), Err(ConfigFault::ZeroChainId("l1ChainId")));
-    assert_eq!(with(|c| c.deployment.l1_chain_id = CHAIN_ID), Err(ConfigFault::SameChainId(CHAIN_ID)));
-    assert_eq!(with(|c| c.deployment.inbox = Address::ZERO), Err(ConfigFault::ZeroAddress("inbox")));
-    assert_eq!(with(|c| c.registry = Address::ZERO), Err(ConfigFault::ZeroAddress("registry")));
-    assert_eq!(with(|c| c.fee_vault = Address::ZERO), Err(ConfigFault::ZeroAddress("feeVault")));
-    assert_eq!(with(|c| c.sequencer = Address::ZERO), Err(ConfigFault::ZeroAddress("sequencer")));
-    assert_eq!(with(|c| c.fee_recipient = Address::ZERO), Err(ConfigFault::ZeroAddress("feeRecipient")));
-    assert_eq!(with(|c| c.forced_queue = Address::ZERO), Err(ConfigFault::ZeroAddress("forcedQueue")));
-    assert_eq!(with(|c| c.hint_registry = Address::ZERO), Err(ConfigFault::ZeroAddress("hintRegistry")));
-    assert_eq!(with(|c| c.hint_verifier = Address::ZERO), Err(ConfigFault::ZeroAddress("hintVerifier")));
-    assert_eq!(with(|c| c.deposit_portal = Address::ZERO), Err(ConfigFault::ZeroAddress("depositPortal")));
-    assert_eq!(with(|c| c.output_registry = Address::ZERO), Err(ConfigFault::ZeroAddress("outputRegistry")));
+    assert_eq!(with(|c| c.chain_id = 0), Err(ChainConfigError::ZeroChainId("chainId")));
+    assert_eq!(with(|c| c.deployment.l1_chain_id = 0), Err(ChainConfigError::ZeroChainId("l1ChainId")));
+    assert_eq!(with(|c| c.deployment.l1_chain_id = CHAIN_ID), Err(ChainConfigError::SameChainId(CHAIN_ID)));
+    assert_eq!(with(|c| c.deployment.inbox = Address::ZERO), Err(ChainConfigError::ZeroAddress("inbox")));
+    assert_eq!(with(|c| c.registry = Address::ZERO), Err(ChainConfigError::ZeroAddress("registry")));
+    assert_eq!(with(|c| c.fee_vault = Address::ZERO), Err(ChainConfigError::ZeroAddress("feeVault")));
+    assert_eq!(with(|c| c.sequencer = Address::ZERO), Err(ChainConfigError::ZeroAddress("sequencer")));
+    assert_eq!(with(|c| c.fee_recipient = Address::ZERO), Err(ChainConfigError::ZeroAddress("feeRecipient")));
+    assert_eq!(with(|c| c.forced_queue = Address::ZERO), Err(ChainConfigError::ZeroAddress("forcedQueue")));
+    assert_eq!(with(|c| c.hint_registry = Address::ZERO), Err(ChainConfigError::ZeroAddress("hintRegistry")));
+    assert_eq!(with(|c| c.hint_verifier = Address::ZERO), Err(ChainConfigError::ZeroAddress("hintVerifier")));
+    assert_eq!(
+        with(|c| c.deposit_portal = Address::ZERO),
+        Err(ChainConfigError::ZeroAddress("depositPortal"))
+    );
+    assert_eq!(
+        with(|c| c.output_registry = Address::ZERO),
+        Err(ChainConfigError::ZeroAddress("outputRegistry"))
+    );
     assert_eq!(
         with(|c| c.timing.posting_deadline = 0),
-        Err(ConfigFault::ZeroTiming("timing.postingDeadline"))
+        Err(ChainConfigError::ZeroTiming("timing.postingDeadline"))
     );
-    assert_eq!(with(|c| c.timing.forced_delay = 0), Err(ConfigFault::ZeroTiming("timing.forcedDelay")));
-    assert_eq!(with(|c| c.timing.answer_window = 0), Err(ConfigFault::ZeroTiming("timing.answerWindow")));
-    assert_eq!(with(|c| c.timing.hint_deadline = 0), Err(ConfigFault::ZeroTiming("timing.hintDeadline")));
+    assert_eq!(with(|c| c.timing.forced_delay = 0), Err(ChainConfigError::ZeroTiming("timing.forcedDelay")));
+    assert_eq!(
+        with(|c| c.timing.answer_window = 0),
+        Err(ChainConfigError::ZeroTiming("timing.answerWindow"))
+    );
+    assert_eq!(
+        with(|c| c.timing.hint_deadline = 0),
+        Err(ChainConfigError::ZeroTiming("timing.hintDeadline"))
+    );
     assert_eq!(
         with(|c| c.timing.challenge_window = 0),
-        Err(ConfigFault::ZeroTiming("timing.challengeWindow"))
+        Err(ChainConfigError::ZeroTiming("timing.challengeWindow"))
     );
     assert_eq!(
         with(|c| c.timing.withdrawal_delay = 0),
-        Err(ConfigFault::ZeroTiming("timing.withdrawalDelay"))
+        Err(ChainConfigError::ZeroTiming("timing.withdrawalDelay"))
     );
-    assert_eq!(with(|c| c.timing.forced_delay = c.timing.posting_deadline), Err(ConfigFault::ForcedDelay));
+    assert_eq!(
+        with(|c| c.timing.forced_delay = c.timing.posting_deadline),
+        Err(ChainConfigError::ForcedDelay)
+    );
     let sum = |c: &mut ChainConfig| c.timing.withdrawal_delay = 14_400 + 7_200;
-    assert_eq!(with(sum), Err(ConfigFault::WithdrawalDelay));
+    assert_eq!(with(sum), Err(ChainConfigError::WithdrawalDelay));
     assert_eq!(with(|c| c.block_gas_limit = 169_000_000), Ok(()));
-    assert_eq!(with(|c| c.block_gas_limit = 168_999_999), Err(ConfigFault::BlockGas(168_999_999)));
-    assert_eq!(with(|c| c.min_base_fee = 0), Err(ConfigFault::ZeroMinBaseFee));
-    assert_eq!(with(|c| c.initial_base_fee = 9), Err(ConfigFault::BaseFee));
-    assert_eq!(with(|c| c.min_gas_base_fee = 0), Err(ConfigFault::ZeroMinGasBaseFee));
-    assert_eq!(with(|c| c.min_gas_base_fee = 4), Err(ConfigFault::GasBaseFee));
+    assert_eq!(with(|c| c.block_gas_limit = 168_999_999), Err(ChainConfigError::BlockGas(168_999_999)));
+    assert_eq!(with(|c| c.min_base_fee = 0), Err(ChainConfigError::ZeroMinBaseFee));
+    assert_eq!(with(|c| c.initial_base_fee = 9), Err(ChainConfigError::BaseFee));
+    assert_eq!(with(|c| c.min_gas_base_fee = 0), Err(ChainConfigError::ZeroMinGasBaseFee));
+    assert_eq!(with(|c| c.min_gas_base_fee = 4), Err(ChainConfigError::GasBaseFee));
     assert_eq!(with(|c| c.base_fee_recipient = Address::ZERO), Ok(()), "burnt");
     assert_eq!(
         with(|c| c.timing.max_origin_age_seconds = 0),
-        Err(ConfigFault::ZeroTiming("timing.maxOriginAgeSeconds"))
+        Err(ChainConfigError::ZeroTiming("timing.maxOriginAgeSeconds"))
     );
     // How old final blocks are is L1's affair: on a development network seconds.
     assert_eq!(with(|c| c.timing.max_origin_age_seconds = 1), Ok(()));
@@ -97,28 +112,28 @@ fn epochs_are_contiguous() {
     assert_eq!(one.member(5), None);
 
     let new = |epochs: &[&Epoch]| Epochs::new(epochs.iter().map(|epoch| (*epoch).clone()).collect());
-    assert_eq!(new(&[&one, &Epoch { first: 12, ..two.clone() }]), Err(EpochFault::Gap(1)));
-    assert_eq!(new(&[&one, &Epoch { epoch: 2, ..two.clone() }]), Err(EpochFault::Gap(2)));
-    assert_eq!(new(&[&two, &one]), Err(EpochFault::Gap(0)));
+    assert_eq!(new(&[&one, &Epoch { first: 12, ..two.clone() }]), Err(EpochError::Gap(1)));
+    assert_eq!(new(&[&one, &Epoch { epoch: 2, ..two.clone() }]), Err(EpochError::Gap(2)));
+    assert_eq!(new(&[&two, &one]), Err(EpochError::Gap(0)));
     assert_eq!(
         new(&[&Epoch { first: 0, ..one.clone() }]),
-        Err(EpochFault::Range { epoch: 0, first: 0, last: 10 })
+        Err(EpochError::Range { epoch: 0, first: 0, last: 10 })
     );
     assert_eq!(
         new(&[&Epoch { first: 12, ..one.clone() }]),
-        Err(EpochFault::Range { epoch: 0, first: 12, last: 10 })
+        Err(EpochError::Range { epoch: 0, first: 12, last: 10 })
     );
     let continues = Epoch { continues: 1, ..two.clone() };
-    assert_eq!(continues.validate(), Err(EpochFault::Continues { epoch: 1, continues: 1 }));
+    assert_eq!(continues.validate(), Err(EpochError::Continues { epoch: 1, continues: 1 }));
     let none = Epoch { members: Vec::new(), ..one.clone() };
-    assert_eq!(none.validate(), Err(EpochFault::Members { epoch: 0, members: 0 }));
+    assert_eq!(none.validate(), Err(EpochError::Members { epoch: 0, members: 0 }));
     let many = Epoch { members: vec![one.members[0]; 65], ..one.clone() };
-    assert_eq!(many.validate(), Err(EpochFault::Members { epoch: 0, members: 65 }));
+    assert_eq!(many.validate(), Err(EpochError::Members { epoch: 0, members: 65 }));
     for threshold in [0, 2, 5] {
         let bad = Epoch { threshold, ..one.clone() };
-        assert_eq!(bad.validate(), Err(EpochFault::Threshold { epoch: 0, threshold, members: 4 }));
+        assert_eq!(bad.validate(), Err(EpochError::Threshold { epoch: 0, threshold, members: 4 }));
     }
-    assert_eq!(Epoch { max_batch: 0, ..one }.validate(), Err(EpochFault::MaxBatch(0)));
+    assert_eq!(Epoch { max_batch: 0, ..one }.validate(), Err(EpochError::MaxBatch(0)));
 }
 
 #[test]
@@ -140,7 +155,7 @@ fn rule_sets_begin_at_their_numbers() {
     assert_eq!([1, 4, 5, 8, 9, u64::MAX].map(|number| epochs.rules_at(number)), [1, 1, 2, 2, 4, 4]);
     assert_eq!(Epochs::default().rules_at(7), FIRST_RULES);
     for changes in [vec![change(5, 1)], vec![change(5, 2), change(5, 3)], vec![change(5, 2), change(6, 2)]] {
-        assert!(matches!(Epochs::default().with_rules(changes), Err(EpochFault::Rules { .. })));
+        assert!(matches!(Epochs::default().with_rules(changes), Err(EpochError::Rules { .. })));
     }
 }
 
@@ -169,6 +184,6 @@ fn a_sequencers_key_counts_from_an_l1_block_on() {
         (vec![change(0, 1), change(9, 1)], 9),
         (vec![change(0, 1), change(9, 2), change(8, 1)], 8),
     ] {
-        assert_eq!(named(changes), Err(EpochFault::Sequencers { from_block: wrong }));
+        assert_eq!(named(changes), Err(EpochError::Sequencers { from_block: wrong }));
     }
 }

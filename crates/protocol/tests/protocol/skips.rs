@@ -5,7 +5,7 @@ use alloy_consensus::transaction::{SignableTransaction, TxEip4844};
 use alloy_consensus::{TxEip1559, TxEip2930, TxEip7702, TxEnvelope, TxLegacy};
 use alloy_eips::eip2718::Encodable2718;
 use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U256};
-use blindfold_protocol::bundle::{Bundle, BundleFault, BundleItem};
+use blindfold_protocol::bundle::{Bundle, BundleError, BundleItem};
 use blindfold_protocol::skip::{StaticSkip, candidates};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -121,8 +121,8 @@ fn remaining_gas_falls_by_what_is_kept() {
 
 #[test]
 fn a_bad_bundle_skips_all() {
-    assert_eq!(candidates(CHAIN_ID, 1, &[0; 256]), Err(BundleFault::Version(0)));
-    assert_eq!(candidates(CHAIN_ID, 1, &[1; 255]), Err(BundleFault::BadLength(255)));
+    assert_eq!(candidates(CHAIN_ID, 1, &[0; 256]), Err(BundleError::Version(0)));
+    assert_eq!(candidates(CHAIN_ID, 1, &[1; 255]), Err(BundleError::BadLength(255)));
 }
 
 proptest! {

@@ -2,7 +2,7 @@
 
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::{
-    BatchHints, Certificate, Deployment, EnvelopeFault, Release,
+    BatchHints, Certificate, Deployment, EnvelopeError, Release,
     codec::Canonical,
     ledger::{Account, Held, LedgerDelta, NonceChange},
 };
@@ -161,9 +161,9 @@ pub(super) fn put_sealed(connection: &Connection, record: &SealedRecord) -> Resu
         )?;
         // Skipped for another reason it may be valid in a later batch, for which it may be promised; spoilt by its payer
         // it still has to stand in the batch that it is promised for.
-        let fault = item.fault.as_deref().and_then(EnvelopeFault::from_name);
+        let fault = item.fault.as_deref().and_then(EnvelopeError::from_name);
         let taken = match fault {
-            None | Some(EnvelopeFault::Duplicate) => true,
+            None | Some(EnvelopeError::Duplicate) => true,
             Some(fault) if fault.spoilt_by_payer() => false,
             Some(_) => continue,
         };

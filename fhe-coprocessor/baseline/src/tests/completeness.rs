@@ -1,7 +1,7 @@
 use crate::decrypt::{LIMIT, OutOfReach};
 use crate::elgamal::Ciphertext;
 use crate::ledger::Refusal;
-use crate::spend::{DecodeFault, Outlay, Spend, SpendFault};
+use crate::spend::{MessageError, Outlay, Spend, SpendError};
 
 use super::*;
 
@@ -86,11 +86,11 @@ fn encodings_are_read_back_and_nothing_else_is() {
             bytes[place..place + value.len()].copy_from_slice(value);
             Spend::decode(&bytes)
         };
-        assert_eq!(with(0, &[7]), Err(DecodeFault::Kind(7)));
-        assert_eq!(with(57, &[0xff; 32]), Err(DecodeFault::Point));
+        assert_eq!(with(0, &[7]), Err(MessageError::Kind(7)));
+        assert_eq!(with(57, &[0xff; 32]), Err(MessageError::Point));
         let scalar = bytes.len() - spend.range.to_bytes().len() - 32;
-        assert_eq!(with(scalar, &[0xff; 32]), Err(DecodeFault::Scalar));
-        assert_eq!(with(scalar + 32, &[0xff; 8]), Err(DecodeFault::RangeProof));
+        assert_eq!(with(scalar, &[0xff; 32]), Err(MessageError::Scalar));
+        assert_eq!(with(scalar + 32, &[0xff; 8]), Err(MessageError::RangeProof));
     }
 }
 
@@ -113,7 +113,7 @@ fn an_honest_sender_learns_what_it_cannot_do() {
         let premises = world.ledger.premises(&order.account, None).unwrap();
         Spend::new(&GENERATORS, &order, &premises, &world.secrets[0], &mut world.rng).map(|_| ())
     };
-    assert_eq!(try_to((owner(1), None), 1_000_001, None), Err(SpendFault::Balance));
-    assert_eq!(try_to((owner(1), Some(u64::MAX)), 1, Some(u64::MAX)), Err(SpendFault::Balance));
-    assert_eq!(try_to((owner(1), Some(1)), FEE, None), Err(SpendFault::Receiver));
+    assert_eq!(try_to((owner(1), None), 1_000_001, None), Err(SpendError::Balance));
+    assert_eq!(try_to((owner(1), Some(u64::MAX)), 1, Some(u64::MAX)), Err(SpendError::Balance));
+    assert_eq!(try_to((owner(1), Some(1)), FEE, None), Err(SpendError::Receiver));
 }

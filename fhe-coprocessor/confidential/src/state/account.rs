@@ -10,7 +10,7 @@ use blindfold_rlwe::rlwe::Ciphertext;
 
 use super::Settings;
 use crate::keccak::hash_on_all_threads;
-use crate::transaction::TransactionFault;
+use crate::transaction::InvalidTransaction;
 use crate::transaction::codec::{Reader, element_bytes};
 use crate::{Fr, Polynomial, PolynomialError, tags};
 
@@ -107,13 +107,13 @@ pub struct Account {
 
 /// Why bytes are no account's record: they are not what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum AccountFault {
+pub enum AccountError {
     /// A field is cut, unknown, or followed by something.
     #[error(transparent)]
     Structure(#[from] DecodeError),
     /// Key or commitment are not in their one form.
     #[error(transparent)]
-    Field(#[from] TransactionFault),
+    Field(#[from] InvalidTransaction),
     /// A ciphertext is not in its one form.
     #[error("{field}: {fault}")]
     Ciphertext {
@@ -171,8 +171,8 @@ impl Account {
     /// Reads what [`encode`](Self::encode) wrote.
     ///
     /// # Errors
-    /// [`AccountFault`].
-    pub fn decode(settings: &Settings, record: &[u8]) -> Result<Self, AccountFault> {
+    /// [`AccountError`].
+    pub fn decode(settings: &Settings, record: &[u8]) -> Result<Self, AccountError> {
         let parameters = settings.parameters();
         let mut reader = Reader(record);
         match reader.u8("version")? {
@@ -184,10 +184,10 @@ impl Account {
         let nonce = reader.u64("nonce")?;
         let secret_commitment = reader.element()?;
         let key = settings.polynomial(reader.key(parameters)?.polynomial())?;
-        let mut sum = |field| -> Result<Arc<Sum>, AccountFault> {
+        let mut sum = |field| -> Result<Arc<Sum>, AccountError> {
             let bytes = reader.take(field, Ciphertext::encoded_bytes(parameters))?;
             let ciphertext = Ciphertext::decode(parameters, bytes)
-                .map_err(|fault| AccountFault::Ciphertext { field, fault })?;
+                .map_err(|fault| AccountError::Ciphertext { field, fault })?;
             let sum = Sum::new(ciphertext);
             // One for all accounts: `pending` is nothing most of the time.
             Ok(if sum == **settings.zero() { Arc::clone(settings.zero()) } else { Arc::new(sum) })

@@ -23,7 +23,7 @@ pub struct Genesis {
 
 /// Allocations that make no first state; whoever configures is at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum GenesisFault {
+pub enum GenesisError {
     /// An address is named twice.
     #[error("{0} is named twice: add its allocations up")]
     Twice(Address),
@@ -39,15 +39,15 @@ impl Genesis {
     /// Public balances in the given order, which is that of their indices.
     ///
     /// # Errors
-    /// [`GenesisFault`].
-    pub fn new(allocations: &[(Address, u64)]) -> Result<Self, GenesisFault> {
-        let count = u32::try_from(allocations.len()).map_err(|_| GenesisFault::Count(allocations.len()))?;
+    /// [`GenesisError`].
+    pub fn new(allocations: &[(Address, u64)]) -> Result<Self, GenesisError> {
+        let count = u32::try_from(allocations.len()).map_err(|_| GenesisError::Count(allocations.len()))?;
         let mut seen = BTreeMap::new();
         let mut supply = 0u64;
         for (address, balance) in allocations {
-            supply = supply.checked_add(*balance).ok_or(GenesisFault::Supply)?;
+            supply = supply.checked_add(*balance).ok_or(GenesisError::Supply)?;
             if seen.insert(*address, ()).is_some() {
-                return Err(GenesisFault::Twice(*address));
+                return Err(GenesisError::Twice(*address));
             }
         }
         let public: Vec<(Address, PublicAccount)> = (0..count)

@@ -20,12 +20,12 @@ mod refusal;
 mod settings;
 mod transition;
 
-pub use account::{Account, AccountFault, Identity, Sum};
+pub use account::{Account, AccountError, Identity, Sum};
 pub use claim::{Claim, Premises};
 pub(crate) use ledger::{Beneath, Ledger, NodesOf, Remembered};
 pub use ledger::{Head, Storage, Tree};
-pub use memory::{Genesis, GenesisFault, MemoryStorage};
+pub use memory::{Genesis, GenesisError, MemoryStorage};
 pub use public::PublicAccount;
 pub use refusal::Refusal;
-pub use settings::{Settings, SettingsFault};
+pub use settings::{Settings, SettingsError};
 pub(crate) use transition::{Effects, Judged, Stop, judge};

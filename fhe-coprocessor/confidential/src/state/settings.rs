@@ -25,7 +25,7 @@ pub struct Settings {
 
 /// Settings that do not belong together; whoever deploys is at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SettingsFault {
+pub enum SettingsError {
     /// The set's numbers are none that the circuits prove anything for.
     #[error(transparent)]
     Ring(#[from] RingError),
@@ -49,32 +49,32 @@ impl Settings {
     /// Checks that the parts fit each other.
     ///
     /// # Errors
-    /// [`SettingsFault`].
+    /// [`SettingsError`].
     pub fn new(
         domain: Domain,
         public: &PublicPolynomial,
         auditor: &PublicKey,
         operator: Address,
         minimum_fee: u64,
-    ) -> Result<Self, SettingsFault> {
+    ) -> Result<Self, SettingsError> {
         let parameters = public.parameters();
         let literal = parameters.literal();
-        let [modulus] = literal.primes[..] else { return Err(SettingsFault::Parameters) };
+        let [modulus] = literal.primes[..] else { return Err(SettingsError::Parameters) };
         let ring = Ring::new(literal.degree, modulus)?;
         let fits = literal.used == LIMBS
             && literal.plaintext_modulus == ring.plaintext()
             && literal.error_bound == ERROR_BOUND.unsigned_abs()
             && literal.message_bound == Some(u64::from(u8::MAX));
         if !fits {
-            return Err(SettingsFault::Parameters);
+            return Err(SettingsError::Parameters);
         }
         if auditor.parameters() != parameters {
-            return Err(SettingsFault::Auditor);
+            return Err(SettingsError::Auditor);
         }
         let auditor = polynomial(&ring, auditor.polynomial())?;
         let bound = u64::from(ERROR_BOUND.unsigned_abs());
         if auditor.coefficients().iter().all(|b| *b <= bound || modulus - b <= bound) {
-            return Err(SettingsFault::AuditorHidesNothing);
+            return Err(SettingsError::AuditorHidesNothing);
         }
         Ok(Self {
             domain,

@@ -8,8 +8,8 @@ use blindfold_protocol::{DecodeError, Signature65};
 use blindfold_rlwe::rlwe::{MultiCiphertext, Parameters, PublicKey};
 
 use super::{
-    ConfidentialTransaction, Deposit, EncodedProof, Refresh, Register, Rollover, TRANSFER_RECIPIENTS,
-    TransactionFault, Transfer, VERSION, Withdraw,
+    ConfidentialTransaction, Deposit, EncodedProof, InvalidTransaction, Refresh, Register, Rollover,
+    TRANSFER_RECIPIENTS, Transfer, VERSION, Withdraw,
 };
 use crate::Fr;
 
@@ -49,7 +49,7 @@ pub(super) fn encode(transaction: &ConfidentialTransaction) -> Vec<u8> {
 pub(super) fn decode(
     parameters: &Arc<Parameters>,
     bytes: &[u8],
-) -> Result<ConfidentialTransaction, TransactionFault> {
+) -> Result<ConfidentialTransaction, InvalidTransaction> {
     use ConfidentialTransaction as T;
     let mut reader = Reader(bytes);
     match reader.u8("version")? {
@@ -150,19 +150,19 @@ impl<'a> Reader<'a> {
     }
 
     /// A field element in its one form.
-    pub(crate) fn element(&mut self) -> Result<Fr, TransactionFault> {
+    pub(crate) fn element(&mut self) -> Result<Fr, InvalidTransaction> {
         let bytes = self.take("secret commitment", 32)?;
         let mut limbs = [0; 4];
         for (limb, chunk) in limbs.iter_mut().zip(bytes.rchunks(8)) {
             *limb = chunk.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
         }
-        Fr::from_bigint(BigInt::new(limbs)).ok_or(TransactionFault::SecretCommitment)
+        Fr::from_bigint(BigInt::new(limbs)).ok_or(InvalidTransaction::SecretCommitment)
     }
 
-    pub(crate) fn key(&mut self, parameters: &Arc<Parameters>) -> Result<PublicKey, TransactionFault> {
+    pub(crate) fn key(&mut self, parameters: &Arc<Parameters>) -> Result<PublicKey, InvalidTransaction> {
         let bytes = self.take("key", PublicKey::encoded_bytes(parameters))?;
         PublicKey::decode(parameters, bytes)
-            .map_err(|fault| TransactionFault::Element { field: "key", fault })
+            .map_err(|fault| InvalidTransaction::Element { field: "key", fault })
     }
 
     fn ciphertext(
@@ -170,10 +170,10 @@ impl<'a> Reader<'a> {
         field: &'static str,
         parameters: &Arc<Parameters>,
         recipients: usize,
-    ) -> Result<MultiCiphertext, TransactionFault> {
+    ) -> Result<MultiCiphertext, InvalidTransaction> {
         let bytes = self.take(field, MultiCiphertext::encoded_bytes(parameters, recipients))?;
         MultiCiphertext::decode(parameters, recipients, bytes)
-            .map_err(|fault| TransactionFault::Element { field, fault })
+            .map_err(|fault| InvalidTransaction::Element { field, fault })
     }
 
     pub(crate) fn finish(self) -> Result<(), DecodeError> {

@@ -5,7 +5,7 @@ use blindfold_rlwe::ring;
 
 /// Why bytes are no confidential transaction; whoever made them is at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum TransactionFault {
+pub enum InvalidTransaction {
     /// A field is cut, unknown, or followed by something.
     #[error(transparent)]
     Structure(#[from] DecodeError),

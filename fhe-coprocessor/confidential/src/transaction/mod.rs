@@ -20,7 +20,7 @@ use blindfold_rlwe::rlwe::{MultiCiphertext, Parameters, PublicKey};
 
 use crate::Fr;
 
-pub use fault::TransactionFault;
+pub use fault::InvalidTransaction;
 
 /// Version byte in front of every transaction.
 pub const VERSION: u8 = 1;
@@ -210,8 +210,8 @@ impl ConfidentialTransaction {
     /// anything is allocated.
     ///
     /// # Errors
-    /// [`TransactionFault`].
-    pub fn decode(parameters: &Arc<Parameters>, bytes: &[u8]) -> Result<Self, TransactionFault> {
+    /// [`InvalidTransaction`].
+    pub fn decode(parameters: &Arc<Parameters>, bytes: &[u8]) -> Result<Self, InvalidTransaction> {
         codec::decode(parameters, bytes)
     }
 }

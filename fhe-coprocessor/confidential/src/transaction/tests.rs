@@ -60,13 +60,13 @@ fn each_kind_has_one_encoding() {
             for cut in 0..bytes.len().min(900) {
                 assert!(matches!(
                     T::decode(&parameters, &bytes[..cut]),
-                    Err(TransactionFault::Structure(DecodeError::Short { .. }))
+                    Err(InvalidTransaction::Structure(DecodeError::Short { .. }))
                 ));
             }
             let longer = [bytes.as_slice(), &[0]].concat();
             assert_eq!(
                 T::decode(&parameters, &longer),
-                Err(TransactionFault::Structure(DecodeError::Trailing(1)))
+                Err(InvalidTransaction::Structure(DecodeError::Trailing(1)))
             );
         }
     }
@@ -93,22 +93,22 @@ fn each_fault_is_named() {
         bytes[place..place + new.len()].copy_from_slice(new);
         bytes
     };
-    assert_eq!(decode(&changed(&transfer, 0, &[2])), TransactionFault::Structure(DecodeError::Version(2)));
+    assert_eq!(decode(&changed(&transfer, 0, &[2])), InvalidTransaction::Structure(DecodeError::Version(2)));
     for value in [0, 7, 255] {
         let unknown = DecodeError::UnknownTag { field: "kind", value };
-        assert_eq!(decode(&changed(&transfer, 1, &[value])), TransactionFault::Structure(unknown));
+        assert_eq!(decode(&changed(&transfer, 1, &[value])), InvalidTransaction::Structure(unknown));
     }
     let raised = changed(&transfer, 58, &[0xff; 7]);
     let fault = ring::DecodeError::Coefficient { index: 0 };
-    assert_eq!(decode(&raised), TransactionFault::Element { field: "amount", fault });
+    assert_eq!(decode(&raised), InvalidTransaction::Element { field: "amount", fault });
     let raised = changed(&register, 22, &[0xff; 7]);
-    assert_eq!(decode(&raised), TransactionFault::Element { field: "key", fault });
+    assert_eq!(decode(&raised), InvalidTransaction::Element { field: "key", fault });
     // r itself: one more than the commitment that stands there.
     let order = hex!("73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff00000001");
     let place = register.len() - 65 - PROOF_BYTES - 32;
     assert_eq!(register[place..place + 31], order[..31]);
-    assert_eq!(decode(&changed(&register, place, &order)), TransactionFault::SecretCommitment);
-    assert_eq!(decode(&changed(&register, place, &[0xff; 32])), TransactionFault::SecretCommitment);
+    assert_eq!(decode(&changed(&register, place, &order)), InvalidTransaction::SecretCommitment);
+    assert_eq!(decode(&changed(&register, place, &[0xff; 32])), InvalidTransaction::SecretCommitment);
 }
 
 #[test]

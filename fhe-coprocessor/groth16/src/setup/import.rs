@@ -47,7 +47,7 @@ const FLAGS: u8 = 0xe0;
 
 /// What is wrong with a round of a transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum TranscriptFault {
+pub enum TranscriptError {
     /// Not an uncompressed point of the group, or the one at infinity.
     #[error("a point is not one of the group, or is the one at infinity")]
     Point,
@@ -96,7 +96,7 @@ pub enum ImportError {
         /// Counted from 1.
         round: u32,
         /// What is wrong.
-        fault: TranscriptFault,
+        fault: TranscriptError,
     },
     /// The powers at its end do not hang together.
     #[error("the transcript's last powers: {0}")]
@@ -256,11 +256,11 @@ impl<R: Read + Seek> PowersTranscript<R> {
 /// Why reading a round ended early.
 enum Stop {
     Read(io::Error),
-    Fault(TranscriptFault),
+    Fault(TranscriptError),
 }
 
-impl From<TranscriptFault> for Stop {
-    fn from(fault: TranscriptFault) -> Self {
+impl From<TranscriptError> for Stop {
+    fn from(fault: TranscriptError) -> Self {
         Self::Fault(fault)
     }
 }
@@ -270,7 +270,7 @@ fn in_chunks(
     reader: &mut impl Read,
     count: usize,
     size: usize,
-    take: &mut dyn FnMut(&[u8]) -> Result<(), TranscriptFault>,
+    take: &mut dyn FnMut(&[u8]) -> Result<(), TranscriptError>,
 ) -> Result<(), Stop> {
     let mut buffer = vec![0; CHUNK_POINTS.min(count) * size];
     let mut left = count * size;
@@ -284,10 +284,10 @@ fn in_chunks(
 }
 
 /// Appends the compressed encoding of an uncompressed one: x, and which root y is. Nothing else is looked at.
-fn compress(point: &[u8], out: &mut Vec<u8>) -> Result<(), TranscriptFault> {
+fn compress(point: &[u8], out: &mut Vec<u8>) -> Result<(), TranscriptError> {
     let (x, y) = point.split_at(point.len() / 2);
     if point[0] & FLAGS != 0 {
-        return Err(TranscriptFault::Point);
+        return Err(TranscriptError::Point);
     }
     let at = out.len();
     out.extend_from_slice(x);
@@ -306,12 +306,12 @@ fn upper_half() -> [u8; G1_BYTES / 2] {
     bytes
 }
 
-fn proper<G: AffineRepr>(bytes: &[u8]) -> Result<G, TranscriptFault> {
-    let point: G = points::read(bytes, Compress::No).map_err(|_| TranscriptFault::Point)?;
-    if point.is_zero() { Err(TranscriptFault::Point) } else { Ok(point) }
+fn proper<G: AffineRepr>(bytes: &[u8]) -> Result<G, TranscriptError> {
+    let point: G = points::read(bytes, Compress::No).map_err(|_| TranscriptError::Point)?;
+    if point.is_zero() { Err(TranscriptError::Point) } else { Ok(point) }
 }
 
-fn all<G: AffineRepr>(bytes: &[u8], size: usize) -> Result<Vec<G>, TranscriptFault> {
+fn all<G: AffineRepr>(bytes: &[u8], size: usize) -> Result<Vec<G>, TranscriptError> {
     bytes.chunks_exact(size).map(proper).collect()
 }
 
@@ -322,12 +322,12 @@ fn verified(
     powers: &Kept,
     key: &[u8],
     challenge: &[u8; 64],
-) -> Result<Secrets, TranscriptFault> {
+) -> Result<Secrets, TranscriptError> {
     let (pairs, factors) = key.split_at(6 * G1_BYTES);
     let (tau, tau_two) = (&powers.tau_g1[..2 * G1_BYTES], &powers.tau_g2[..G2_BYTES]);
     let generators = (G1Affine::generator(), G2Affine::generator());
     if (proper::<G1Affine>(&tau[..G1_BYTES])?, proper::<G2Affine>(tau_two)?) != generators {
-        return Err(TranscriptFault::Generators);
+        return Err(TranscriptError::Generators);
     }
     let after = Secrets {
         one: [
@@ -343,23 +343,23 @@ fn verified(
         let twin = hash_to_g2(&hashed.finalize().into());
         let factor: G2Affine = proper(factor)?;
         if !same_ratio::<Bls12_381>((base, factor), (times, twin)) {
-            return Err(TranscriptFault::Knowledge(which));
+            return Err(TranscriptError::Knowledge(which));
         }
         if !same_ratio::<Bls12_381>((before.one[which], factor), (after.one[which], twin)) {
-            return Err(TranscriptFault::Secret(which));
+            return Err(TranscriptError::Secret(which));
         }
         if after.one[which] == before.one[which] {
-            return Err(TranscriptFault::One(which));
+            return Err(TranscriptError::One(which));
         }
     }
     if !same_ratio::<Bls12_381>((before.one[2], after.beta_two), (after.one[2], before.beta_two)) {
-        return Err(TranscriptFault::Beta);
+        return Err(TranscriptError::Beta);
     }
     Ok(after)
 }
 
 impl Kept {
-    fn decoded(&self) -> Result<Powers<Bls12_381>, TranscriptFault> {
+    fn decoded(&self) -> Result<Powers<Bls12_381>, TranscriptError> {
         Ok(Powers {
             tau_g1: all(&self.tau_g1, G1_BYTES)?,
             tau_g2: all(&self.tau_g2, G2_BYTES)?,

@@ -36,7 +36,7 @@ pub use development::development;
 #[cfg(test)]
 pub(crate) use development::{Secrets, generate};
 pub use encoding::SetupDecodeError;
-pub use import::{ImportError, PowersTranscript, TranscriptFault};
+pub use import::{ImportError, PowersTranscript, TranscriptError};
 pub use phase2::KeyCeremony;
 pub use powers::{Imported, Powers, PowersCeremony};
 pub use prepare::{LagrangePoints, prepare};

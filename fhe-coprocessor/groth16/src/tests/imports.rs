@@ -15,7 +15,7 @@ use super::{instance, rng};
 use crate::points;
 use crate::setup::hash_to_g2::hash_to_g2;
 use crate::setup::{
-    Beacon, ImportError, KeyCeremony, PowersCeremony, PowersTranscript, SetupError, TranscriptFault, prepare,
+    Beacon, ImportError, KeyCeremony, PowersCeremony, PowersTranscript, SetupError, TranscriptError, prepare,
 };
 use crate::{Prover, R1cs, Verifier};
 
@@ -106,20 +106,20 @@ fn a_transcript_that_was_altered_is_refused_with_its_round() {
     let key = beta_g2 + g2;
     let last = 2 * ROUND_BYTES;
     // Powers that are not looked at one by one are bound by the next contributor's challenge.
-    assert_eq!(replaced(5 * g1, 6 * g1, g1), (2, TranscriptFault::Knowledge(0)));
-    assert_eq!(replaced(last, last + g1, g1), (3, TranscriptFault::Generators));
-    assert_eq!(replaced(last + tau_g2, last + tau_g2 + g2, g2), (3, TranscriptFault::Generators));
-    assert_eq!(replaced(last + g1, last + 2 * g1, g1), (3, TranscriptFault::Secret(0)));
-    assert_eq!(replaced(last + alpha, last + alpha + g1, g1), (3, TranscriptFault::Secret(1)));
-    assert_eq!(replaced(last + beta, last + beta + g1, g1), (3, TranscriptFault::Secret(2)));
-    assert_eq!(replaced(last + beta_g2, last + tau_g2, g2), (3, TranscriptFault::Beta));
+    assert_eq!(replaced(5 * g1, 6 * g1, g1), (2, TranscriptError::Knowledge(0)));
+    assert_eq!(replaced(last, last + g1, g1), (3, TranscriptError::Generators));
+    assert_eq!(replaced(last + tau_g2, last + tau_g2 + g2, g2), (3, TranscriptError::Generators));
+    assert_eq!(replaced(last + g1, last + 2 * g1, g1), (3, TranscriptError::Secret(0)));
+    assert_eq!(replaced(last + alpha, last + alpha + g1, g1), (3, TranscriptError::Secret(1)));
+    assert_eq!(replaced(last + beta, last + beta + g1, g1), (3, TranscriptError::Secret(2)));
+    assert_eq!(replaced(last + beta_g2, last + tau_g2, g2), (3, TranscriptError::Beta));
     for which in 0..3 {
         let pair = last + key + which * 2 * g1;
-        assert_eq!(replaced(pair, pair + g1, g1), (3, TranscriptFault::Knowledge(which)));
+        assert_eq!(replaced(pair, pair + g1, g1), (3, TranscriptError::Knowledge(which)));
     }
     // A round taken again: its contributor proved his factor for another challenge.
     let again = [TRANSCRIPT, &TRANSCRIPT[last..]].concat();
-    assert_eq!(fault(&again), (4, TranscriptFault::Knowledge(0)));
+    assert_eq!(fault(&again), (4, TranscriptError::Knowledge(0)));
     // A power of the last round that is kept, and the powers' own check.
     let mut bytes = TRANSCRIPT.to_vec();
     bytes.copy_within(last + 6 * g1..last + 7 * g1, last + 5 * g1);
@@ -140,7 +140,7 @@ fn bytes_that_are_no_transcript_are_refused() {
     }
     let mut bytes = TRANSCRIPT.to_vec();
     bytes[96] |= 0x80;
-    let point = TranscriptFault::Point;
+    let point = TranscriptError::Point;
     assert!(
         matches!(imported(&bytes, LOG_SIZE), Err(ImportError::Round { round: 1, fault }) if fault == point)
     );
@@ -199,12 +199,12 @@ fn a_round_that_leaves_a_secret_as_it_was_is_no_contribution() {
     assert_eq!(ceremony.origin().contributions, 1);
     for (which, factors) in [[1, 3, 5], [2, 1, 5], [2, 3, 1]].into_iter().enumerate() {
         let refused = imported(&one_round(factors), LOG_SIZE);
-        let one = TranscriptFault::One(which);
+        let one = TranscriptError::One(which);
         assert!(
             matches!(refused, Err(ImportError::Round { round: 1, fault }) if fault == one),
             "{refused:?}"
         );
     }
     let refused = imported(&one_round([1, 1, 1]), LOG_SIZE);
-    assert!(matches!(refused, Err(ImportError::Round { round: 1, fault: TranscriptFault::One(0) })));
+    assert!(matches!(refused, Err(ImportError::Round { round: 1, fault: TranscriptError::One(0) })));
 }

@@ -8,7 +8,7 @@ use blindfold_chain::{
 };
 use blindfold_client::{CommitteeKeyError, CommitteeSource};
 use blindfold_l1::{
-    DataFault, FoundData, HintEvent, OpenAccusation, OutputStanding, PostedData, PostedHead, PostedHints,
+    DataError, FoundData, HintEvent, OpenAccusation, OutputStanding, PostedData, PostedHead, PostedHints,
     PostedRun, Posting, RunReference,
 };
 use blindfold_protocol::{B256, BatchHeader, Epochs, ForcedEntry};
@@ -122,7 +122,7 @@ impl L1Reader for View {
     async fn posted_data(&self, run: &RunReference, _through: u64) -> Result<PostedData, L1Error> {
         self.read(|state| match state.posted.iter().find(|posted| posted.run.run == *run) {
             Some(posted) => PostedData::of(posted.batches.clone()),
-            None => PostedData::missing((run.last - run.first + 1) as usize, DataFault::Absent),
+            None => PostedData::missing((run.last - run.first + 1) as usize, DataError::Absent),
         })
         .await
     }

@@ -5,7 +5,7 @@ use blindfold_protocol::Signature65;
 use blindfold_rlwe::schemes::balance;
 
 use super::world::{MINIMUM_FEE, SUPPLY, World, domain, honest, no_proof};
-use crate::state::{Genesis, GenesisFault, Premises, Refusal, Settings};
+use crate::state::{Genesis, GenesisError, Premises, Refusal, Settings};
 use crate::statement::Domain;
 use crate::transaction::ConfidentialTransaction as T;
 
@@ -290,8 +290,8 @@ fn bytes_in_another_form_are_refused() {
 #[test]
 fn the_supply_fits_an_amount() {
     let [one, two] = [1, 2].map(Address::repeat_byte);
-    assert_eq!(Genesis::new(&[(one, u64::MAX), (two, 1)]).unwrap_err(), GenesisFault::Supply);
-    assert_eq!(Genesis::new(&[(one, 1), (one, 1)]).unwrap_err(), GenesisFault::Twice(one));
+    assert_eq!(Genesis::new(&[(one, u64::MAX), (two, 1)]).unwrap_err(), GenesisError::Supply);
+    assert_eq!(Genesis::new(&[(one, 1), (one, 1)]).unwrap_err(), GenesisError::Twice(one));
     let genesis = Genesis::new(&[(one, u64::MAX - 1), (two, 1)]).unwrap();
     assert_eq!((genesis.head.public_accounts, genesis.head.accounts), (2, 0));
 }

@@ -7,7 +7,7 @@ use blindfold_protocol::DecodeError;
 use blindfold_rlwe::rlwe::{Parameters, PublicPolynomial, SecretKey};
 
 use super::world::{MINIMUM_FEE, World, domain};
-use crate::state::{Account, AccountFault, Head, Settings, SettingsFault, Storage, Tree};
+use crate::state::{Account, AccountError, Head, Settings, SettingsError, Storage, Tree};
 use crate::transaction::codec::element_bytes;
 
 #[test]
@@ -79,14 +79,14 @@ fn a_record_gives_the_account_back_and_nothing_else_does() {
     for cut in 0..record.len() {
         assert!(matches!(
             Account::decode(&world.settings, &record[..cut]),
-            Err(AccountFault::Structure(DecodeError::Short { .. })
-                | AccountFault::Field(crate::transaction::TransactionFault::Structure(
+            Err(AccountError::Structure(DecodeError::Short { .. })
+                | AccountError::Field(crate::transaction::InvalidTransaction::Structure(
                     DecodeError::Short { .. }
                 )))
         ));
     }
     let longer = [record.as_slice(), &[0]].concat();
-    let trailing = AccountFault::Structure(DecodeError::Trailing(1));
+    let trailing = AccountError::Structure(DecodeError::Trailing(1));
     assert_eq!(Account::decode(&world.settings, &longer), Err(trailing));
     let mut full = record;
     let end = full.len();
@@ -94,7 +94,7 @@ fn a_record_gives_the_account_back_and_nothing_else_does() {
     full[end - 2..].fill(0xff);
     assert!(matches!(
         Account::decode(&world.settings, &full),
-        Err(AccountFault::Ciphertext { field: "pending", .. })
+        Err(AccountError::Ciphertext { field: "pending", .. })
     ));
 }
 
@@ -110,8 +110,8 @@ fn settings_that_do_not_fit_are_refused() {
     let balance = PublicPolynomial::new(&Parameters::balance().unwrap(), &[1; 32]).unwrap();
     let compute = PublicPolynomial::new(&Parameters::compute().unwrap(), &[1; 32]).unwrap();
     assert_eq!(settings(&balance, &balance, 1), Ok(()));
-    assert_eq!(settings(&balance, &world.public, 1), Err(SettingsFault::Auditor));
-    assert_eq!(settings(&compute, &compute, 1), Err(SettingsFault::Parameters));
+    assert_eq!(settings(&balance, &world.public, 1), Err(SettingsError::Auditor));
+    assert_eq!(settings(&compute, &compute, 1), Err(SettingsError::Parameters));
     // The key of s = 0: it is its own error, and decrypts for everybody.
     let settings = |error: i8| {
         let error = vec![error; balance.parameters().degree()];
@@ -120,6 +120,6 @@ fn settings_that_do_not_fit_are_refused() {
         Settings::new(domain(), &balance, &key, operator, 1).map(|_| ())
     };
     for error in [0, 1, -1, 16, -16] {
-        assert_eq!(settings(error), Err(SettingsFault::AuditorHidesNothing), "{error}");
+        assert_eq!(settings(error), Err(SettingsError::AuditorHidesNothing), "{error}");
     }
 }
