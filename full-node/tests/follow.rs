@@ -283,7 +283,7 @@ async fn hints_that_come_end_the_wait_for_shares() {
     world.config.hint_deadline_ms = 0;
     world.config.member_timeout_ms = 60_000;
     let archive = Arc::clone(&world.members.archive);
-    archive.silent.lock().extend(1..=4);
+    archive.stall_shares.store(true, Ordering::SeqCst);
     let node = world.start().await;
     let one = world.sequencer.seal(0, &[envelope(1)]).await;
     world.sequencer.certify(&one).await;
@@ -292,7 +292,7 @@ async fn hints_that_come_end_the_wait_for_shares() {
     world.sequencer.publish(&announce::release(&release));
     world.sequencer.publish(&announce::hints(&hints));
     eventually("the hints", || node.counters().by_name()["hints_verified"] == 1).await;
-    archive.silent.lock().clear();
+    archive.stall_shares.store(false, Ordering::SeqCst);
     let two = world.sequencer.seal(1_000, &[envelope(2)]).await;
     archive.put(&two);
     world.sequencer.certify(&two).await;

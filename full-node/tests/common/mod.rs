@@ -293,6 +293,8 @@ pub struct Archive {
     pub batches_asked: Mutex<Vec<(u16, u64)>>,
     pub statuses_asked: AtomicUsize,
     pub shares_asked: AtomicUsize,
+    /// Members keep whoever asks for a share waiting, for good.
+    pub stall_shares: AtomicBool,
     pub shares_given: AtomicUsize,
 }
 
@@ -309,6 +311,7 @@ impl Archive {
             batches_asked: Mutex::default(),
             statuses_asked: AtomicUsize::new(0),
             shares_asked: AtomicUsize::new(0),
+            stall_shares: AtomicBool::new(false),
             shares_given: AtomicUsize::new(0),
         }
     }
@@ -414,6 +417,9 @@ impl CommitteeApiServer for MemberDouble {
         certificate: Encoded<Certificate>,
     ) -> Result<Encoded<ReleaseShare>, RpcError> {
         self.archive.shares_asked.fetch_add(1, Ordering::SeqCst);
+        if self.archive.stall_shares.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
         self.speaks()?;
         let (sealed, verdicts) = self.archive.get(number)?;
         let certificate = certificate.decode_param()?;

@@ -30,7 +30,7 @@ pub trait MemberWatch: Send + Sync {
 pub struct MemberLimits {
     /// How long the first t members may take before the others are asked, too.
     pub hedge: Duration,
-    /// How long members that cannot give a share yet are asked again.
+    /// How long members that are away, or cannot give a share yet, are asked again; nobody is where it is zero.
     pub wait: Duration,
     /// First pause before a member that did not answer, or could not yet, is asked again; it grows.
     pub retry: Duration,
@@ -41,6 +41,8 @@ pub struct MemberLimits {
 pub(super) enum MemberError {
     #[error("refused: {0}")]
     Refused(String),
+    #[error("gave none in time: {0}")]
+    Late(String),
     #[error("sent something that does not decode: {0}")]
     Undecodable(String),
 }
@@ -97,12 +99,13 @@ impl ShareMembers {
         members: u16,
         first: usize,
     ) -> Answers<'a, ReleaseShare> {
+        let until = now() + self.limits.wait;
         let ask = move |member| {
-            self.until_answered(member, move |client: HttpClient| async move {
+            self.until_answered(member, until, move |client: HttpClient| async move {
                 client.get_share(number, Encoded::new(certificate)).await.map(|answer| answer.decode())
             })
         };
-        Answers::new(Box::new(ask), self.order(members, number), first, self.limits)
+        Answers::new(Box::new(ask), self.order(members, number), first, self.limits.hedge)
     }
 
     /// Asks for singleton shares of one item.
@@ -113,18 +116,19 @@ impl ShareMembers {
         members: u16,
         first: usize,
     ) -> Answers<'_, SingletonShare> {
+        let until = now() + self.limits.wait;
         let ask = move |member| {
-            self.until_answered(member, move |client: HttpClient| async move {
+            self.until_answered(member, until, move |client: HttpClient| async move {
                 client.get_singleton(number, index).await.map(|answer| answer.decode())
             })
         };
         let spread = number.wrapping_add(u64::from(index));
-        Answers::new(Box::new(ask), self.order(members, spread), first, self.limits)
+        Answers::new(Box::new(ask), self.order(members, spread), first, self.limits.hedge)
     }
 
-    /// Calls until there is an answer or a refusal for good. A member that is away or not so far yet is asked again
-    /// for as long as somebody waits for it ([`Answers::next`]).
-    fn until_answered<'a, T, E, F, Fut>(&'a self, member: u16, call: F) -> Ask<'a, T>
+    /// Calls until there is an answer or a refusal for good. A member that is away or not so far yet is asked again until
+    /// the time is over.
+    fn until_answered<'a, T, E, F, Fut>(&'a self, member: u16, until: Instant, call: F) -> Ask<'a, T>
     where
         T: Send + 'a,
         E: std::fmt::Display + Send + 'a,
@@ -153,8 +157,12 @@ impl ShareMembers {
                         if !error.retry() {
                             return Err(MemberError::Refused(error.to_string()));
                         }
+                        let pause = pauses.pause();
+                        if now() + pause >= until {
+                            return Err(MemberError::Late(error.to_string()));
+                        }
                         tracing::debug!(member, %error, "no share yet; asking again");
-                        tokio::time::sleep(pauses.pause()).await;
+                        tokio::time::sleep(pause).await;
                     }
                 }
             }
@@ -176,7 +184,6 @@ pub(super) struct Answers<'a, T> {
     running: FuturesUnordered<Asking<'a, T>>,
     rest: VecDeque<u16>,
     hedge_at: Instant,
-    until: Instant,
 }
 
 impl<'a, T: Send + 'a> Answers<'a, T> {
@@ -184,10 +191,10 @@ impl<'a, T: Send + 'a> Answers<'a, T> {
         ask: Box<dyn Fn(u16) -> Ask<'a, T> + Send + Sync + 'a>,
         order: VecDeque<u16>,
         first: usize,
-        limits: MemberLimits,
+        hedge: Duration,
     ) -> Self {
-        let (hedge_at, until) = (now() + limits.hedge, now() + limits.wait);
-        let mut answers = Self { ask, running: FuturesUnordered::new(), rest: order, hedge_at, until };
+        let hedge_at = now() + hedge;
+        let mut answers = Self { ask, running: FuturesUnordered::new(), rest: order, hedge_at };
         for _ in 0..first {
             answers.ask_another();
         }
@@ -202,8 +209,8 @@ impl<'a, T: Send + 'a> Answers<'a, T> {
         }
     }
 
-    /// The next answer; `None` when everybody asked has answered and nobody is left. Members that are away keep it
-    /// waiting, until the wait is over. After the hedge delay everybody is asked.
+    /// The next answer; `None` when everybody asked has answered and nobody is left. After the hedge delay everybody is
+    /// asked.
     pub(super) async fn next(&mut self) -> Option<(u16, Result<T, MemberError>)> {
         loop {
             if self.running.is_empty() {
@@ -220,7 +227,6 @@ impl<'a, T: Send + 'a> Answers<'a, T> {
                         self.ask_another();
                     }
                 }
-                () = sleep_until(self.until) => return None,
             }
         }
     }
