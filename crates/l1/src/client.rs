@@ -252,14 +252,19 @@ impl L1Client {
         // One of several servers behind the endpoint may be behind the one that told the final block.
         let found = self.block(&format!("{number:#x}")).await?;
         let origin = found.ok_or(L1Error::NotFinal { number, finalized })?;
+        self.keep_final(number, origin)?;
+        Ok(Some(origin))
+    }
+
+    /// Keeps the final block that the endpoint gave for this number.
+    pub(crate) fn keep_final(&self, number: u64, origin: L1Origin) -> Result<(), L1Error> {
         if origin.number != number {
             return Err(L1Error::Malformed {
                 method: "eth_getBlockByNumber".to_owned(),
                 reason: format!("block {} instead of {number}", origin.number),
             });
         }
-        self.keep(origin)?;
-        Ok(Some(origin))
+        self.keep(origin)
     }
 
     /// The hash of the block of this number, final or not; `None` where the endpoint has none.
@@ -273,25 +278,7 @@ impl L1Client {
     /// A block by number or tag.
     pub(crate) async fn block(&self, which: &str) -> Result<Option<L1Origin>, L1Error> {
         let block: Option<Block> = self.inner.rpc.call("eth_getBlockByNumber", json!([which, false])).await?;
-        let Some(block) = block else { return Ok(None) };
-        let header = block.header;
-        let missing = |field: &str| L1Error::Malformed {
-            method: "eth_getBlockByNumber".to_owned(),
-            reason: format!("block {} has no {field}", header.number),
-        };
-        let base_fee = header.base_fee_per_gas.ok_or_else(|| missing("base fee"))?;
-        let excess = header.excess_blob_gas.ok_or_else(|| missing("excess blob gas"))?;
-        let parent_beacon_block_root =
-            header.parent_beacon_block_root.ok_or_else(|| missing("parent beacon block root"))?;
-        Ok(Some(L1Origin {
-            number: header.number,
-            hash: header.hash,
-            timestamp: header.timestamp,
-            base_fee: base_fee.into(),
-            // A function of the block alone, so that all parties agree whatever blob schedule their clients know.
-            blob_base_fee: BlobParams::osaka().calc_blob_fee(excess),
-            parent_beacon_block_root,
-        }))
+        block.map(origin_of).transpose()
     }
 
     fn keep(&self, origin: L1Origin) -> Result<(), L1Error> {
@@ -308,6 +295,28 @@ impl L1Client {
         }
         Ok(())
     }
+}
+
+/// What a block says as an origin.
+pub(crate) fn origin_of(block: Block) -> Result<L1Origin, L1Error> {
+    let header = block.header;
+    let missing = |field: &str| L1Error::Malformed {
+        method: "eth_getBlockByNumber".to_owned(),
+        reason: format!("block {} has no {field}", header.number),
+    };
+    let base_fee = header.base_fee_per_gas.ok_or_else(|| missing("base fee"))?;
+    let excess = header.excess_blob_gas.ok_or_else(|| missing("excess blob gas"))?;
+    let parent_beacon_block_root =
+        header.parent_beacon_block_root.ok_or_else(|| missing("parent beacon block root"))?;
+    Ok(L1Origin {
+        number: header.number,
+        hash: header.hash,
+        timestamp: header.timestamp,
+        base_fee: base_fee.into(),
+        // A function of the block alone, so that all parties agree whatever blob schedule their clients know.
+        blob_base_fee: BlobParams::osaka().calc_blob_fee(excess),
+        parent_beacon_block_root,
+    })
 }
 
 /// The contracts that only the registry names: the last ones of a deployment. No committee can be registered without the

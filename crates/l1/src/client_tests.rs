@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     config::L1Contracts,
     log_reads::RPC_LIMIT_EXCEEDED,
-    test_server::{Answer, serve},
+    test_server::{Answer, serve, serve_batches},
 };
 use alloy_primitives::B256;
 use alloy_sol_types::SolEvent;
@@ -24,8 +24,12 @@ struct Script {
     logs: Vec<Value>,
     /// Runs that the inbox posted, by first and last number and block.
     posted: Vec<(u64, u64, u64)>,
-    /// The newest block of the server that is asked for logs.
+    /// Runs that were declared void, likewise.
+    voided: Vec<(u64, u64, u64)>,
+    /// The newest block of the server that is asked for logs, in a batch or alone; blocks alone another one gives.
     head: Option<u64>,
+    /// What it answers to a batch, where it takes none.
+    no_batches: Option<Answer>,
     /// Whether it refuses what it does not have; else it leaves that out.
     refuses: bool,
     /// Ranges above this many blocks are refused.
@@ -83,6 +87,18 @@ fn posted((first, last, block): (u64, u64, u64)) -> Value {
     })
 }
 
+/// What `HintRegistry` logs of a void run.
+fn voided((first, last, block): (u64, u64, u64)) -> Value {
+    let word = |number: u64| B256::from(alloy_primitives::U256::from(number));
+    json!({
+        "address": HINTS,
+        "topics": [HintRegistry::Voided::SIGNATURE_HASH, word(first), word(last)],
+        "data": "0x",
+        "blockNumber": format!("{block:#x}"), "blockHash": hash(block, 0), "transactionHash": hash(block, 9),
+        "transactionIndex": "0x0", "logIndex": "0x0", "removed": false,
+    })
+}
+
 fn number(text: &Value) -> u64 {
     u64::from_str_radix(text.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
 }
@@ -91,12 +107,18 @@ fn number(text: &Value) -> u64 {
 fn client(script: Script) -> (L1Client, Arc<Mutex<Script>>) {
     let script = Arc::new(Mutex::new(script));
     let shared = Arc::clone(&script);
-    let url = serve(move |method, params| {
+    let url = serve_batches(move |method, params, batch| {
         let mut script = shared.lock();
         script.calls += 1;
+        if batch && let Some(refusal) = &script.no_batches {
+            return refusal.clone();
+        }
         Answer::Result(match method {
             "eth_getBlockByNumber" if params[0] == "finalized" => {
                 block(script.finalized, script.fork, script.missing)
+            }
+            "eth_getBlockByNumber" if batch && script.head.is_some_and(|head| number(&params[0]) > head) => {
+                Value::Null
             }
             "eth_getBlockByNumber" => block(number(&params[0]), script.fork, None),
             "eth_getLogs" => {
@@ -116,7 +138,15 @@ fn client(script: Script) -> (L1Client, Arc<Mutex<Script>>) {
                 let runs: Vec<Value> = script.posted.iter().copied().map(posted).collect();
                 let of_inbox = params[0]["address"] == json!(INBOX)
                     && params[0]["topics"][0] == json!([BlindedInbox::Posted::SIGNATURE_HASH]);
-                let logs = if of_inbox { &runs } else { &script.logs };
+                let void: Vec<Value> = script.voided.iter().copied().map(voided).collect();
+                let of_hints = params[0]["address"] == json!(HINTS);
+                let logs = if of_inbox {
+                    &runs
+                } else if of_hints {
+                    &void
+                } else {
+                    &script.logs
+                };
                 logs.iter().filter(within).cloned().collect::<Vec<_>>().into()
             }
             other => panic!("{other} was not expected"),
@@ -201,6 +231,11 @@ async fn fewer_blocks_are_asked_for_whoever_finds_them_too_many() {
         Answer::Status(413),
         Answer::Status(504),
         Answer::Error { code: -32000, message: "query returned more than 10000 results", data: None },
+        // Geth and Reth, of the answers to a batch.
+        Answer::Error { code: -32003, message: "response too large", data: None },
+        Answer::Raw(
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32011,"message":"The batch response was too large"}}"#,
+        ),
     ];
     for refusal in too_many {
         let mut scripted = script(1_000);
@@ -296,12 +331,14 @@ async fn a_server_without_a_final_block_is_asked_for_its_logs_again() {
     assert_eq!(client.deposits(0, 10).await.unwrap().len(), 2);
 }
 
-/// Such a server may leave out what it does not have, and say nothing.
+/// Such a server may leave out what it does not have, and say nothing. Where it takes no batches, another one may tell the
+/// block.
 #[tokio::test]
 async fn a_posting_that_was_left_out_is_found_when_the_next_one_does_not_follow() {
     let folder = tempfile::tempdir().unwrap();
     let mut scripted = script(2_500);
     (scripted.head, scripted.posted) = (Some(120), vec![(1, 4, 100), (5, 6, 150)]);
+    scripted.no_batches = Some(Answer::Status(400));
     let (first, script) = client(scripted);
     let mut config = first.config().clone();
     config.journal = Some(folder.path().join("l1.journal"));
@@ -327,6 +364,36 @@ async fn a_posting_that_was_left_out_is_found_when_the_next_one_does_not_follow(
     find(later).await;
     find(client).await;
     assert_eq!(start().posted_at(6).await, Ok(Some(150)), "and the disk has it");
+}
+
+/// Nothing follows a void run that would show that it was left out.
+#[tokio::test]
+async fn a_void_run_that_a_server_left_out_is_found() {
+    let mut scripted = script(2_500);
+    (scripted.head, scripted.voided) = (Some(120), vec![(1, 4, 150)]);
+    let (client, script) = client(scripted);
+    let behind = client.all_void_runs().await.unwrap_err();
+    assert!(behind.is_transient(), "{behind:?}");
+    script.lock().head = None;
+    assert_eq!(client.all_void_runs().await, Ok(vec![(1, 4)]));
+}
+
+#[tokio::test]
+async fn an_endpoint_without_batches_is_asked_one_after_the_other() {
+    let refusals = [
+        Answer::Status(400),
+        Answer::Raw(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request"}}"#),
+        Answer::Raw(
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"Batched requests are not supported"}}"#,
+        ),
+    ];
+    for refusal in refusals {
+        let mut scripted = script(1_000);
+        scripted.no_batches = Some(refusal);
+        scripted.logs = vec![log(2, 0, 6), log(999, 0, 7)];
+        let (client, _) = client(scripted);
+        assert_eq!(client.deposits(0, 1_000).await.map(|deposits| deposits.len()), Ok(2));
+    }
 }
 
 #[tokio::test]

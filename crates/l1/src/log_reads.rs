@@ -1,14 +1,17 @@
 //! Reading logs: checked to be complete in form and in order; those of final blocks also to be of the final chain.
 
 use alloy_primitives::{Address, B256};
-use alloy_rpc_types_eth::Log;
+use alloy_rpc_types_eth::{Block, Log};
 use serde_json::json;
 
 use crate::{
-    client::L1Client,
+    client::{L1Client, origin_of},
     error::L1Error,
     logs::{FinalLog, malformed_log},
+    transport::RPC_BATCH_TOO_LARGE,
 };
+
+const LOGS: &str = "eth_getLogs";
 
 /// Blocks in one query for logs. Halved when the endpoint finds it too much.
 const LOG_RANGE_BLOCKS: u64 = 1_000;
@@ -18,10 +21,22 @@ pub(crate) const RPC_LIMIT_EXCEEDED: i64 = -32005;
 const RPC_INVALID_PARAMS: i64 = -32602;
 /// JSON-RPC code of a server's error without a code of its own.
 const RPC_SERVER_ERROR: i64 = -32000;
+/// JSON-RPC code of Geth for answers to a batch that are too long together.
+const RPC_RESPONSE_TOO_LARGE: i64 = -32003;
+
+/// What a server that answers for blocks has to have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Has {
+    /// Whatever it has: nothing that stays can be built on it.
+    Any,
+    /// The last block that it is asked for, final as it is: it leaves none of its logs out.
+    Last,
+}
 
 impl L1Client {
     /// Logs of `address` whose first topic is one of `topics`, in blocks `after + 1 ..= through`, in order, each
-    /// checked to be of the final block of its number.
+    /// checked to be of the final block of its number, and each range of them answered by a server that has its last block:
+    /// one that is behind leaves out what it does not have, and says nothing.
     pub(crate) async fn final_logs(
         &self,
         address: Address,
@@ -36,7 +51,7 @@ impl L1Client {
         if through > finalized {
             return Err(L1Error::NotFinal { number: through, finalized });
         }
-        let found = self.newest_logs(address, topics, after, through).await?;
+        let found = self.logs_of(Has::Last, address, topics, after, through).await?;
         // Asked once for each block, whatever happened in it.
         let mut last = None;
         for log in &found {
@@ -60,12 +75,23 @@ impl L1Client {
         after: u64,
         through: u64,
     ) -> Result<Vec<FinalLog>, L1Error> {
+        self.logs_of(Has::Any, address, topics, after, through).await
+    }
+
+    async fn logs_of(
+        &self,
+        has: Has,
+        address: Address,
+        topics: &[B256],
+        after: u64,
+        through: u64,
+    ) -> Result<Vec<FinalLog>, L1Error> {
         let mut found = Vec::new();
         let mut from = after.saturating_add(1);
         let mut range = LOG_RANGE_BLOCKS;
         while from <= through {
             let to = through.min(from.saturating_add(range - 1));
-            match self.logs(address, topics, from, to).await {
+            match self.logs(has, address, topics, from, to).await {
                 Ok(logs) => found.extend(logs),
                 // One of several servers behind the endpoint is behind the one that told the newest block.
                 Err(error) if is_ahead_of_server(&error, to > from) => {
@@ -106,6 +132,7 @@ impl L1Client {
 
     async fn logs(
         &self,
+        has: Has,
         address: Address,
         topics: &[B256],
         from: u64,
@@ -117,7 +144,17 @@ impl L1Client {
             "fromBlock": format!("{from:#x}"),
             "toBlock": format!("{to:#x}"),
         }]);
-        let logs: Vec<Log> = self.inner.rpc.call("eth_getLogs", filter).await?;
+        let logs: Vec<Log> = match has {
+            Has::Any => self.inner.rpc.call(LOGS, filter).await?,
+            Has::Last => {
+                let header = ("eth_getBlockByNumber", json!([format!("{to:#x}"), false]));
+                let (last, logs): (Option<Block>, _) =
+                    self.inner.rpc.call_both(header, (LOGS, filter)).await?;
+                let last = last.ok_or_else(|| L1Error::Gone { what: format!("block {to}") })?;
+                self.keep_final(to, origin_of(last)?)?;
+                logs?
+            }
+        };
         logs.into_iter()
             .map(|log| {
                 let fits = log.inner.address == address
@@ -145,12 +182,23 @@ fn is_ahead_of_server(error: &L1Error, several: bool) -> bool {
 
 /// Whether a shorter range of blocks may do.
 fn is_too_much(error: &L1Error) -> bool {
+    // Of the block's header.
+    if matches!(error, L1Error::Rpc { method, .. } if method != LOGS) {
+        return false;
+    }
     matches!(
         error,
         L1Error::ResponseTooLarge { .. }
             | L1Error::Timeout { .. }
             // Of a proxy: what it would have to pass on is too long, or takes too long.
             | L1Error::HttpStatus { status: 408 | 413 | 504, .. }
-            | L1Error::Rpc { code: RPC_LIMIT_EXCEEDED | RPC_INVALID_PARAMS | RPC_SERVER_ERROR, .. }
+            | L1Error::Rpc {
+                code: RPC_LIMIT_EXCEEDED
+                    | RPC_INVALID_PARAMS
+                    | RPC_SERVER_ERROR
+                    | RPC_RESPONSE_TOO_LARGE
+                    | RPC_BATCH_TOO_LARGE,
+                ..
+            }
     )
 }

@@ -1,5 +1,5 @@
 //! An HTTP server that answers JSON-RPC calls by a function of method and parameters; a GET is the method "GET" with
-//! the path as parameter.
+//! the path as parameter. Batches are answered from the last call to the first.
 #![allow(clippy::unwrap_used, reason = "helper of tests")]
 
 use std::{
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 #[derive(Clone)]
 pub(crate) enum Answer {
     Result(Value),
+    /// Of a batch the answer to this call; what is neither this nor a result is the whole batch's answer.
     Error {
         code: i64,
         message: &'static str,
@@ -39,6 +40,11 @@ pub(crate) fn block() -> Value {
 
 /// Starts the server on a free port; gives its URL. It ends with the test process.
 pub(crate) fn serve(answer: impl Fn(&str, &Value) -> Answer + Send + Sync + 'static) -> String {
+    serve_batches(move |method, params, _| answer(method, params))
+}
+
+/// [`serve`], where the function is told as well whether the call is one of a batch.
+pub(crate) fn serve_batches(answer: impl Fn(&str, &Value, bool) -> Answer + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let answer = Arc::new(answer);
@@ -52,7 +58,7 @@ pub(crate) fn serve(answer: impl Fn(&str, &Value) -> Answer + Send + Sync + 'sta
     url
 }
 
-fn exchange(stream: TcpStream, answer: &dyn Fn(&str, &Value) -> Answer) -> std::io::Result<()> {
+fn exchange(stream: TcpStream, answer: &dyn Fn(&str, &Value, bool) -> Answer) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut stream = stream;
     loop {
@@ -80,20 +86,31 @@ fn exchange(stream: TcpStream, answer: &dyn Fn(&str, &Value) -> Answer) -> std::
             Some(path) => json!({ "method": "GET", "params": path }),
             None => serde_json::from_slice(&body).unwrap(),
         };
-        let (status, text) = match answer(request["method"].as_str().unwrap(), &request["params"]) {
-            Answer::Result(result) if path.is_some() => (200, result.to_string()),
-            Answer::Result(result) => (200, json!({"jsonrpc": "2.0", "id": 1, "result": result}).to_string()),
-            Answer::Error { code, message, data } => {
-                let error = json!({"code": code, "message": message, "data": data});
-                (200, json!({"jsonrpc": "2.0", "id": 1, "error": error}).to_string())
+        let batch = request.as_array().is_some();
+        let calls = request.as_array().cloned().unwrap_or_else(|| vec![request]);
+        let mut answers = Vec::new();
+        let mut whole = None;
+        for call in calls.iter().rev() {
+            let id = &call["id"];
+            match answer(call["method"].as_str().unwrap(), &call["params"], batch) {
+                Answer::Result(result) if path.is_some() => whole = Some((200, result.to_string())),
+                Answer::Result(result) => answers.push(json!({"jsonrpc": "2.0", "id": id, "result": result})),
+                Answer::Error { code, message, data } => {
+                    let error = json!({"code": code, "message": message, "data": data});
+                    answers.push(json!({"jsonrpc": "2.0", "id": id, "error": error}));
+                }
+                Answer::Status(status) => whole = Some((status, String::new())),
+                Answer::Raw(text) => whole = Some((200, text.to_owned())),
+                Answer::Silence => {
+                    reader.read_exact(&mut [0])?;
+                    return Ok(());
+                }
             }
-            Answer::Status(status) => (status, String::new()),
-            Answer::Raw(text) => (200, text.to_owned()),
-            Answer::Silence => {
-                reader.read_exact(&mut [0])?;
-                return Ok(());
-            }
-        };
+        }
+        let (status, text) = whole.unwrap_or_else(|| match batch {
+            true => (200, json!(answers).to_string()),
+            false => (200, answers.remove(0).to_string()),
+        });
         write!(stream, "HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{text}", text.len())?;
     }
 }

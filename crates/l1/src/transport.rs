@@ -1,12 +1,19 @@
 //! JSON-RPC over HTTP with bounded answers and a time limit for each call.
 
-use std::{borrow::Cow, time::Duration};
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use alloy_json_rpc::{ErrorPayload, Id, Request, Response, ResponsePayload, RpcSend};
+use alloy_json_rpc::{ErrorPayload, Id, Request, Response, ResponsePacket, ResponsePayload, RpcSend};
 use alloy_primitives::{Address, Bytes, U64};
 use alloy_sol_types::SolCall;
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{contracts, error::L1Error};
 
@@ -17,6 +24,11 @@ const CONNECT_TIMEOUT_MS: u64 = 5_000;
 const RESPONSE_LIMIT_BYTES: usize = 64 << 20;
 /// Longest error text taken over from the other side, in characters.
 const ERROR_TEXT_LIMIT_CHARS: usize = 512;
+// JSON-RPC codes of a server that makes nothing of a list of requests.
+const RPC_PARSE_ERROR: i64 = -32700;
+const RPC_INVALID_REQUEST: i64 = -32600;
+/// JSON-RPC code of Reth for answers to a batch that are too long together.
+pub(crate) const RPC_BATCH_TOO_LARGE: i64 = -32011;
 
 /// One L1 endpoint.
 #[derive(Clone)]
@@ -25,6 +37,8 @@ pub(crate) struct Rpc {
     url: String,
     timeout_ms: u64,
     response_limit_bytes: usize,
+    /// Whether it was said that the endpoint takes no batches.
+    batches_refused: Arc<AtomicBool>,
 }
 
 /// A failed call: of the way there, or the server's own answer.
@@ -52,7 +66,8 @@ impl Rpc {
             .timeout(Duration::from_millis(timeout_ms))
             .build()
             .map_err(|_| L1Error::Url { reason: "no HTTP client can be made for it" })?;
-        Ok(Self { client, url: url.to_owned(), timeout_ms, response_limit_bytes: RESPONSE_LIMIT_BYTES })
+        let (response_limit_bytes, batches_refused) = (RESPONSE_LIMIT_BYTES, Arc::default());
+        Ok(Self { client, url: url.to_owned(), timeout_ms, response_limit_bytes, batches_refused })
     }
 
     /// With another limit for answers.
@@ -79,20 +94,56 @@ impl Rpc {
         method: &'static str,
         params: impl RpcSend,
     ) -> Result<R, CallError> {
-        let malformed = |reason: String| {
-            CallError::Transport(L1Error::Malformed { method: method.to_owned(), reason: shorten(&reason) })
-        };
+        let unlike = |error: serde_json::Error| CallError::Transport(malformed(method, &error));
         let request = Request::new(Cow::Borrowed(method), Id::Number(1), params);
-        let body = serde_json::to_vec(&request).map_err(|error| malformed(error.to_string()))?;
+        let body = serde_json::to_vec(&request).map_err(unlike)?;
         let bytes = self.exchange(method, body).await.map_err(CallError::Transport)?;
-        let response: Response =
-            serde_json::from_slice(&bytes).map_err(|error| malformed(error.to_string()))?;
+        let response: Response = serde_json::from_slice(&bytes).map_err(unlike)?;
         match response.payload {
-            ResponsePayload::Success(result) => {
-                serde_json::from_str(result.get()).map_err(|error| malformed(error.to_string()))
-            }
+            ResponsePayload::Success(result) => serde_json::from_str(result.get()).map_err(unlike),
             ResponsePayload::Failure(payload) => Err(CallError::Server(payload)),
         }
+    }
+
+    /// Makes two calls, each a method with its parameters, in one request: one server answers both, however many stand behind
+    /// the endpoint. The second one's error is kept apart.
+    ///
+    /// An endpoint that takes no such batch is asked one after the other: whoever has what the first one asks for still has
+    /// it when the second one comes, but another server may answer that.
+    pub async fn call_both<A: DeserializeOwned, B: DeserializeOwned>(
+        &self,
+        first: (&'static str, Value),
+        second: (&'static str, Value),
+    ) -> Result<(A, Result<B, L1Error>), L1Error> {
+        let method = second.0;
+        let [one, two] = [(1, &first), (2, &second)]
+            .map(|(id, (method, params))| Request::new(Cow::Borrowed(*method), Id::Number(id), params));
+        let body = serde_json::to_vec(&[one, two]).map_err(|error| malformed(method, &error))?;
+        let refusal = match self.exchange(method, body).await {
+            Ok(bytes) => match serde_json::from_slice(&bytes).map_err(|error| malformed(method, &error))? {
+                ResponsePacket::Batch(responses) => {
+                    let result = take(first.0, 1, &responses)?;
+                    return Ok((result, take(method, 2, &responses)));
+                }
+                ResponsePacket::Single(Response { payload: ResponsePayload::Failure(payload), .. }) => {
+                    let error = rpc_error(method, &payload);
+                    if !refuses_batches(&payload) {
+                        return Err(error);
+                    }
+                    error
+                }
+                ResponsePacket::Single(_) => {
+                    return Err(malformed(method, &"one answer to two calls"));
+                }
+            },
+            Err(error @ L1Error::HttpStatus { status: 400 | 422 | 501, .. }) => error,
+            Err(error) => return Err(error),
+        };
+        if !self.batches_refused.swap(true, Ordering::Relaxed) {
+            tracing::warn!(%refusal, "L1 takes no JSON-RPC batches: behind its URL should be one server, or whoever keeps to one");
+        }
+        let result = self.call(first.0, first.1).await?;
+        Ok((result, self.call(method, second.1).await))
     }
 
     async fn exchange(&self, method: &'static str, body: Vec<u8>) -> Result<Vec<u8>, L1Error> {
@@ -105,10 +156,7 @@ impl Rpc {
         let url = format!("{}{path}", self.url.trim_end_matches('/'));
         let request = self.client.get(url).header("accept", "application/json");
         let bytes = self.read(method, request).await?;
-        serde_json::from_slice(&bytes).map_err(|error| L1Error::Malformed {
-            method: method.to_owned(),
-            reason: shorten(&error.to_string()),
-        })
+        serde_json::from_slice(&bytes).map_err(|error| malformed(method, &error))
     }
 
     async fn read(&self, method: &'static str, request: reqwest::RequestBuilder) -> Result<Vec<u8>, L1Error> {
@@ -189,6 +237,29 @@ pub(crate) fn refusal(name: &'static str, method: &'static str, error: CallError
 
 fn rpc_error(method: &'static str, payload: &ErrorPayload) -> L1Error {
     L1Error::Rpc { method: method.to_owned(), code: payload.code, message: shorten(&payload.message) }
+}
+
+fn malformed(method: &'static str, reason: &dyn std::fmt::Display) -> L1Error {
+    L1Error::Malformed { method: method.to_owned(), reason: shorten(&reason.to_string()) }
+}
+
+/// The answer to the call of this id, of those to a batch: they come in any order.
+fn take<R: DeserializeOwned>(method: &'static str, id: u64, responses: &[Response]) -> Result<R, L1Error> {
+    let response = responses.iter().find(|response| response.id == Id::Number(id));
+    match response.map(|response| &response.payload) {
+        Some(ResponsePayload::Success(result)) => {
+            serde_json::from_str(result.get()).map_err(|error| malformed(method, &error))
+        }
+        Some(ResponsePayload::Failure(payload)) => Err(rpc_error(method, payload)),
+        None => Err(malformed(method, &"no answer to it in a batch")),
+    }
+}
+
+/// Whether a server that gave one error for a whole batch takes none at all.
+fn refuses_batches(payload: &ErrorPayload) -> bool {
+    let unknown = matches!(payload.code, RPC_PARSE_ERROR | RPC_INVALID_REQUEST);
+    // Too long is only what it would have answered.
+    unknown || payload.message.to_lowercase().contains("batch") && payload.code != RPC_BATCH_TOO_LARGE
 }
 
 /// The contract's error in words: its name and fields where it is one of ours.

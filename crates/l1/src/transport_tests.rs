@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     error::Recovery,
-    test_server::{Answer, serve},
+    test_server::{Answer, serve, serve_batches},
 };
 use alloy_sol_types::SolError;
 
@@ -60,6 +60,55 @@ async fn the_servers_own_errors_are_kept_apart() {
     assert!(error.is_transient());
     let unknown = rpc(|_, _| Answer::Error { code: -32601, message: "no such method", data: None });
     assert_eq!(outcome(&unknown).await.recovery(), Recovery::GiveUp);
+}
+
+#[tokio::test]
+async fn two_calls_go_in_one_request_and_only_where_batches_are_refused_in_two() {
+    let both = async |answer: fn(&str, bool) -> Answer| {
+        let rpc = Rpc::new(&serve_batches(move |method, _, batch| answer(method, batch)), 5_000).unwrap();
+        rpc.call_both::<u64, u64>(("first", json!([])), ("second", json!([]))).await
+    };
+    let answered = both(|method, batch| match batch {
+        true => Answer::Result(if method == "first" { 1 } else { 2 }.into()),
+        false => Answer::Status(500),
+    });
+    assert_eq!(answered.await, Ok((1, Ok(2))));
+    let error = |method: &str| {
+        let (method, message) = (method.to_owned(), "no such method".to_owned());
+        L1Error::Rpc { method, code: -32601, message }
+    };
+    let second = both(|method, _| match method {
+        "first" => Answer::Result(1.into()),
+        _ => Answer::Error { code: -32601, message: "no such method", data: None },
+    });
+    assert_eq!(second.await, Ok((1, Err(error("second")))));
+    let first = both(|method, _| match method {
+        "first" => Answer::Error { code: -32601, message: "no such method", data: None },
+        _ => Answer::Result(2.into()),
+    });
+    assert_eq!(first.await, Err(error("first")));
+    let alone = both(|method, batch| match batch {
+        true => Answer::Raw(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no list"}}"#),
+        false => Answer::Result(if method == "first" { 1 } else { 2 }.into()),
+    });
+    assert_eq!(alone.await, Ok((1, Ok(2))));
+    // Whoever is away, or busy, may take a batch the next time.
+    assert!(both(|_, _| Answer::Status(503)).await.unwrap_err().is_transient());
+    let busy =
+        both(|_, _| Answer::Raw(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"limit"}}"#));
+    assert!(busy.await.unwrap_err().is_transient());
+    for answer in [
+        || Answer::Raw("[]"),
+        || Answer::Raw("{}"),
+        || Answer::Raw(r#"{"jsonrpc":"2.0","id":1,"result":1}"#),
+        || Answer::Raw(r#"[{"jsonrpc":"2.0","id":2,"result":1}]"#),
+    ] as [fn() -> Answer; 4]
+    {
+        let rpc = Rpc::new(&serve_batches(move |_, _, _| answer()), 5_000).unwrap();
+        let unlike =
+            rpc.call_both::<u64, u64>(("first", json!([])), ("second", json!([]))).await.unwrap_err();
+        assert!(matches!(unlike, L1Error::Malformed { .. }), "{unlike:?}");
+    }
 }
 
 #[tokio::test]
