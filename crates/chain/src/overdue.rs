@@ -211,8 +211,8 @@ impl SubstitutePoster {
         self.owe((first, last)).await?;
         let block = self.l1.post(&run.batches, &run.certificate).await?.block;
         self.sent_at = self.sent_at.max(block);
-        // What is owed of headers before them still is.
-        self.keep_owed_before(first).await?;
+        // What is owed of other headers still is.
+        self.forget((first, last)).await?;
         Ok(last)
     }
 
@@ -278,18 +278,17 @@ impl SubstitutePoster {
         self.tracker.store().put_meta(OWED_KEY, &bytes).await
     }
 
-    /// The data of this run is owed from now on. One that was tried before may end elsewhere now.
+    /// The data of this run is owed from now on.
     async fn owe(&self, run: (u64, u64)) -> Result<(), StoreError> {
-        let mut owed = self.owed().await?;
-        owed.retain(|(first, _)| *first < run.0);
+        let mut owed = without(&self.owed().await?, run);
         owed.push(run);
+        owed.sort_unstable();
         self.keep_owed(&owed).await
     }
 
-    /// Nothing from this number on is owed any more.
-    async fn keep_owed_before(&self, number: u64) -> Result<(), StoreError> {
-        let mut owed = self.owed().await?;
-        owed.retain(|(first, _)| *first < number);
+    /// Nothing of this run is owed any more.
+    async fn forget(&self, run: (u64, u64)) -> Result<(), StoreError> {
+        let owed = without(&self.owed().await?, run);
         self.keep_owed(&owed).await
     }
 
@@ -302,6 +301,15 @@ impl SubstitutePoster {
         }
         self.keep_owed(&owed).await
     }
+}
+
+/// What is owed of other numbers than those of this run. A head of L1 that a server told late may have led to a run in the
+/// middle of what was posted already.
+fn without(owed: &[(u64, u64)], (first, last): (u64, u64)) -> Vec<(u64, u64)> {
+    let parts = |&(from, to): &(u64, u64)| {
+        [(from, to.min(first.saturating_sub(1))), (from.max(last.saturating_add(1)), to)]
+    };
+    owed.iter().flat_map(parts).filter(|(from, to)| from <= to).collect()
 }
 
 #[cfg(test)]
@@ -328,6 +336,17 @@ mod tests {
             assert_eq!(missing.since(950, 160 + block, block), 800);
         }
         assert_eq!(missing.seen.len(), MAX_SEEN_BLOCKS);
+    }
+
+    #[test]
+    fn what_is_owed_of_other_runs_still_is() {
+        let owed = [(3, 9), (20, 244), (300, 300)];
+        assert_eq!(without(&owed, (10, 19)), owed);
+        assert_eq!(without(&owed, (20, 244)), [(3, 9), (300, 300)]);
+        assert_eq!(without(&owed, (1, 4)), [(5, 9), (20, 244), (300, 300)]);
+        assert_eq!(without(&owed, (8, 30)), [(3, 7), (31, 244), (300, 300)]);
+        assert_eq!(without(&owed, (100, 110)), [(3, 9), (20, 99), (111, 244), (300, 300)]);
+        assert_eq!(without(&owed, (1, 400)), []);
     }
 
     #[test]
