@@ -18,7 +18,7 @@ use crate::limits::{
 };
 use crate::node::{Node, stopped};
 
-/// Why the hint_fetcher should not wait.
+/// Why the fetcher should not wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wake {
     /// What came for this batch was wrong: get another copy, or open it here.

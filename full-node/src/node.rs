@@ -41,7 +41,7 @@ pub(crate) struct Node {
     pub(crate) sequencer: Option<HttpClient>,
     pub(crate) hub: Hub,
     pub(crate) counters: Counters,
-    /// Wakes the hint_fetcher of hints.
+    /// Wakes the fetcher of hints.
     pub(crate) wakes: mpsc::Sender<Wake>,
     /// Blocks that the sequencer announced, by number and hash.
     pub(crate) announced: mpsc::Sender<(u64, B256)>,

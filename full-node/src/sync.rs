@@ -111,7 +111,7 @@ impl Follower {
             && let Err(refusal) = self.node.take_hints(hints).await
         {
             tracing::debug!(number, %refusal, "hints not taken");
-            // The hint_fetcher of hints gets another copy, or opens the batch itself.
+            // The fetcher of hints gets another copy, or opens the batch itself.
             let _ = self.node.wakes.try_send(Wake::Wrong(number));
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Local decryption from members' shares: faulty named, silence borne, false releases found out.
+//! Local decryption from members' shares: faulty members named, silence borne, false releases found out.
 
 mod common;
 

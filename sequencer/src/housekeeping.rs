@@ -24,7 +24,7 @@ use crate::{
     recover::{Recovered, out_of_office},
 };
 
-/// How often the housekeeping looks.
+/// How often housekeeping looks.
 const KEEP_INTERVAL_MS: u64 = 500;
 /// Uncertified headers are announced again when no certificate came for this long.
 const ANNOUNCE_AGAIN_MS: u64 = 3_000;

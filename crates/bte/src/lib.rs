@@ -13,7 +13,7 @@
 //! | cross-terms, before the release | hint publisher | [`Backend::predecrypt`] |
 //! | release | members | [`MemberKey::release_share`], [`Parameters::combine`] |
 //! | open | hint publisher | [`Backend::finalize`]; without pre-decryption [`Backend::decrypt`] |
-//! | name lying members | hint publisher | [`Parameters::invalid_shares`] |
+//! | name faulty members | hint publisher | [`Parameters::invalid_shares`] |
 //! | verify hints | nodes | [`Backend::open_hints`], [`EncryptionKey::open_hint`] |
 //! | prove a ciphertext malformed | members, nodes | [`MemberKey::singleton_share`], [`Parameters::verify_singletons`] |
 //!

@@ -24,7 +24,7 @@ const LATEST: LedgerAt = LedgerAt::Tag(LedgerTag::Latest);
 #[derive(Debug, Default)]
 pub struct Accounting {
     accounts: Vec<(String, Address)>,
-    /// The account that earns nothing either: for it the accounting have to come out to the wei, or they find no loss.
+    /// The account that earns nothing either: for it the accounts have to come out to the wei, or they find no loss.
     exact: Option<usize>,
     before: BTreeMap<Address, U256>,
     spent_before: BTreeMap<Address, U256>,
@@ -77,7 +77,7 @@ impl Accounting {
             let before = of(&self.before, address);
             if Some(place) == self.exact && after + spent != before {
                 losses.push(format!(
-                    "the accounting do not add up: {name} had {before}, spent {spent}, has {after}"
+                    "the accounts do not add up: {name} had {before}, spent {spent}, has {after}"
                 ));
             }
             if after + spent < before {

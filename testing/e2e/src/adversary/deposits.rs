@@ -22,7 +22,7 @@ const HONEST_GAS: u64 = 100_000;
 const LEAST_PRICE_WEI: u64 = 1_000_000_000;
 /// What the honest user deposits: an ether.
 const DEPOSIT_WEI: u128 = 1_000_000_000_000_000_000;
-/// Who deposits: one whose accounting need not come out to the wei.
+/// Who deposits: one whose accounts need not come out to the wei.
 const USER: usize = 3;
 
 /// One deposit asks for the gas of a whole L1 block. It burns as much on L1; doing so again in the next block would burn

@@ -75,7 +75,7 @@ pub async fn invalid_forced(arena: &mut Arena) -> Outcome {
     let honest = arena.users[2].envelope(raw.to_vec()).await?;
     let forged = Envelope::sign(honest.header, honest.ciphertext, honest.proof, &arena.users[3].key).encode();
     let transaction = ForcedTransaction { gas_limit: TRANSFER_GAS, transaction: raw.to_vec() };
-    // Each from an account of its own, so that all are on their way at once; none from the account whose accounting are exact,
+    // Each from an account of its own, so that all are on their way at once; none from the account whose accounts are exact,
     // because what is sent above the queue's price comes back.
     let mut accounts: Vec<L1Writer> = arena.users.iter().map(|user| writer(arena, user)).collect();
     accounts[0] = arena.bully();
