@@ -22,14 +22,20 @@ pub struct HintRoots {
 }
 
 impl HintRoots {
+    /// The root of the hints of a run that begins with `first` with their data in the transaction's input, without the
+    /// other one, which takes a commitment for each blob.
+    pub fn in_calldata(first: u64, hints: &HintPosting) -> Self {
+        let fits = hints.encode().len() <= MAX_RUN_HINT_BYTES;
+        Self { calldata: fits.then(|| HintTree::new(hints, first).root()), blobs: None }
+    }
+
     /// The roots of the hints of a run that begins with `first`. One commitment, over 4,096 points, for each blob, away
     /// from the executor's threads.
     ///
     /// # Errors
     /// [`L1Error::Blobs`] when the library fails.
     pub async fn of(first: u64, hints: HintPosting) -> Result<Self, L1Error> {
-        let fits = hints.encode().len() <= MAX_RUN_HINT_BYTES;
-        let calldata = fits.then(|| HintTree::new(&hints, first).root());
+        let Self { calldata, .. } = Self::in_calldata(first, &hints);
         let made = blocking(move || HintBlobs::of(&hints)).await;
         let blobs = match made {
             Ok(Ok(blobs)) => Some(blobs.root(first)),

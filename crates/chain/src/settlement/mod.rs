@@ -20,7 +20,7 @@ use crate::limits::{
 };
 use crate::{Executor, L1Reader, L1RoundError, Tracker, accepted, own_hints};
 use marks::Stored;
-use runs::Runs;
+use runs::{OwnRoots, Runs};
 
 pub use marks::Settled;
 
@@ -239,11 +239,25 @@ impl Settlement {
         if self.runs.hints.open_for(run.last).next().is_none() {
             return Ok(false);
         }
-        if self.runs.list[index].roots.is_none() {
-            self.runs.list[index].roots = own_roots(self.tracker.store().as_ref(), &run).await?;
+        Ok(self.hints_stand(index, &run).await? && self.has_data(index).await?)
+    }
+
+    /// Whether somebody posted our own hints. Their root in blobs is dear, so it is computed where they do not stand in
+    /// calldata.
+    async fn hints_stand(&mut self, index: usize, run: &RunReference) -> Result<bool, L1RoundError> {
+        loop {
+            let known = self.runs.list[index].roots;
+            if let Some(known) = known
+                && (known.is_complete() || self.runs.stand(run.last, known.roots()))
+            {
+                return Ok(self.runs.stand(run.last, known.roots()));
+            }
+            let Some(own) = own_hints_of(self.tracker.store().as_ref(), run).await? else { return Ok(false) };
+            self.runs.list[index].roots = Some(match known {
+                None => OwnRoots::InCalldata(HintRoots::in_calldata(run.first, &own)),
+                Some(_) => OwnRoots::All(HintRoots::of(run.first, own).await?),
+            });
         }
-        let Some(roots) = self.runs.list[index].roots else { return Ok(false) };
-        Ok(self.runs.stand(run.last, &roots) && self.has_data(index).await?)
     }
 
     /// Whether L1 holds the run's batches, with the sequencer's signatures.
@@ -277,12 +291,12 @@ impl Settlement {
     }
 }
 
-/// The roots that postings of our own hints for the run have; `None` while some are not here.
-async fn own_roots(store: &dyn Store, run: &RunReference) -> Result<Option<HintRoots>, L1RoundError> {
+/// Our own hints for the run; `None` while some are not here.
+async fn own_hints_of(store: &dyn Store, run: &RunReference) -> Result<Option<HintPosting>, L1RoundError> {
     let mut own: Vec<BatchHints> = Vec::new();
     for number in run.first..=run.last {
         let Some(hints) = store.batch(number).await?.and_then(own_hints) else { return Ok(None) };
         own.push(hints);
     }
-    Ok(Some(HintRoots::of(run.first, HintPosting::of(&own)).await?))
+    Ok(Some(HintPosting::of(&own)))
 }

@@ -7,6 +7,25 @@ use blindfold_l1::{HintRoots, RegistryState, RunReference};
 
 use crate::NextLook;
 
+/// Roots of our own hints, as far as they were needed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum OwnRoots {
+    InCalldata(HintRoots),
+    All(HintRoots),
+}
+
+impl OwnRoots {
+    pub(super) fn roots(&self) -> &HintRoots {
+        match self {
+            Self::InCalldata(roots) | Self::All(roots) => roots,
+        }
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        matches!(self, Self::All(_))
+    }
+}
+
 /// A posted run.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
@@ -15,8 +34,8 @@ pub(super) struct Run {
     pub(super) head_hash: B256,
     /// Whether a batch of it needs hints, once our batches were looked at.
     pub(super) needs_hints: Option<bool>,
-    /// Roots of our own hints, once all are here.
-    pub(super) roots: Option<HintRoots>,
+    /// Roots of our own hints, once all are here and somebody posted some.
+    pub(super) roots: Option<OwnRoots>,
     /// Its data was found on L1.
     pub(super) data: bool,
     /// When its data is looked for again.
