@@ -396,6 +396,7 @@ impl Runner {
         // The block first: what is known speaks for it at least.
         let seen = self.deps.l1.finalized().await?;
         let runs = self.deps.l1.void_runs().await?;
+        let newest = self.deps.l1.newest().await?;
         let store = Arc::clone(self.deps.tracker.store());
         let executed = self.status.borrow().last_batch;
         for run in runs.iter().skip(self.void.checked()) {
@@ -417,7 +418,7 @@ impl Runner {
                 }
             }
         }
-        self.void.read(&seen, runs.len());
+        self.void.read(&seen, newest, runs.len());
         self.status.send_if_modified(|status| {
             let changed = *status.void_runs != runs;
             if changed {
