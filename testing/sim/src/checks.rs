@@ -47,6 +47,8 @@ pub enum Rule {
     ForcedIsExecuted,
     /// A fee ledger holds what was deposited, no more and no less.
     FeesAreConserved,
+    /// Nobody honest is struck on L1, and no wrong hints are final there.
+    L1Judges,
     /// Queues stay within their limits.
     QueuesAreBounded,
     /// Nobody panics.
@@ -73,6 +75,12 @@ pub struct Counts {
     pub certificates: usize,
     /// Headers posted.
     pub posted: usize,
+    /// Headers that L1 made, in final blocks.
+    pub made: usize,
+    /// Postings of hints, and sequencers, that L1 punished.
+    pub struck: usize,
+    /// Postings of hints that are final on L1.
+    pub final_hints: usize,
     /// Blocks claimed on L1.
     pub claimed: usize,
     /// Shares given.
@@ -109,14 +117,31 @@ struct Shared {
 struct State {
     violations: Vec<Violation>,
     counts: Counts,
-    headers: BTreeMap<u64, B256>,
+    headers: BTreeMap<u64, Vec<B256>>,
     /// Who acknowledged which header.
     acknowledged: BTreeMap<(u64, B256), BTreeSet<u16>>,
-    by_member: BTreeMap<(u16, u64), B256>,
-    certified: BTreeMap<u64, B256>,
-    blocks: BTreeMap<u64, (B256, Role)>,
+    by_member: BTreeMap<(u16, u64), Vec<B256>>,
+    certified: BTreeMap<u64, Vec<B256>>,
+    blocks: BTreeMap<u64, Vec<(B256, Role)>>,
+    /// Headers that L1 made, in final blocks: what was above one is void, and signed anew.
+    made: BTreeMap<u64, B256>,
     /// Answered envelopes that have not ended, and by when they were promised.
     waiting: BTreeMap<B256, Option<u64>>,
+}
+
+impl State {
+    /// How many headers of a number may have been signed: one, and one more for each below it that L1 made.
+    fn chains(&self, number: u64) -> usize {
+        1 + self.made.range(..number).count()
+    }
+}
+
+/// Adds to what was seen; gives the first of it where that is one too many.
+fn add<T: Copy + PartialEq>(seen: &mut Vec<T>, new: T, most: usize) -> Option<T> {
+    if !seen.contains(&new) {
+        seen.push(new);
+    }
+    seen.first().copied().filter(|_| seen.len() > most)
 }
 
 /// The parameters of a method as its trait names them.
@@ -183,16 +208,17 @@ impl Checks {
 
     fn acknowledged(&self, member: u16, number: u64, hash: B256) {
         let enough = usize::from(self.0.threshold);
-        let (other, certified) = {
+        let (other, certified, most) = {
             let mut state = self.0.state.lock();
+            let most = state.chains(number);
             state.acknowledged.entry((number, hash)).or_default().insert(member);
             let of_number =
                 state.acknowledged.range((number, B256::ZERO)..=(number, B256::repeat_byte(0xff)));
             let certified = of_number.filter(|(_, members)| members.len() >= enough).count();
-            let other = state.by_member.insert((member, number), hash).filter(|other| *other != hash);
-            (other.filter(|_| self.is_honest(Role::Member(member))), certified)
+            let other = add(state.by_member.entry((member, number)).or_default(), hash, most);
+            (other.filter(|_| self.is_honest(Role::Member(member))), certified, most)
         };
-        if certified > 1 {
+        if certified > most {
             let detail = format!("enough members acknowledged {certified} headers for number {number}");
             self.broken(Rule::OneCertificate, detail);
         }
@@ -225,8 +251,10 @@ impl Checks {
             let mut state = self.0.state.lock();
             state.counts.shares += 1;
             let signers = state.acknowledged.get(&(certificate.number, certificate.header_hash));
-            let other =
-                |number, hash| announces && state.headers.get(&number).is_some_and(|known| *known != hash);
+            let other = |number, hash| {
+                let known = |known: &Vec<B256>| !known.contains(&hash) && known.len() >= state.chains(number);
+                announces && state.headers.get(&number).is_some_and(known)
+            };
             if signers.map_or(0, BTreeSet::len) < enough {
                 Some("against a certificate of a header that too few acknowledged")
             } else if certificate.number < number || share.number != number {
@@ -274,9 +302,13 @@ impl Checks {
     fn header(&self, number: u64, hash: B256) {
         let other = {
             let mut state = self.0.state.lock();
-            *state.headers.entry(number).or_insert(hash)
+            if state.made.get(&number) == Some(&hash) {
+                return;
+            }
+            let most = state.chains(number);
+            add(state.headers.entry(number).or_default(), hash, most)
         };
-        if other != hash && self.is_honest(Role::Sequencer) {
+        if let Some(other) = other.filter(|_| self.is_honest(Role::Sequencer)) {
             let detail = format!("the sequencer announced {other} and {hash} for number {number}");
             self.broken(Rule::OneSignature, detail);
         }
@@ -287,10 +319,14 @@ impl Checks {
         let enough = usize::from(self.0.threshold);
         let (other, signers) = {
             let mut state = self.0.state.lock();
-            let other = *state.certified.entry(number).or_insert(hash);
+            if state.made.get(&number) == Some(&hash) {
+                return;
+            }
+            let most = state.chains(number);
+            let other = add(state.certified.entry(number).or_default(), hash, most);
             (other, state.acknowledged.get(&(number, hash)).map_or(0, BTreeSet::len))
         };
-        if other != hash {
+        if let Some(other) = other {
             self.broken(
                 Rule::OneCertificate,
                 format!("{other} and {hash} are certified for number {number}"),
@@ -305,8 +341,16 @@ impl Checks {
 
     /// A block was executed by somebody's word, or stands on somebody's disk.
     pub fn block(&self, role: Role, number: u64, hash: B256) {
-        let (other, whose) = *self.0.state.lock().blocks.entry(number).or_insert((hash, role));
-        if other != hash {
+        let other = {
+            let mut state = self.0.state.lock();
+            let most = 1 + state.made.len();
+            let seen = state.blocks.entry(number).or_default();
+            match seen.iter().any(|(known, _)| *known == hash) {
+                true => None,
+                false => add(seen, (hash, role), most),
+            }
+        };
+        if let Some((other, whose)) = other {
             let detail = format!("block {number} is {other} at {whose} and {hash} at {role}");
             self.broken(Rule::SameBlocks, detail);
         }
@@ -334,9 +378,10 @@ impl Checks {
             state.counts.posted += 1;
             let state = &*state;
             let announced = state.headers.get(&number).filter(|_| self.is_honest(Role::Sequencer));
-            state.certified.get(&number).or(announced).copied()
+            let known = state.certified.get(&number).or(announced);
+            known.filter(|known| !known.contains(&hash) && known.len() >= state.chains(number)).cloned()
         };
-        if known.is_some_and(|known| known != hash) {
+        if known.is_some() {
             self.broken(
                 Rule::L1IsRight,
                 format!("L1 has {hash} for number {number}, announced was {known:?}"),
@@ -349,9 +394,11 @@ impl Checks {
         let known = {
             let mut state = self.0.state.lock();
             state.counts.claimed += 1;
-            state.blocks.get(&number).map(|(known, _)| *known)
+            let known = state.blocks.get(&number).cloned().unwrap_or_default();
+            let unknown = known.iter().all(|(known, _)| *known != hash) && known.len() > state.made.len();
+            known.first().copied().filter(|_| unknown)
         };
-        if known.is_some_and(|known| known != hash) {
+        if known.is_some() {
             self.broken(
                 Rule::L1IsRight,
                 format!("block {number} is claimed as {hash}, executed was {known:?}"),
@@ -404,9 +451,40 @@ impl Checks {
         self.0.state.lock().waiting.clear();
     }
 
-    /// The newest number that is certified.
-    pub fn certified(&self) -> u64 {
-        self.0.state.lock().certified.last_key_value().map_or(0, |(number, _)| *number)
+    /// L1 made a header, in a block that is final now. What was promised may have given way to it.
+    pub fn made_by_l1(&self, number: u64, hash: B256) {
+        let mut state = self.0.state.lock();
+        state.made.insert(number, hash);
+        state.counts.made += 1;
+        state.waiting.values_mut().for_each(|promised_by| *promised_by = None);
+    }
+
+    /// L1 punished a role.
+    pub fn struck(&self, role: Role) {
+        self.0.state.lock().counts.struck += 1;
+        if self.is_honest(role) {
+            self.broken(Rule::L1Judges, format!("{role} is struck, and honest"));
+        }
+    }
+
+    /// A role challenged hints that were right.
+    pub fn challenge_failed(&self, role: Role) {
+        if self.is_honest(role) {
+            self.broken(Rule::L1Judges, format!("{role} challenged right hints"));
+        }
+    }
+
+    /// Hints are final on L1.
+    pub fn final_hints(&self, id: u64, wrong: bool) {
+        self.0.state.lock().counts.final_hints += 1;
+        if wrong {
+            self.broken(Rule::L1Judges, format!("wrong hints are final: posting {id}"));
+        }
+    }
+
+    /// How many headers L1 made in final blocks.
+    pub fn made(&self) -> usize {
+        self.0.state.lock().made.len()
     }
 
     /// How many answered envelopes have not ended.

@@ -242,6 +242,42 @@ pub fn draw_l1(
     }
 }
 
+/// The id of what goes on for long.
+const LONG: usize = 300;
+
+/// Adds to a schedule something that goes on for longer than L1 waits for a posting.
+pub fn draw_long(
+    rng: &mut ChaCha20Rng,
+    cast: &Cast,
+    (from_ms, to_ms): (u64, u64),
+    schedule: &mut Vec<Scheduled>,
+) {
+    let from_ms = rng.random_range(from_ms..to_ms - 40_000);
+    let to_ms = rng.random_range(from_ms + 35_000..=to_ms);
+    let fault = match rng.random_range(0..6) {
+        0 => Fault::Kill { role: Role::Sequencer, after_commit: rng.random() },
+        1 => Fault::L1Down { role: None },
+        2 => Fault::L1Down { role: Some(Role::Sequencer) },
+        3 => Fault::FinalityStalls,
+        4 => Fault::Partition { roles: vec![Role::Sequencer] },
+        _ => {
+            let members = (1..=cast.members).filter(|_| rng.random_range(0..3) > 0);
+            Fault::Partition { roles: members.map(Role::Member).collect() }
+        }
+    };
+    if matches!(fault, Fault::Kill { .. }) {
+        // A role that is down is not killed again.
+        schedule.retain(|scheduled| {
+            let role = match scheduled.fault {
+                Fault::Kill { role, .. } | Fault::OlderDisk { role } => role,
+                _ => return true,
+            };
+            role != Role::Sequencer
+        });
+    }
+    schedule.push(Scheduled { id: LONG, from_ms, to_ms, fault });
+}
+
 /// Ids of lies.
 const LIES: usize = 100;
 /// Longer than any run, in milliseconds.

@@ -11,6 +11,7 @@
 //! | [`execution`] | execution clients, which lose blocks |
 //! | [`world`] | processes and disks (the real SQL on SQLite): killed at a write, before or after it is durable; slow, full, older than they were |
 //! | [`users`] | wallets |
+//! | [`operator`] | whoever takes roles back to what L1 holds, where they ask for it |
 //! | [`faults`] | what goes wrong |
 //! | [`liars`] | what dishonest roles say |
 //! | [`checks`] | what must hold: looked at as messages pass |
@@ -19,9 +20,8 @@
 //!
 //! Cryptography is real, on batches of at most eight.
 //!
-//! Not here yet: headers that L1 makes, envelopes in the forced queue, members that post in the sequencer's place, hints on L1 and their
-//! disputes, nodes that follow L1 alone, a proxy, the coprocessor; the limits of servers on connections, which belong to
-//! sockets.
+//! Not here yet: envelopes in the forced queue, hints on L1 and their disputes, epochs that end, a proxy, the coprocessor;
+//! the limits of servers on connections, which belong to sockets.
 
 pub mod checks;
 pub mod execution;
@@ -29,6 +29,7 @@ pub mod faults;
 pub mod l1;
 pub mod liars;
 pub mod net;
+pub mod operator;
 pub mod plan;
 pub mod plants;
 mod role;

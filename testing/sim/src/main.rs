@@ -9,6 +9,7 @@ use anyhow::{Result, ensure};
 use blindfold_sim::{plan::Plan, plants::Plant, run};
 use clap::{Parser, ValueEnum};
 use serde_json::{Value, json};
+use tracing_subscriber::EnvFilter;
 
 use crate::runner::{Report, apart, is_broken};
 
@@ -97,6 +98,10 @@ fn main() -> Result<ExitCode> {
 
 fn here(arguments: &Arguments) -> Result<ExitCode> {
     entropy::seed(arguments.first_seed);
+    if std::env::var_os("RUST_LOG").is_some() {
+        let filter = EnvFilter::from_default_env();
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+    }
     let plan = Plan::new(arguments.first_seed, arguments.calm);
     let plan = match &arguments.only {
         Some(kept) => plan.only(kept),

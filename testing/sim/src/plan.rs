@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use blindfold_protocol::L1Timing;
 use rand::RngExt;
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 use serde::Serialize;
 
 use crate::{
     Role,
-    faults::{Cast, Fault, Scheduled, draw, draw_l1, draw_lies},
+    faults::{Cast, Fault, Scheduled, draw, draw_l1, draw_lies, draw_long},
     l1::Pace,
     liars::Lie,
     plants::Plant,
@@ -22,6 +23,8 @@ const LIES: u64 = 0x11e5;
 const L1_TROUBLES: u64 = 0x11;
 /// What is forced in through L1 is drawn from this, beside the seed.
 const FORCED: u64 = 0xf04ced;
+/// Short deadlines of L1, and what takes longer than they do, are drawn from this, beside the seed.
+const SHORT: u64 = 0x5407;
 /// Of so many seeds one has no faults.
 const CALM_SEEDS: u64 = 8;
 
@@ -36,7 +39,7 @@ pub struct Plan {
     pub threshold: u16,
     /// Hint publishers.
     pub publishers: u16,
-    /// Full nodes.
+    /// Full nodes that follow the feed.
     pub nodes: u16,
     /// Users.
     pub users: u16,
@@ -51,6 +54,18 @@ pub struct Plan {
     /// L1.
     #[serde(flatten)]
     pub pace: Pace,
+    /// The deadlines of its contracts.
+    pub timing: L1Timing,
+    /// Whether somebody has L1 make headers whenever it does.
+    pub makes_headers: bool,
+    /// Whether somebody has L1 declare runs void whenever it does.
+    pub declares_void: bool,
+    /// Whether members post what the sequencer keeps from L1.
+    pub members_post: bool,
+    /// Whether hint publishers post to L1, and full nodes watch what stands there and show what is wrong.
+    pub hints_on_l1: bool,
+    /// Whether there is one full node more, which follows from L1 alone.
+    pub node_from_l1: bool,
     /// When nothing is wrong any more, in milliseconds.
     pub faults_end_ms: u64,
     /// What goes wrong.
@@ -91,6 +106,32 @@ impl Plan {
         }
         let mut rng = ChaCha20Rng::seed_from_u64(seed ^ FORCED);
         let forced = if rng.random_range(0..3) == 0 { rng.random_range(1..=4) } else { 0 };
+        let mut rng = ChaCha20Rng::seed_from_u64(seed ^ SHORT);
+        let is_short = rng.random_range(0..4) == 0;
+        let (mut pace, mut timing, mut faults_end_ms) = (pace, L1Timing::default(), faults_end_ms);
+        let (mut makes_headers, mut members_post, mut declares_void) = (false, false, false);
+        let mut hints_on_l1 = rng.random_range(0..4) == 0;
+        let node_from_l1 = rng.random_range(0..4) == 0;
+        if is_short {
+            pace = Pace { block_ms: 1_000, finality_blocks: rng.random_range(2..=4) };
+            timing.posting_deadline = [32, 48, 64][rng.random_range(0..3)];
+            (timing.forced_delay, timing.answer_window) =
+                (rng.random_range(6..=12), rng.random_range(6..=12));
+            (makes_headers, members_post) = (rng.random_range(0..3) > 0, rng.random());
+            // Without hints on L1 nobody executes what it may have declared void.
+            hints_on_l1 |= rng.random::<bool>();
+            if hints_on_l1 {
+                timing.hint_deadline = rng.random_range(40..=80);
+                let lies =
+                    |fault: &Scheduled| matches!(fault.fault, Fault::Lies { how: Lie::WrongHints, .. });
+                // Whoever shows what is wrong may be cut off for as long as anything goes wrong.
+                timing.challenge_window =
+                    if faults.iter().any(lies) { 300 } else { rng.random_range(8..=30) };
+                declares_void = rng.random_range(0..3) > 0;
+            }
+            faults_end_ms = rng.random_range(60_000..=140_000);
+            draw_long(&mut rng, &cast, (CALM_MS, faults_end_ms), &mut faults);
+        }
         let faults = if calm || seed.is_multiple_of(CALM_SEEDS) { Vec::new() } else { faults };
         Self {
             seed,
@@ -104,6 +145,12 @@ impl Plan {
             slot_ms,
             forced,
             pace,
+            timing,
+            makes_headers,
+            declares_void,
+            members_post,
+            hints_on_l1,
+            node_from_l1,
             faults_end_ms,
             faults,
             plant: None,
@@ -167,8 +214,14 @@ impl Plan {
         u64::from(self.users) * u64::from(self.envelopes) + 1
     }
 
+    /// The full node that follows from L1 alone, if there is one.
+    pub fn from_l1(&self) -> Option<Role> {
+        self.node_from_l1.then_some(Role::Node(self.nodes + 1))
+    }
+
     /// Who takes part, but for users.
     pub fn cast(&self) -> Cast {
-        Cast { members: self.members, publishers: self.publishers, nodes: self.nodes }
+        let nodes = self.nodes + u16::from(self.node_from_l1);
+        Cast { members: self.members, publishers: self.publishers, nodes }
     }
 }

@@ -1,7 +1,12 @@
 //! One run: everybody starts, users send, things go wrong and are right again, and then everything has to go on.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
+use alloy_primitives::B256;
 use blindfold_protocol::limits::MAX_UNCERTIFIED_HEADERS;
 use blindfold_rpc::carrier::carry;
 use blindfold_runtime::{Simulation, panicked, spawn, watch_panics};
@@ -15,6 +20,7 @@ use tokio::{
 use crate::{
     Role, Trace,
     checks::{Counts, Rule, Violation},
+    operator::operate,
     plan::Plan,
     users::{User, force},
     world::World,
@@ -93,6 +99,7 @@ pub fn run(plan: Plan, print: bool) -> anyhow::Result<Outcome> {
 
 async fn script(world: &Arc<World>) -> anyhow::Result<()> {
     spawn(compare(Arc::clone(world)));
+    spawn(operate(Arc::clone(world)));
     for index in 1..=world.plan.users {
         spawn(User::new(world, index)?.run());
     }
@@ -106,7 +113,9 @@ async fn script(world: &Arc<World>) -> anyhow::Result<()> {
         world.trace.event(Role::World, format_args!("too few members are left to go on"));
         return Ok(());
     }
-    let progress = timeout(Duration::from_millis(PROGRESS_MS), progress(world)).await;
+    // Where L1 makes headers, it goes on doing so for a while, and who is hit is taken back to what it holds.
+    let patience_ms = if world.plan.makes_headers { 6 * PROGRESS_MS } else { PROGRESS_MS };
+    let progress = timeout(Duration::from_millis(patience_ms), progress(world)).await;
     if progress.is_err() {
         let standing = standing(world).await;
         world.checks.broken(Rule::Progress, format!("no new envelope is executed everywhere: {standing}"));
@@ -130,15 +139,67 @@ async fn script(world: &Arc<World>) -> anyhow::Result<()> {
         world.checks.broken(Rule::ForcedIsExecuted, format!("{forced} were forced in, {roles:?} lack some"));
     }
     let posted = async {
-        while world.l1.posted() < world.checks.certified() {
+        while world.l1.posted() < certified(world).await {
             sleep(Duration::from_millis(COMPARISON_MS)).await;
         }
     };
     if timeout(Duration::from_millis(SETTLED_MS), posted).await.is_err() {
-        let (posted, certified) = (world.l1.posted(), world.checks.certified());
+        let (posted, certified) = (world.l1.posted(), certified(world).await);
         world.checks.broken(Rule::IsPosted, format!("{posted} are posted, {certified} certified"));
     }
+    if let Some(node) = world.plan.from_l1() {
+        follows(world, node).await;
+    }
+    agree(world).await;
     Ok(())
+}
+
+/// A node that follows from L1 alone executes what everybody had executed by now, once that is final on L1.
+async fn follows(world: &Arc<World>, node: Role) {
+    let block = async |role: Role| match world.store(role) {
+        Some(store) => store.heads().await.ok().and_then(|heads| heads.block).map_or(0, |(number, _)| number),
+        None => 0,
+    };
+    let all = block(Role::Sequencer).await;
+    let caught_up = async {
+        while block(node).await < all {
+            sleep(Duration::from_millis(COMPARISON_MS)).await;
+        }
+    };
+    let final_ms = world.plan.pace.block_ms * (world.plan.pace.finality_blocks + 1);
+    if timeout(Duration::from_millis(2 * final_ms + SETTLED_MS), caught_up).await.is_err() {
+        let standing = standing(world).await;
+        world.checks.broken(Rule::Progress, format!("{node} does not follow from L1: {standing}"));
+    }
+}
+
+/// The newest number that is certified on the sequencer's disk.
+async fn certified(world: &Arc<World>) -> u64 {
+    let Some(store) = world.store(Role::Sequencer) else { return u64::MAX };
+    store.heads().await.ok().and_then(|heads| heads.certified).unwrap_or_default()
+}
+
+/// Whatever gave way meanwhile, everybody has the same blocks now.
+async fn agree(world: &Arc<World>) {
+    let mut blocks: BTreeMap<u64, (B256, Role)> = BTreeMap::new();
+    for role in world.plan.cast().executing() {
+        let Some(store) = world.store(role) else { continue };
+        let mut from = 1;
+        while let Ok(read) = store.blocks(from, 256).await
+            && let Some(last) = read.last()
+        {
+            from = last.number + 1;
+            for block in read {
+                let (other, whose) = *blocks.entry(block.number).or_insert((block.hash, role));
+                if other != block.hash {
+                    let detail =
+                        format!("block {} is {other} at {whose}, {} at {role}", block.number, block.hash);
+                    world.checks.broken(Rule::SameBlocks, detail);
+                    return;
+                }
+            }
+        }
+    }
 }
 
 /// A new envelope is executed at its user's node, and then everywhere.
@@ -153,10 +214,11 @@ async fn progress(world: &Arc<World>) {
     };
     let (number, block) = (executed.number.unwrap_or_default(), executed.block_number.unwrap_or_default());
     let cast = world.plan.cast();
-    let dishonest = world.plan.dishonest();
+    // What follows from L1 comes later.
+    let others: BTreeSet<Role> = world.plan.dishonest().into_iter().chain(world.plan.from_l1()).collect();
     loop {
         let mut everywhere = true;
-        for role in cast.with_disk().into_iter().filter(|role| !dishonest.contains(role)) {
+        for role in cast.with_disk().into_iter().filter(|role| !others.contains(role)) {
             let Some(store) = world.store(role) else {
                 everywhere = false;
                 continue;
@@ -218,8 +280,14 @@ async fn look(world: &World, role: Role, store: &SqliteStore) {
 /// Compares what is on the disks, again and again.
 async fn compare(world: Arc<World>) {
     let mut looked: BTreeMap<Role, u64> = BTreeMap::new();
+    let mut made = 0;
     loop {
         sleep(Duration::from_millis(COMPARISON_MS)).await;
+        if world.checks.made() != made {
+            // Blocks may give way to others.
+            looked.clear();
+            made = world.checks.made();
+        }
         for role in world.plan.cast().executing() {
             let Some(store) = world.store(role) else { continue };
             let from = looked.get(&role).map_or(1, |last| last + 1);

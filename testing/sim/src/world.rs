@@ -1,7 +1,7 @@
 //! Everybody, with what outlives each: disks, execution clients, L1.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, atomic::AtomicUsize},
     time::Duration,
 };
@@ -12,15 +12,18 @@ use blindfold_bte::{
     bls::{PublicKey, SecretKey},
     dealer,
 };
-use blindfold_chain::{EpochParameters, L1Submitter, ParameterSet};
+use blindfold_chain::{EpochParameters, L1Reader, L1Submitter, ParameterSet};
 use blindfold_committee::{
     Member, MemberConfig, MemberDeps, MemberHandle, PeerUrl,
     key_file::{KeyFilePublic, OpenedKey},
 };
 use blindfold_engine::ExecutionClient;
-use blindfold_full_node::{FullNode, FullNodeConfig, FullNodeDeps, MemberEndpoint, Source};
+use blindfold_full_node::{
+    FullNode, FullNodeConfig, FullNodeDeps, MemberEndpoint, Source, WatchDeps, watch::WatchConfig,
+};
 use blindfold_hint_publisher::{
-    HintPublisher, HintPublisherConfig, HintPublisherDeps, HintPublisherHandle, MemberUrl,
+    HintPublisher, HintPublisherConfig, HintPublisherDeps, HintPublisherHandle, L1PostingDeps, MemberUrl,
+    l1::L1PostingConfig,
 };
 use blindfold_protocol::{ChainConfig, Deployment, Epoch, Epochs, L1Timing, SigningKey};
 use blindfold_runtime::{Clock, Failure, Instant, SteadyClock, TimeSource, now, spawn};
@@ -38,7 +41,7 @@ use crate::{
     checks::Checks,
     execution::Chain,
     faults::{Fault, Faults, Scheduled},
-    l1::{Beginning, L1},
+    l1::{Beginning, Judge, L1, View},
     liars::Liars,
     net::Net,
     plan::Plan,
@@ -57,6 +60,14 @@ const RESTART_MS: u64 = 1_000;
 const CLOCK_STANDS_MS: u64 = 8_000;
 /// A kill waits for a write so long, in milliseconds.
 const KILL_PATIENCE_MS: u64 = 3_000;
+/// What a hint publisher bonds on L1, in wei.
+const BOND: u128 = 10_000;
+/// The second hint publisher leaves hints to the first for so long, in milliseconds.
+const TAKEOVER_MS: u64 = 8_000;
+/// The longest pause after trouble with L1, of who posts hints and who watches them, in milliseconds.
+const MAX_RETRY_MS: u64 = 12_000;
+/// What roles say that hold something certified in whose place L1 made another header.
+const ASKS_TO_BE_TAKEN_BACK: &str = "resynchronise from L1";
 /// Longer than any run.
 const FOR_EVER: Duration = Duration::from_secs(86_400);
 
@@ -86,6 +97,10 @@ pub struct World {
     clients: BTreeMap<Role, Chain>,
     stores: Mutex<BTreeMap<Role, SqliteStore>>,
     killed: Mutex<BTreeMap<Role, bool>>,
+    /// Who starts by going back to what L1 holds.
+    rebuilt: Mutex<BTreeSet<Role>>,
+    /// Who ended and said that it has to be taken back to that.
+    stranded: Mutex<BTreeSet<Role>>,
     down: BTreeMap<Role, watch::Sender<bool>>,
     folder: TempDir,
     start: Instant,
@@ -145,7 +160,7 @@ pub fn user_key(index: u16) -> SigningKey {
     key(7, index)
 }
 
-fn chain_config() -> ChainConfig {
+fn chain_config(timing: L1Timing) -> ChainConfig {
     let contract = |byte| Address::repeat_byte(byte);
     ChainConfig {
         chain_id: 901,
@@ -157,7 +172,7 @@ fn chain_config() -> ChainConfig {
         hint_verifier: contract(0x23),
         deposit_portal: contract(0x24),
         output_registry: contract(0x25),
-        timing: L1Timing::default(),
+        timing,
         sequencer: key(9, 1).address(),
         fee_recipient: contract(0x14),
         base_fee_recipient: Address::ZERO,
@@ -206,13 +221,20 @@ impl World {
         let encryption_key = parameters.encryption_key().to_bytes().to_vec();
         let entry = EpochParameters::new(epoch, Arc::new(parameters), "file".to_owned())?;
         let parameters = Arc::new(ParameterSet::new(vec![entry])?);
-        let chain = Arc::new(chain_config());
+        let chain = Arc::new(chain_config(plan.timing));
+        let backend: Arc<dyn Backend> = Arc::new(Portable::new(1));
 
         let (lives, faults) = (Lives::default(), Faults::default());
         let checks = Checks::new(plan.threshold, plan.dishonest(), trace.clone());
         let users: Vec<Address> = (0..=plan.users).map(|user| user_key(user).address()).collect();
         let beginning = Beginning {
             deployment: chain.deployment,
+            timing: plan.timing,
+            makes_headers: plan.makes_headers,
+            declares_void: plan.declares_void,
+            sequencer: chain.sequencer,
+            publishers: (1..=plan.publishers).map(Role::Publisher).collect(),
+            judge: Judge { parameters: Arc::clone(&parameters), backend: Arc::clone(&backend) },
             epochs,
             keys: BTreeMap::from([(1, encryption_key)]),
             payers: users.clone(),
@@ -240,11 +262,13 @@ impl World {
             keys,
             bls,
             parameters,
-            backend: Arc::new(Portable::new(1)),
+            backend,
             disks,
             clients,
             stores: Mutex::default(),
             killed: Mutex::default(),
+            rebuilt: Mutex::default(),
+            stranded: Mutex::default(),
             down,
             folder: tempfile::tempdir()?,
             start: now(),
@@ -308,10 +332,16 @@ impl World {
             tokio::select! {
                 biased;
                 _ = down.wait_for(|down| *down) => {}
-                ended = lived => match ended {
-                    Ok(failure) => self.checks.role_failed(role, &failure.to_string()),
-                    Err(error) => self.trace.event(role, format_args!("does not start: {error:#}")),
-                },
+                ended = lived => {
+                    let why = match ended {
+                        Ok(failure) => failure.to_string(),
+                        Err(error) => format!("it does not start: {error:#}"),
+                    };
+                    if why.contains(ASKS_TO_BE_TAKEN_BACK) {
+                        self.stranded.lock().insert(role);
+                    }
+                    self.checks.role_failed(role, &why);
+                }
             }
             self.lives.end(role);
             self.take_disk(role);
@@ -423,7 +453,7 @@ impl World {
                     store: self.open_disk(role),
                     committee: Arc::new(committee),
                     settlement: Some(l1.clone()),
-                    rebuild: None,
+                    rebuild: self.rebuild(role, &l1),
                     poster: Some(l1.clone()),
                     accusations: Some(l1.clone()),
                     outputs: Some(outputs),
@@ -439,7 +469,7 @@ impl World {
             }
             Role::Member(member) => {
                 let peers = members.filter(|peer| *peer != member);
-                let config = MemberConfig {
+                let mut config = MemberConfig {
                     rpc_addr: role.addr(),
                     admin_addr: nowhere,
                     sequencer_url,
@@ -448,18 +478,22 @@ impl World {
                         .collect(),
                     ..MemberConfig::default()
                 };
+                if self.plan.members_post {
+                    // The deadlines are short.
+                    config.limits.posting_check_ms = self.plan.pace.block_ms;
+                }
                 let deps = MemberDeps {
                     chain,
                     store: self.open_disk(role),
+                    poster: self.plan.members_post.then(|| l1.clone() as Arc<dyn L1Submitter>),
+                    rebuild: self.rebuild(role, &l1),
                     l1,
-                    poster: None,
-                    rebuild: None,
                     key: self.opened_key(member)?,
                     clock: self.clock(role),
                 };
                 Running::Member(Box::new(Member::start(config, deps).await?))
             }
-            Role::Publisher(_) => {
+            Role::Publisher(publisher) => {
                 let config = HintPublisherConfig {
                     admin_addr: nowhere,
                     sequencer_url,
@@ -468,16 +502,26 @@ impl World {
                         .collect(),
                     ..HintPublisherConfig::default()
                 };
-                let deps =
-                    HintPublisherDeps { chain, parameters, backend, hello_key: None, l1_posting: None };
+                let l1_posting = self.plan.hints_on_l1.then(|| L1PostingDeps {
+                    config: L1PostingConfig {
+                        bond_wei: BOND,
+                        interval_ms: self.plan.pace.block_ms,
+                        takeover_ms: u64::from(publisher - 1) * TAKEOVER_MS,
+                        max_retry_ms: MAX_RETRY_MS,
+                        ..L1PostingConfig::default()
+                    },
+                    l1,
+                });
+                let deps = HintPublisherDeps { chain, parameters, backend, hello_key: None, l1_posting };
                 Running::Publisher(Box::new(HintPublisher::start(config, deps).await?))
             }
             Role::Node(_) => {
+                let from_l1 = self.plan.from_l1() == Some(role);
                 let endpoint = |member| MemberEndpoint { member, url: life.url(Role::Member(member)) };
                 let config = FullNodeConfig {
                     rpc_addr: role.addr(),
                     admin_addr: nowhere,
-                    source: Source::Feed,
+                    source: if from_l1 { Source::L1 } else { Source::Feed },
                     sequencer_url,
                     members: members.map(endpoint).collect(),
                     hint_deadline_ms: 5_000,
@@ -488,18 +532,53 @@ impl World {
                 let deps = FullNodeDeps {
                     chain,
                     store: self.open_disk(role),
-                    posted: None,
+                    posted: from_l1.then(|| l1.clone() as Arc<dyn L1Reader>),
                     settlement: Some(l1.clone()),
+                    watch: self.plan.hints_on_l1.then(|| WatchDeps {
+                        config: WatchConfig {
+                            interval_ms: self.plan.pace.block_ms,
+                            max_retry_ms: MAX_RETRY_MS,
+                        },
+                        l1: l1.clone(),
+                        reporter: Some(l1.clone()),
+                    }),
                     l1,
                     client: self.client(life),
                     parameters,
                     backend,
-                    watch: None,
                 };
                 Running::Node(Box::new(FullNode::start(config, deps).await?))
             }
             Role::World | Role::L1 | Role::User(_) => anyhow::bail!("{role} is no role to start"),
         })
+    }
+
+    /// Where it goes back to, if it does.
+    fn rebuild(&self, role: Role, l1: &Arc<View>) -> Option<Arc<dyn L1Reader>> {
+        self.rebuilt.lock().contains(&role).then(|| Arc::clone(l1) as Arc<dyn L1Reader>)
+    }
+
+    /// Whether it ended, and said that it has to be taken back to what L1 holds.
+    pub fn is_stranded(&self, role: Role) -> bool {
+        self.stranded.lock().contains(&role)
+    }
+
+    /// Stops these, and starts them again so that they go back to what L1 holds.
+    pub async fn take_back(&self, roles: &[Role]) {
+        for role in roles {
+            self.end_life(*role).await;
+        }
+        for role in roles {
+            self.stranded.lock().remove(role);
+            match role {
+                Role::Node(_) => {
+                    let emptied = Disk::new().and_then(|empty| self.disks[role].restore(&empty.image()?));
+                    self.trace.event(*role, format_args!("has an empty disk: {}", emptied.is_ok()));
+                }
+                _ => drop(self.rebuilt.lock().insert(*role)),
+            }
+            self.down[role].send_replace(false);
+        }
     }
 
     fn opened_key(&self, member: u16) -> anyhow::Result<OpenedKey> {

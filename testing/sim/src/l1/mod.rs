@@ -1,16 +1,18 @@
 //! A model of L1 and of the contracts on it, behind the traits through which roles know them.
 //!
 //! Blocks come at a steady pace and become final some blocks later. What is sent stands in the next block, in the order
-//! in which it came, whether or not its sender lives to hear of it. The model holds what the contracts check of posted
-//! runs (order, parent, certificate) and of claimed outputs. Blocks that are not final can give way to others, and what
-//! they held then stands in the next block, or nowhere. Its forced queue takes transactions. It has no header that L1 makes
-//! itself, no registry of hints and no dispute yet; what the roles ask of those is answered with "there is none".
+//! in which it came, whether or not its sender lives to hear of it. Blocks that are not final can give way to others, and
+//! what they held is then sent again, or lost. What the contracts check stands in [`contracts`] and [`hints`]. Bonds of
+//! sequencers, accusations, epochs that end and deposits for L2 are not there: what roles ask of those is answered with
+//! "there is none".
 
+mod contracts;
+mod hints;
 mod reads;
 mod writes;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -18,11 +20,11 @@ use std::{
     time::Duration,
 };
 
-use blindfold_chain::{L1Error, L1Origin};
-use blindfold_l1::{CodedBatch, Output, PostedHead, PostedRun};
+use blindfold_chain::{FallbackHeader, L1Error, L1Origin};
+use blindfold_l1::{HintEvidence, HintPosting, HintTree, Output, PostedEntry, PostedHead, RunReference};
 use blindfold_protocol::{
-    Address, B256, BatchHeader, Certificate, Deployment, Deposit, Epochs, ForcedEntry, LedgerEvent,
-    SealedBatch, certificate, keccak256, merkle,
+    Address, B256, BatchHeader, Certificate, Deployment, Deposit, Epochs, HeaderId, L1Timing, LedgerEvent,
+    SealedBatch, SignedHeader, keccak256, merkle,
 };
 use blindfold_runtime::{Instant, now};
 use parking_lot::Mutex;
@@ -35,8 +37,13 @@ use crate::{
     Life, Role, START_MS, Trace,
     checks::Checks,
     faults::{Fault, Faults},
+    liars::Lie,
     plants::Plant,
 };
+pub use hints::Judge;
+
+use contracts::{Done, Rules, State, account};
+use hints::Registry;
 
 /// Blocks that there are at the beginning.
 const FIRST_BLOCKS: u64 = 200;
@@ -55,8 +62,12 @@ struct Shared {
     start: Instant,
     block_ms: u64,
     finality_blocks: u64,
-    deployment: Deployment,
-    epochs: Epochs,
+    rules: Rules,
+    makes_headers: bool,
+    declares_void: bool,
+    publishers: Vec<Role>,
+    /// The roots of hints that were posted wrong on purpose.
+    wrong: Mutex<BTreeSet<B256>>,
     keys: BTreeMap<u64, Vec<u8>>,
     plant: Option<Plant>,
     faults: Faults,
@@ -71,32 +82,44 @@ struct Shared {
     kept_head: Mutex<Option<PostedHead>>,
 }
 
-#[derive(Clone)]
-struct State {
-    newest: u64,
-    finalized: u64,
-    ledger: Vec<LedgerEvent>,
-    posted: Vec<Arc<Posted>>,
-    /// Each with the block of its claim.
-    outputs: Vec<(u64, Output)>,
-    forced: Vec<ForcedEntry>,
-    /// The first block of each branch that took the place of another one.
-    forks: Vec<u64>,
-}
-
-/// A run as it was posted, with its data.
-struct Posted {
-    run: PostedRun,
-    batches: Vec<SealedBatch>,
-    certificate: Certificate,
-    transaction: B256,
-}
-
 /// What is sent to L1.
+#[derive(Clone)]
 enum Transaction {
-    Post { batches: Vec<CodedBatch>, certificate: Box<Certificate> },
+    /// Certified headers, with or without their batches.
+    Post {
+        headers: Arc<Vec<BatchHeader>>,
+        batches: Option<Arc<Vec<SealedBatch>>>,
+        certificate: Box<Certificate>,
+    },
+    /// Batches of headers that are posted already.
+    PostData(Arc<Vec<SealedBatch>>),
+    /// L1 is to make the header after this one.
+    MakeHeader(Box<BatchHeader>),
     Propose(Vec<Output>),
-    Force { gas_limit: u64, raw: Vec<u8> },
+    Force {
+        gas_limit: u64,
+        raw: Vec<u8>,
+    },
+    /// More of a hint publisher's bond, in wei.
+    Bond(u128),
+    PostHints {
+        run: RunReference,
+        hints: Arc<HintPosting>,
+    },
+    FinalizeHints(u64),
+    ReleaseHints(u64),
+    /// Nobody posted hints of this run in time.
+    Void(RunReference),
+    Commit(B256),
+    Challenge {
+        evidence: Box<HintEvidence>,
+        salt: B256,
+    },
+    ShowHeaders {
+        pair: Box<[SignedHeader; 2]>,
+        salt: B256,
+    },
+    ClaimReward,
 }
 
 struct Waiting {
@@ -116,6 +139,18 @@ struct Mined {
 pub struct Beginning {
     /// The contracts.
     pub deployment: Deployment,
+    /// Their deadlines.
+    pub timing: L1Timing,
+    /// Whether somebody has L1 make headers whenever it does.
+    pub makes_headers: bool,
+    /// Whether somebody has L1 declare runs void whenever it does.
+    pub declares_void: bool,
+    /// Who signs headers.
+    pub sequencer: Address,
+    /// Who posts hints.
+    pub publishers: Vec<Role>,
+    /// Judges hints.
+    pub judge: Judge,
     /// Registered epochs.
     pub epochs: Epochs,
     /// Their encryption keys.
@@ -145,16 +180,25 @@ impl L1 {
         trace: Trace,
         checks: Checks,
     ) -> Self {
-        let Beginning { deployment, epochs, keys, payers, amount } = beginning;
+        let Beginning { deployment, timing, makes_headers, declares_void, .. } = beginning;
+        let Beginning { sequencer, publishers, judge, epochs, keys, payers, amount, .. } = beginning;
         let deposit = |payer: &Address| LedgerEvent::Deposit(Deposit { payer: *payer, amount, l1_block: 2 });
         let state = State {
             newest: FIRST_BLOCKS,
+            time: START_MS / 1_000,
             finalized: FIRST_BLOCKS - pace.finality_blocks,
             ledger: payers.iter().map(deposit).collect(),
             posted: Vec::new(),
+            reposted: Vec::new(),
+            made: Vec::new(),
+            certified_at: FIRST_BLOCKS,
             outputs: Vec::new(),
             forced: Vec::new(),
             forks: Vec::new(),
+            transactions: Vec::new(),
+            hints: Registry::default(),
+            equivocated: BTreeMap::new(),
+            shown: Vec::new(),
         };
         let Pace { block_ms, finality_blocks } = pace;
         let state = Mutex::new(state);
@@ -162,8 +206,11 @@ impl L1 {
             start: now(),
             block_ms,
             finality_blocks,
-            deployment,
-            epochs,
+            rules: Rules { deployment, epochs, sequencer, timing, judge },
+            makes_headers,
+            declares_void,
+            publishers,
+            wrong: Mutex::default(),
             keys,
             plant,
             faults,
@@ -192,7 +239,7 @@ impl L1 {
 
     /// The number of the newest header that was posted.
     pub fn posted(&self) -> u64 {
-        self.0.state.lock().head(&self.0.deployment).0
+        self.0.state.lock().head_id(&self.0.rules.deployment).0
     }
 
     /// How many entries the forced queue has, and how many of them are final.
@@ -200,6 +247,13 @@ impl L1 {
         let state = self.0.state.lock();
         let final_entries = state.forced.iter().filter(|entry| entry.enqueued_at <= state.finalized);
         (state.forced.len(), final_entries.count())
+    }
+
+    /// The headers that L1 made in final blocks.
+    pub fn made(&self) -> Vec<HeaderId> {
+        let state = self.0.state.lock();
+        let of = |made: &FallbackHeader| HeaderId { number: made.header.number, hash: made.header.hash() };
+        state.final_made().map(of).collect()
     }
 
     /// One life's way to L1.
@@ -210,165 +264,149 @@ impl L1 {
     fn make_block(&self) {
         let stalls = self.0.faults.any(|fault| *fault == Fault::FinalityStalls);
         let mut state = self.0.state.lock();
-        self.remember(&state);
+        let mut before = self.0.before.lock();
+        before.push_front(state.clone());
+        before.truncate(MAX_LAG_BLOCKS);
+        drop(before);
         state.newest += 1;
+        state.time = self.time_of(state.newest);
+        state.transactions.clear();
         if !stalls {
-            state.finalized = state.newest.saturating_sub(self.0.finality_blocks).max(state.finalized);
+            let finalized = state.newest.saturating_sub(self.0.finality_blocks).max(state.finalized);
+            self.finalize(&mut state, finalized);
         }
         let (block, finalized) = (state.newest, state.finalized);
         let mut lines = Vec::new();
         let waiting = std::mem::take(&mut *self.0.waiting.lock());
         for Waiting { from, transaction, outcome } in waiting {
-            let mined = self.execute(&mut state, block, transaction);
+            let mined = self.execute(&mut state, from, transaction);
             let told = mined.as_ref().map_or_else(ToString::to_string, |(what, _)| what.clone());
             lines.push(format!("block {block}: {from}: {told}"));
             // Whoever sent it may be gone.
             let _ = outcome.send(mined.map(|(_, mined)| mined));
+        }
+        if let Some(run) = state.void_is_due(&self.0.rules).filter(|_| self.0.declares_void) {
+            let (outcome, _) = oneshot::channel();
+            let transaction = Transaction::Void(run);
+            self.0.waiting.lock().push_back(Waiting { from: Role::World, transaction, outcome });
+        }
+        if self.0.makes_headers
+            && state.header_is_due(&self.0.rules)
+            && let Some(parent) = state.head().copied()
+        {
+            // In the block after the one that showed that it is due: others may be faster.
+            let (outcome, _) = oneshot::channel();
+            let transaction = Transaction::MakeHeader(Box::new(parent));
+            self.0.waiting.lock().push_back(Waiting { from: Role::World, transaction, outcome });
         }
         drop(state);
         self.0.trace.event(Role::L1, format_args!("block {block}, final {finalized}"));
         lines.iter().for_each(|line| self.0.trace.event(Role::L1, format_args!("{line}")));
     }
 
-    fn remember(&self, state: &State) {
-        let mut before = self.0.before.lock();
-        before.push_front(state.clone());
-        before.truncate(MAX_LAG_BLOCKS);
+    /// What blocks up to this one hold stands for good.
+    fn finalize(&self, state: &mut State, finalized: u64) {
+        let newly =
+            state.made.iter().filter(|made| (state.finalized + 1..=finalized).contains(&made.l1_block));
+        newly.for_each(|made| self.0.checks.made_by_l1(made.header.number, made.header.hash()));
+        state.finalized = finalized;
     }
 
-    /// The newest blocks give way to others, as far as they are not final. With `again` the headers that were posted in them,
-    /// and what was forced, stand in the last of the new ones.
+    /// The newest blocks give way to others, as far as they are not final. With `again` what stood in them stands in the last
+    /// of the new ones, as far as it can.
     pub fn reorganize(&self, blocks: u64, again: bool) {
         let mut state = self.0.state.lock();
-        let first = state.newest.saturating_sub(blocks).max(state.finalized) + 1;
-        if first > state.newest {
-            return;
-        }
+        let mut before = self.0.before.lock();
         let newest = state.newest;
-        state.forks.push(first);
-        state.outputs.retain(|(block, _)| *block < first);
-        if !again {
-            state.forced.retain(|entry| entry.enqueued_at < first);
-        }
-        for entry in state.forced.iter_mut().filter(|entry| entry.enqueued_at >= first) {
-            entry.enqueued_at = newest;
-        }
-        let kept = state.posted.iter().take_while(|posted| posted.run.run.posted_at < first).count();
-        let dropped = state.posted.split_off(kept);
-        let runs = dropped.len();
-        for posted in dropped.into_iter().filter(|_| again) {
-            let Some(run) = PostedRun::new(posted.run.headers.clone(), newest) else { continue };
-            let Posted { batches, certificate, transaction, .. } = &*posted;
-            let (batches, certificate, transaction) = (batches.clone(), *certificate, *transaction);
-            state.posted.push(Arc::new(Posted { run, batches, certificate, transaction }));
-        }
-        drop(state);
+        let first = newest.saturating_sub(blocks).max(state.finalized) + 1;
+        let Some(kept) = before.iter().find(|before| before.newest + 1 == first).cloned() else { return };
+        let gone = before.iter().rev().filter(|before| before.newest >= first).chain([&*state]);
+        let gone: Vec<(Role, Transaction)> = gone.flat_map(|state| state.transactions.clone()).collect();
         // No server that lags mixes two branches.
-        self.0.before.lock().retain(|before| before.newest < first);
-        let fate = if again { "moved" } else { "gone" };
-        self.0
-            .trace
-            .event(Role::L1, format_args!("blocks {first}..={newest} are others, {runs} runs {fate}"));
+        before.retain(|before| before.newest < first);
+        drop(before);
+        let (finalized, time) = (state.finalized, state.time);
+        *state = State { newest, finalized, time, transactions: Vec::new(), ..kept };
+        state.forks.push(first);
+        let count = gone.len();
+        let stand = match again {
+            true => {
+                gone.into_iter().filter_map(|(from, sent)| self.execute(&mut state, from, sent).ok()).count()
+            }
+            false => 0,
+        };
+        drop(state);
+        let told =
+            format_args!("blocks {first}..={newest} are others, {stand} of {count} transactions stand again");
+        self.0.trace.event(Role::L1, told);
     }
 
+    /// Executes a transaction in the newest block, and says in words what it did.
     fn execute(
         &self,
         state: &mut State,
-        block: u64,
+        from: Role,
         transaction: Transaction,
     ) -> Result<(String, Mined), L1Error> {
-        let refused = |why: &str| Err(L1Error::refused(why.to_owned()));
-        match transaction {
-            Transaction::Post { batches, certificate } => {
-                let (head, hash) = state.head(&self.0.deployment);
-                // What is posted already is passed over.
-                let fresh: Vec<&CodedBatch> =
-                    batches.iter().filter(|batch| batch.sealed.header.number > head).collect();
-                let last = batches.last().map(|batch| batch.sealed.header);
-                let signed = last.map(|last| (last.number, last.hash()));
-                if signed != Some((certificate.number, certificate.header_hash)) {
-                    return refused("the certificate is of another header");
-                }
-                let transaction = keccak256(certificate.header_hash);
-                let mined = Mined { transaction, block };
-                let Some(first) = fresh.first().map(|batch| batch.sealed.header) else {
-                    return Ok(("passed over a run".to_owned(), mined));
-                };
-                if first.number != head + 1 || first.parent_hash != hash {
-                    return refused("not the next header");
-                }
-                let Some(epoch) = self.0.epochs.at(certificate.number) else {
-                    return refused("no epoch");
-                };
-                if certificate::verify(&certificate, epoch, &self.0.deployment).is_err() {
-                    return refused("the certificate does not verify");
-                }
-                let headers: Vec<BatchHeader> = fresh.iter().map(|batch| batch.sealed.header).collect();
-                let chained = headers.windows(2).all(|pair| {
-                    pair[1].number == pair[0].number + 1 && pair[1].parent_hash == pair[0].hash()
-                });
-                let Some(run) = PostedRun::new(headers, block).filter(|_| chained) else {
-                    return refused("the headers are no chain");
-                };
-                run.headers.iter().for_each(|header| self.0.checks.posted(header.number, header.hash()));
-                let told = format!("posted {}..={}", run.run.first, run.run.last);
-                let batches = fresh.into_iter().map(|batch| batch.sealed.clone()).collect();
-                let certificate = *certificate;
-                state.posted.push(Arc::new(Posted { run, batches, certificate, transaction }));
-                Ok((told, mined))
+        let (done, mined) = state.execute(&self.0.rules, from, &transaction)?;
+        state.transactions.push((from, transaction));
+        let checks = &self.0.checks;
+        let told = match done {
+            Done::Posted(posted) => {
+                posted.run.headers.iter().for_each(|header| checks.posted(header.number, header.hash()));
+                let data = if posted.batches.is_some() { "" } else { " without data" };
+                format!("posted {}..={}{data}", posted.run.run.first, posted.run.run.last)
             }
-            Transaction::Force { gas_limit, raw } => {
-                let index = state.forced.len() as u64;
-                let entry = ForcedEntry::transaction(index, gas_limit, raw, block);
-                let transaction = entry.item_hash();
-                state.forced.push(entry);
-                Ok((format!("forced {index}"), Mined { transaction, block }))
+            Done::Made(header) => {
+                format!("made header {} with {} items", header.number, header.envelope_count)
             }
-            Transaction::Propose(outputs) => {
-                let head = state.posted.last().and_then(|posted| posted.run.headers.last()).copied();
-                let claimed = state.outputs.last().map_or(0, |(_, output)| output.l2_block);
-                for (output, expected) in outputs.iter().zip(claimed + 1..) {
-                    let Some(head) = head else { return refused("nothing is posted") };
-                    let early = head.timestamp_ms < (output.timestamp + 10) * 1_000;
-                    if output.l2_block != expected || output.batch == 0 || output.batch > head.number || early
-                    {
-                        return refused("no output to be claimed");
-                    }
-                }
-                outputs.iter().for_each(|output| self.0.checks.claimed(output.l2_block, output.block_hash));
-                let told = format!("claimed {} blocks after {claimed}", outputs.len());
-                let transaction = merkle::leaf(&claimed.to_be_bytes());
-                state.outputs.extend(outputs.into_iter().map(|output| (block, output)));
-                Ok((told, Mined { transaction, block }))
+            Done::Claimed(outputs) => {
+                outputs.iter().for_each(|output| checks.claimed(output.l2_block, output.block_hash));
+                format!(
+                    "claimed {} blocks from {:?}",
+                    outputs.len(),
+                    outputs.first().map(|output| output.l2_block)
+                )
             }
-        }
+            Done::Struck(publisher) => {
+                let role = self.0.publishers.iter().copied().find(|role| account(*role) == publisher);
+                checks.struck(role.unwrap_or(Role::World));
+                format!("struck hints of {}", role.unwrap_or(Role::World))
+            }
+            Done::Final(log) => {
+                checks.final_hints(log.id, self.0.wrong.lock().contains(&log.root));
+                format!("made hints {} of {}..={} final", log.id, log.first, log.last)
+            }
+            Done::Failed => {
+                checks.challenge_failed(from);
+                "challenged right hints".to_owned()
+            }
+            Done::Equivocated(number) => {
+                checks.struck(Role::Sequencer);
+                format!("showed two headers of {number}")
+            }
+            Done::Other(told) => told,
+        };
+        Ok((told, mined))
+    }
+
+    /// When the block of a number is made, in seconds.
+    fn time_of(&self, number: u64) -> u64 {
+        // Block `FIRST_BLOCKS` is made at the beginning.
+        (START_MS + number * self.0.block_ms - FIRST_BLOCKS * self.0.block_ms) / 1_000
     }
 
     /// The block of a number.
     fn block(&self, state: &State, number: u64) -> L1Origin {
         let branch = state.forks.iter().rposition(|first| *first <= number).map_or(0, |index| index + 1);
-        // Block `FIRST_BLOCKS` is made at the beginning.
-        let at_ms = START_MS + number * self.0.block_ms - FIRST_BLOCKS * self.0.block_ms;
         L1Origin {
             number,
             hash: merkle::leaf(&[number.to_be_bytes(), branch.to_be_bytes()].concat()),
-            timestamp: at_ms / 1_000,
+            timestamp: self.time_of(number),
             base_fee: 7,
             blob_base_fee: 1,
             parent_beacon_block_root: B256::ZERO,
         }
-    }
-}
-
-impl State {
-    /// The newest posted header.
-    fn head(&self, deployment: &Deployment) -> (u64, B256) {
-        let newest = self.posted.last().and_then(|posted| posted.run.headers.last());
-        newest.map_or_else(|| (0, deployment.genesis_hash()), |header| (header.number, header.hash()))
-    }
-
-    fn posting_of(&self, number: u64) -> Option<&Posted> {
-        self.posted.iter().map(|posted| &**posted).find(|posted| posted.run.header(number).is_some())
     }
 }
 
@@ -433,6 +471,24 @@ impl View {
             return Ok(read(before));
         }
         Ok(read(&self.l1.0.state.lock()))
+    }
+
+    /// The hints that this one posts in place of these right ones: whoever lies about hints does so on L1, too.
+    fn posted_hints_of(&self, first: u64, hints: &HintPosting) -> HintPosting {
+        let mut posted = hints.clone();
+        let role = self.life.role;
+        let lies = |fault: &Fault| matches!(fault, Fault::Lies { role: liar, how: Lie::WrongHints } if *liar == role);
+        if self.l1.0.faults.any(lies)
+            && let Some(entry) = posted
+                .batches
+                .iter_mut()
+                .flat_map(|batch| &mut batch.entries)
+                .find(|entry| entry.kind == PostedEntry::KEY)
+        {
+            entry.key[0] ^= 1;
+            self.l1.0.wrong.lock().insert(HintTree::new(&posted, first).root());
+        }
+        posted
     }
 
     async fn send(&self, transaction: Transaction) -> Result<Mined, L1Error> {

@@ -4,16 +4,24 @@ use std::{iter, sync::Arc};
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    AnnouncedEnd, FallbackHeader, L1Deposit, L1Error, L1News, L1Origin, L1Reader, MAX_FORCED_ENTRIES, VoidRun,
+    AnnouncedEnd, FallbackHeader, L1Deposit, L1Error, L1News, L1Origin, L1Reader, MAX_FORCED_ENTRIES,
+    PendingFallbackHeader, VoidRun,
 };
 use blindfold_client::{CommitteeKeyError, CommitteeSource};
 use blindfold_l1::{
-    DataError, FoundData, HintEvent, OpenAccusation, OutputStanding, PostedData, PostedHead, PostedHints,
-    PostedRun, Posting, RunReference,
+    DataError, DisputeContract, FoundData, HintData, HintEvent, OpenAccusation, Output, OutputStanding,
+    PostedData, PostedHead, PostedHints, PostedLog, PostedRun, Posting, PublisherBond, RunReference,
+    equivocation_evidence,
 };
-use blindfold_protocol::{B256, BatchHeader, Epochs, ForcedEntry};
+use blindfold_protocol::{
+    Address, B256, BatchHeader, Epochs, ForcedEntry, HeaderId, L1Timing, SealedBatch, SignedHeader,
+};
 
-use super::{Posted, View};
+use super::{
+    View,
+    contracts::Posted,
+    hints::{CHALLENGE_STAKE, PUBLISHER_BOND},
+};
 use crate::{Role, plants::Plant};
 
 /// Blocks between a header's posting and what is paid out by its ledger.
@@ -40,7 +48,7 @@ impl L1Reader for View {
     }
 
     async fn epochs(&self) -> Result<Epochs, L1Error> {
-        self.read(|_| self.l1.0.epochs.clone()).await
+        self.read(|_| self.l1.0.rules.epochs.clone()).await
     }
 
     async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Error> {
@@ -69,12 +77,29 @@ impl L1Reader for View {
         self.read(|_| Vec::new()).await
     }
 
-    async fn l1_header(&self, _number: u64) -> Result<Option<FallbackHeader>, L1Error> {
-        self.read(|_| None).await
+    async fn timing(&self) -> Result<L1Timing, L1Error> {
+        self.read(|_| self.l1.0.rules.timing).await
+    }
+
+    async fn l1_header(&self, number: u64) -> Result<Option<FallbackHeader>, L1Error> {
+        self.read(|state| state.final_made().find(|made| made.header.number == number).cloned()).await
     }
 
     async fn last_l1_header(&self) -> Result<Option<u64>, L1Error> {
-        self.read(|_| None).await
+        self.read(|state| state.final_made().last().map(|made| made.header.number)).await
+    }
+
+    async fn l1_headers_not_final(&self) -> Result<Vec<PendingFallbackHeader>, L1Error> {
+        self.read_newest(|state| {
+            let not_final = state.made.iter().filter(|made| made.l1_block > state.finalized);
+            let pending = |made: &FallbackHeader| PendingFallbackHeader {
+                header: HeaderId { number: made.header.number, hash: made.header.hash() },
+                l1_block: made.l1_block,
+                l1_hash: self.l1.block(state, made.l1_block).hash,
+            };
+            not_final.map(pending).collect()
+        })
+        .await
     }
 
     async fn block_hash(&self, number: u64) -> Result<Option<B256>, L1Error> {
@@ -82,7 +107,11 @@ impl L1Reader for View {
     }
 
     async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Error> {
-        self.read(|_| Vec::new()).await
+        self.read(|state| {
+            let runs = state.hints.void_runs(state.finalized);
+            runs.into_iter().map(|(first, last)| VoidRun { first, last }).collect()
+        })
+        .await
     }
 
     async fn posted_at(&self, number: u64) -> Result<Option<u64>, L1Error> {
@@ -93,8 +122,8 @@ impl L1Reader for View {
         .await
     }
 
-    async fn hints_on_l1(&self, _number: u64) -> Result<bool, L1Error> {
-        self.read(|_| false).await
+    async fn hints_on_l1(&self, number: u64) -> Result<bool, L1Error> {
+        self.read(|state| state.hints.has_hints(number, state.finalized)).await
     }
 
     async fn newest_time(&self) -> Result<Option<u64>, L1Error> {
@@ -111,18 +140,23 @@ impl L1Reader for View {
         .await
     }
 
-    async fn hint_events(&self, _after: u64, _through: u64) -> Result<Vec<HintEvent>, L1Error> {
-        self.read(|_| Vec::new()).await
+    async fn hint_events(&self, after: u64, through: u64) -> Result<Vec<HintEvent>, L1Error> {
+        self.read(|state| state.hints.events(after, through)).await
     }
 
     async fn claim_delay(&self) -> Result<u64, L1Error> {
         self.read(|_| CLAIM_DELAY).await
     }
 
-    async fn posted_data(&self, run: &RunReference, _through: u64) -> Result<PostedData, L1Error> {
-        self.read(|state| match state.posted.iter().find(|posted| posted.run.run == *run) {
-            Some(posted) => PostedData::of(posted.batches.clone()),
-            None => PostedData::missing((run.last - run.first + 1) as usize, DataError::Absent),
+    async fn posted_data(&self, run: &RunReference, through: u64) -> Result<PostedData, L1Error> {
+        let posting =
+            self.read(|state| state.posted.iter().find(|posted| posted.run.run == *run).cloned()).await?;
+        let posting = posting.ok_or_else(|| L1Error::nonsense("the run is not in its block"))?;
+        self.read(|state| {
+            let held = |header: &BatchHeader| state.data_of(header, through).cloned();
+            let batches: Vec<_> = posting.run.headers.iter().map(held).collect();
+            let fault = batches.iter().any(Option::is_none).then_some(DataError::Absent);
+            PostedData { batches, fault }
         })
         .await
     }
@@ -135,27 +169,95 @@ impl L1Reader for View {
                 transaction: posted.transaction,
                 runs: vec![posted.run.run],
                 headers: posted.run.headers.clone(),
-                certificate: Some(posted.certificate),
-                data: PostedData::of(posted.batches.clone()),
+                certificate: posted.certificate,
+                data: match &posted.batches {
+                    Some(batches) => PostedData::of(batches.clone()),
+                    None => PostedData::missing(posted.run.headers.len(), DataError::Absent),
+                },
             };
             state.posted.iter().filter(within).map(posting).collect()
         })
         .await
     }
 
-    async fn reposted_data(&self, _: &[BatchHeader], _: u64, _: u64) -> Result<FoundData, L1Error> {
-        self.read(|_| FoundData { batches: Vec::new(), unread: None }).await
+    async fn reposted_data(
+        &self,
+        headers: &[BatchHeader],
+        after: u64,
+        through: u64,
+    ) -> Result<FoundData, L1Error> {
+        self.read(|state| {
+            let within = state.reposted.iter().filter(|(block, _)| (after + 1..=through).contains(block));
+            let there: Vec<&SealedBatch> = within.flat_map(|(_, batches)| batches.iter()).collect();
+            let found =
+                |header: &BatchHeader| there.iter().find(|batch| batch.header == *header).copied().cloned();
+            FoundData { batches: headers.iter().filter_map(found).collect(), unread: None }
+        })
+        .await
     }
 
-    async fn posted_hints(&self, _after: u64, _through: u64) -> Result<Vec<PostedHints>, L1Error> {
-        self.read(|_| Vec::new()).await
+    async fn posted_hints(&self, after: u64, through: u64) -> Result<Vec<PostedHints>, L1Error> {
+        self.read(|state| state.hints.posted(after, through)).await
+    }
+
+    async fn hint_data(&self, posted: &PostedLog) -> Result<Option<Result<HintData, DataError>>, L1Error> {
+        self.read(|state| {
+            let (run, hints) = state.hints.data(posted)?;
+            Some(Ok(HintData { run, hints, blobs: None }))
+        })
+        .await
+    }
+
+    async fn hint_stakes(&self) -> Result<(u128, u128), L1Error> {
+        self.read(|_| (PUBLISHER_BOND, CHALLENGE_STAKE)).await
+    }
+
+    async fn publisher_bond(&self, publisher: Address) -> Result<PublisherBond, L1Error> {
+        self.read_newest(|state| state.hints.bond(publisher)).await
+    }
+
+    async fn are_shown(&self, [one, two]: &[SignedHeader; 2], block: Option<u64>) -> Result<bool, L1Error> {
+        let shown = equivocation_evidence(one, two);
+        let through = block.unwrap_or(u64::MAX);
+        self.read_newest(|state| {
+            state.shown.iter().any(|(block, other)| *block <= through && *other == shown)
+        })
+        .await
+    }
+
+    async fn committed_at(&self, _: DisputeContract, commitment: B256) -> Result<Option<u64>, L1Error> {
+        self.read_newest(|state| state.hints.committed_at(commitment)).await
+    }
+
+    async fn reward_of(&self, contract: DisputeContract, account: Address) -> Result<u128, L1Error> {
+        self.read_newest(|state| match contract {
+            DisputeContract::Hints => state.hints.reward(account),
+            DisputeContract::Inbox => 0,
+        })
+        .await
+    }
+
+    async fn final_outputs(&self, from: u64, limit: usize) -> Result<Vec<Output>, L1Error> {
+        self.read(|state| {
+            let outputs = state.outputs.iter().filter(|(block, _)| *block <= state.finalized);
+            outputs.map(|(_, output)| *output).filter(|output| output.l2_block >= from).take(limit).collect()
+        })
+        .await
     }
 
     async fn posted_head(&self) -> Result<PostedHead, L1Error> {
         let head = self
             .read_newest(|state| {
-                let (number, hash) = state.head(&self.l1.0.deployment);
-                PostedHead { number, hash, block: state.newest, ..PostedHead::default() }
+                let (number, hash) = state.head_id(&self.l1.0.rules.deployment);
+                let head = state.head();
+                PostedHead {
+                    number,
+                    hash,
+                    timestamp_ms: head.map_or(0, |head| head.timestamp_ms),
+                    l1_origin_number: head.map_or(0, |head| head.l1_origin_number),
+                    forced_cursor: head.map_or(0, |head| head.forced_cursor),
+                    block: state.newest,
+                }
             })
             .await?;
         if !self.has(Plant::KeepsPostedHead, Role::Sequencer) {
@@ -176,7 +278,7 @@ impl L1Reader for View {
 
     async fn output_standing(&self) -> Result<OutputStanding, L1Error> {
         self.read_newest(|state| {
-            let head = state.posted.last().and_then(|posted| posted.run.headers.last());
+            let head = state.head();
             OutputStanding {
                 last_block: state.outputs.last().map_or(0, |(_, output)| output.l2_block),
                 head: head.map_or(0, |header| header.number),

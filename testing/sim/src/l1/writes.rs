@@ -1,11 +1,25 @@
 //! What roles send.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use blindfold_chain::{L1Error, L1Reader, L1Submitter};
-use blindfold_l1::{CodedBatch, DataStanding, OmissionAnswer, Output, Sent};
-use blindfold_protocol::{Address, BatchHeader, Certificate};
+use blindfold_l1::{
+    CodedBatch, DataStanding, DisputeContract, HintEvidence, HintPosting, HintTree, OmissionAnswer, Output,
+    RunReference, Sent, commitment,
+};
+use blindfold_protocol::{Address, B256, BatchHeader, Certificate, SealedBatch, SignedHeader};
 
-use super::{Mined, Transaction, View};
+use super::{
+    Mined, Transaction, View,
+    contracts::{Posted, State, account},
+};
+
+/// What was posted in final blocks, oldest first.
+fn final_postings(state: &State) -> impl Iterator<Item = &Posted> {
+    let postings = state.posted.iter().map(|posted| &**posted);
+    postings.filter(|posted| posted.run.run.posted_at <= state.finalized)
+}
 
 impl From<Mined> for Sent {
     fn from(Mined { transaction, block }: Mined) -> Self {
@@ -16,7 +30,7 @@ impl From<Mined> for Sent {
 #[async_trait]
 impl L1Submitter for View {
     fn account(&self) -> Address {
-        Address::ZERO
+        account(self.life.role)
     }
 
     fn reader(&self) -> &dyn L1Reader {
@@ -24,26 +38,61 @@ impl L1Submitter for View {
     }
 
     async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<Sent, L1Error> {
+        let batches: Vec<SealedBatch> = batches.iter().map(|batch| batch.sealed.clone()).collect();
+        let headers = batches.iter().map(|batch| batch.header).collect();
+        let (headers, batches) = (Arc::new(headers), Some(Arc::new(batches)));
         let certificate = Box::new(*certificate);
-        Ok(self.send(Transaction::Post { batches: batches.to_vec(), certificate }).await?.into())
+        Ok(self.send(Transaction::Post { headers, batches, certificate }).await?.into())
     }
 
-    async fn post_data(&self, _batches: &[CodedBatch]) -> Result<Sent, L1Error> {
-        // Headers and data go in one transaction here.
-        self.read(|_| ()).await?;
-        Err(L1Error::refused("the data is there"))
+    async fn post_headers(
+        &self,
+        headers: &[BatchHeader],
+        certificate: &Certificate,
+    ) -> Result<Sent, L1Error> {
+        let (headers, certificate) = (Arc::new(headers.to_vec()), Box::new(*certificate));
+        Ok(self.send(Transaction::Post { headers, batches: None, certificate }).await?.into())
+    }
+
+    async fn post_data(&self, batches: &[CodedBatch]) -> Result<Sent, L1Error> {
+        let batches = batches.iter().map(|batch| batch.sealed.clone()).collect();
+        Ok(self.send(Transaction::PostData(Arc::new(batches))).await?.into())
+    }
+
+    async fn lacks_data(&self, header: &BatchHeader) -> Result<bool, L1Error> {
+        self.read(|state| state.data_of(header, state.newest).is_none()).await
     }
 
     async fn lacks_new_data(&self, headers: &[BatchHeader]) -> Result<bool, L1Error> {
-        self.read(|state| headers.iter().any(|header| state.posting_of(header.number).is_none())).await
+        self.read(|state| {
+            let final_head = final_postings(state).last().map_or(0, |posted| posted.run.run.last);
+            let lacks = |header: &BatchHeader| state.data_of(header, state.newest).is_none();
+            headers.iter().filter(|header| header.number > final_head).any(lacks)
+        })
+        .await
     }
 
     async fn data_standing(&self, above: u64, after: u64) -> Result<DataStanding, L1Error> {
         self.read(|state| {
-            let last = state.posted.iter().rev().find(|posted| posted.run.run.posted_at <= state.finalized);
-            let (through, block) =
-                last.map_or((above, after), |posted| (posted.run.run.last, posted.run.run.posted_at));
-            DataStanding { through: through.max(above), block: block.max(after), ..DataStanding::default() }
+            let mut standing = DataStanding { through: above, block: after, ..DataStanding::default() };
+            for posted in final_postings(state).filter(|posted| posted.run.run.last > above) {
+                let run = &posted.run.run;
+                (standing.through, standing.block) = (run.last, run.posted_at.max(after));
+                for header in posted.run.headers.iter().filter(|header| header.number > above) {
+                    if state.data_of(header, state.finalized).is_some() {
+                        continue;
+                    }
+                    if state.data_of(header, state.newest).is_some() {
+                        standing.awaited = Some(state.newest);
+                        continue;
+                    }
+                    match standing.lacking.last_mut() {
+                        Some((_, last)) if *last + 1 == header.number => *last = header.number,
+                        _ => standing.lacking.push((header.number, header.number)),
+                    }
+                }
+            }
+            standing
         })
         .await
     }
@@ -59,5 +108,47 @@ impl L1Submitter for View {
 
     async fn propose_outputs(&self, outputs: &[Output]) -> Result<Sent, L1Error> {
         Ok(self.send(Transaction::Propose(outputs.to_vec())).await?.into())
+    }
+
+    async fn deposit_publisher_bond(&self, amount: u128) -> Result<Sent, L1Error> {
+        Ok(self.send(Transaction::Bond(amount)).await?.into())
+    }
+
+    async fn hint_roots(&self, first: u64, hints: &HintPosting) -> Result<[Option<B256>; 2], L1Error> {
+        Ok([Some(HintTree::new(hints, first).root()), None])
+    }
+
+    async fn post_hints(&self, run: &RunReference, hints: &HintPosting) -> Result<Sent, L1Error> {
+        let hints = Arc::new(self.posted_hints_of(run.first, hints));
+        Ok(self.send(Transaction::PostHints { run: *run, hints }).await?.into())
+    }
+
+    async fn finalize_hints(&self, posting: u64) -> Result<Sent, L1Error> {
+        Ok(self.send(Transaction::FinalizeHints(posting)).await?.into())
+    }
+
+    async fn release_hints(&self, posting: u64) -> Result<Sent, L1Error> {
+        Ok(self.send(Transaction::ReleaseHints(posting)).await?.into())
+    }
+
+    async fn commit(&self, _: DisputeContract, evidence: B256, salt: B256) -> Result<Sent, L1Error> {
+        Ok(self
+            .send(Transaction::Commit(commitment(L1Submitter::account(self), evidence, salt)))
+            .await?
+            .into())
+    }
+
+    async fn challenge(&self, evidence: &HintEvidence, salt: B256) -> Result<Sent, L1Error> {
+        let evidence = Box::new(evidence.clone());
+        Ok(self.send(Transaction::Challenge { evidence, salt }).await?.into())
+    }
+
+    async fn slash_equivocation(&self, pair: &[SignedHeader; 2], salt: B256) -> Result<Sent, L1Error> {
+        let pair = Box::new(pair.clone());
+        Ok(self.send(Transaction::ShowHeaders { pair, salt }).await?.into())
+    }
+
+    async fn claim_reward(&self, _: DisputeContract) -> Result<Sent, L1Error> {
+        Ok(self.send(Transaction::ClaimReward).await?.into())
     }
 }
