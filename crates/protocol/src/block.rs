@@ -16,7 +16,7 @@ pub fn prev_randao(last_header_hash: &B256) -> B256 {
 }
 
 /// Sequence number of a block: blocks since the L1 origin changed. `previous` is the origin and sequence number of the
-/// block before, if any.
+/// block before, if any.
 pub fn sequence_number(previous: Option<(u64, u64)>, l1_origin_number: u64) -> u64 {
     match previous {
         // Saturating: 2^64 blocks on one origin are not reached by one block a second.
@@ -25,7 +25,7 @@ pub fn sequence_number(previous: Option<(u64, u64)>, l1_origin_number: u64) -> u
     }
 }
 
-/// The batches of one whole second.
+/// The batches of one whole second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Second {
     /// The second, and the block's timestamp.
@@ -56,7 +56,7 @@ impl Second {
     }
 }
 
-/// Gathers certified headers, in order, into seconds.
+/// Gathers certified headers, in order, into seconds.
 #[derive(Clone, Debug, Default)]
 pub struct Seconds {
     open: Option<Second>,

@@ -47,7 +47,7 @@ pub enum DecodeError {
     Hex,
 }
 
-/// A structure with exactly one encoding.
+/// A structure with exactly one encoding (EN-1, EN-2).
 pub trait Canonical: Sized {
     /// The encoding.
     fn encode(&self) -> Vec<u8>;
@@ -55,7 +55,7 @@ pub trait Canonical: Sized {
     /// Reads the encoding; the input must be consumed exactly.
     fn decode(bytes: &[u8]) -> Result<Self, DecodeError>;
 
-    /// The encoding as lower-case `0x`-hex, the form it has in JSON.
+    /// The encoding as lower-case `0x`-hex, the form it has in JSON (EN-3).
     fn to_hex(&self) -> String {
         alloy_primitives::hex::encode_prefixed(self.encode())
     }

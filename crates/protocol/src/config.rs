@@ -74,7 +74,7 @@ pub struct ChainConfig {
 /// it is sealed.
 pub const MIN_SOUND_POSTING_DEADLINE: u32 = 400;
 
-/// `Timing` of the contracts, fixed at deployment, in L1 blocks unless the name says another unit.
+/// `Timing` of the contracts, fixed at deployment, in L1 blocks unless the name says another unit (L-15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct L1Timing {
@@ -224,7 +224,7 @@ impl ChainConfig {
         Ok(())
     }
 
-    /// Gas that one forced envelope may ask for.
+    /// Gas that one forced envelope may ask for (FI-5).
     pub fn forced_envelope_gas_limit(&self) -> u64 {
         self.second_gas_limit() / FORCED_ENVELOPE_GAS_DIVISOR
     }

@@ -49,7 +49,7 @@ pub fn decode(data: &[u8]) -> Result<Vec<(u8, Vec<u8>)>, DecodeError> {
     Ok(items)
 }
 
-/// `dataHash` of encoded data.
+/// `dataHash` of encoded data (HS-5).
 pub fn hash(data: &[u8]) -> B256 {
     let mut chunks = Chunks::default();
     chunks.update(data);

@@ -112,7 +112,7 @@ impl Deployment {
         self.domain().hash_struct()
     }
 
-    /// The parent hash of the first header: `keccak256(GENESIS ‖ domainSeparator)`.
+    /// The parent hash of the first header: `keccak256(GENESIS ‖ domainSeparator)` (HS-3).
     pub fn genesis_hash(&self) -> B256 {
         keccak256([tags::GENESIS, self.domain_separator().as_slice()].concat())
     }

@@ -134,7 +134,7 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// EIP-712 struct hash over header, C, D and SHA-256(E). Proof and signature do not change it.
+    /// EIP-712 struct hash over header, C, D and SHA-256(E). Proof and signature do not change it (HS-1).
     pub fn id(&self) -> B256 {
         envelope_id(&self.header, &self.ciphertext)
     }

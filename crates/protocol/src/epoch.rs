@@ -149,7 +149,7 @@ pub struct SequencerChange {
 }
 
 /// What `CommitteeRegistry` says: the known epochs, contiguous, the rule sets that it schedules, and whose signature stands
-/// under headers.
+/// under headers (L-1).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Epochs {
     epochs: Vec<Epoch>,
@@ -202,7 +202,7 @@ impl Epochs {
     }
 
     /// Whose signature stands under headers with this L1 origin; `None` where no key is known. It can change for origins
-    /// above [`read_at`](Self::read_at).
+    /// above [`read_at`](Self::read_at) (K-1).
     pub fn sequencer_at(&self, origin: u64) -> Option<Address> {
         let index = self.sequencers.partition_point(|change| change.from_block <= origin);
         self.sequencers.get(index.checked_sub(1)?).map(|change| change.sequencer)
@@ -252,7 +252,7 @@ impl Epochs {
         self.epochs.get(index).filter(|epoch| epoch.contains(number))
     }
 
-    /// The rule set of a batch number.
+    /// The rule set of a batch number (L-2).
     pub fn rules_at(&self, number: u64) -> u16 {
         let index = self.rules.partition_point(|change| change.first <= number);
         index

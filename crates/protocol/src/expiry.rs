@@ -4,6 +4,7 @@
 const NUMBER_BITS: u32 = 48;
 
 /// The `expiry` of an envelope's header, one `u64`: the generation in its top 16 bits, the batch number in the others.
+/// Rule G-2.
 ///
 /// The chain's **generation** counts the headers that L1 made, modulo 65,536. A header that L1 made may stand in the
 /// place of batches that were certified and opened, so envelopes of the generations before it are never accepted again.

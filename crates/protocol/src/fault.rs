@@ -13,7 +13,7 @@ pub const CODE_FORCED_TRANSACTION: u8 = 0xff;
 /// Whether an item that stands in batch `number` with this verdict code keeps the promise that was given for its bytes up
 /// to batch `seal_by`: accepted there or in that batch already, or, in the last batch that keeps it, spoilt by its payer
 /// ([`EnvelopeError::spoilt_by_payer`]). An earlier batch that says so may be older than the promise. `Promises` of the
-/// contracts has the same rule.
+/// contracts has the same rule (P-4).
 pub fn keeps_promise(code: u8, number: u64, seal_by: u64) -> bool {
     match EnvelopeError::from_code(code) {
         None => code == CODE_ACCEPTED && number <= seal_by,
@@ -22,7 +22,7 @@ pub fn keeps_promise(code: u8, number: u64, seal_by: u64) -> bool {
     }
 }
 
-/// Why an envelope is skipped, in the order in which the rule looks: the first that applies counts.
+/// Why an envelope is skipped, in the order in which the rule looks: the first that applies counts (V-10, V-11).
 ///
 /// Always the fault of the envelope's maker or payer, never a fault of the header that holds it; but for
 /// [`EnvelopeError::Void`], which is nobody's.

@@ -8,7 +8,7 @@ use crate::limits::MAX_FORCED_TRANSACTION_BYTES;
 use alloy_primitives::{B256, Bytes, keccak256};
 
 /// First byte of a forced transaction as an item of a batch: its verdict code. An envelope begins with the version
-/// byte, which never gets there.
+/// byte, which never gets there (EN-5).
 pub const FORCED_TRANSACTION: u8 = 0xff;
 /// What a forced transaction adds to its transaction, in bytes.
 pub const FORCED_TRANSACTION_OVERHEAD_BYTES: usize = 9;
@@ -87,7 +87,7 @@ impl ForcedEntry {
         forced_transaction_gas(&self.item)
     }
 
-    /// The first origin number whose header must have taken the entry.
+    /// The first origin number whose header must have taken the entry (FI-2).
     pub fn due_at(&self, forced_delay: u32) -> u64 {
         // Saturating: L1 does not reach 2^64 blocks.
         self.enqueued_at.saturating_add(forced_delay.into())

@@ -59,7 +59,7 @@ pub struct HeaderId {
 }
 
 impl BatchHeader {
-    /// EIP-712 struct hash: the hash that certificates and the next header name.
+    /// EIP-712 struct hash: the hash that certificates and the next header name (HS-2).
     pub fn hash(&self) -> B256 {
         struct_hash(&eip712::BatchHeader {
             version: VERSION,

@@ -146,7 +146,7 @@ impl Hello {
         Self { peer, timestamp_ms, nonce, signature: key.sign(&digest.0).to_bytes().to_vec() }
     }
 
-    /// Whether the key made it for this server. Whether its time is right is for the server to say.
+    /// Whether the key made it for this server. Whether its time is right is for the server to say (H-1).
     pub fn verify(&self, deployment: &Deployment, server: Party, key: &PartyKey) -> Result<(), HelloError> {
         let digest = Self::digest(deployment, server, self.peer, self.timestamp_ms, self.nonce);
         match key {

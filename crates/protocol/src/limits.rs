@@ -7,7 +7,7 @@ pub const VERSION: u8 = 2;
 /// The rule set that this code speaks: what a header's `rules` names.
 pub const RULES: u16 = 1;
 
-/// Allowed lengths of the encrypted message, in bytes: the length of an envelope tells no more than its bucket.
+/// Allowed lengths of the encrypted message, in bytes: the length of an envelope tells no more than its bucket (EN-6).
 pub const SIZE_BUCKETS: [usize; 8] = [256, 512, 1024, 2048, 4096, 8192, 16384, 32768];
 /// The largest message, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 32_768;
@@ -55,6 +55,7 @@ pub const FORCED_ENVELOPE_GAS_DIVISOR: u64 = MAX_FORCED_ITEMS as u64;
 pub const RESERVED_BLOCK_GAS: u64 = 1_000_000;
 /// Gas of a block kept for L1 deposits: a block takes the waiting ones in L1 order up to this sum, the others wait for
 /// the next block. `DepositPortal` bounds the deposits of an L1 block, and so each one, by as much: one always fits.
+/// Rule DP-2.
 pub const RESERVED_DEPOSIT_GAS: u64 = 8_000_000;
 /// The longest encoding of a block, in bytes (EIP-7934).
 pub const MAX_BLOCK_BYTES: u64 = 8 * 1024 * 1024;

@@ -1,4 +1,4 @@
-//! Merkle trees over keccak256, tagged so that a leaf can never be read as a node.
+//! Merkle trees over keccak256, tagged so that a leaf can never be read as a node (HS-4).
 //!
 //! Leaf `keccak256(0x00 ‖ data)`, node `keccak256(0x01 ‖ left ‖ right)`. Missing leaves are 32 zero bytes up to the
 //! next power of two; the empty tree's root is 32 zero bytes. A tree of one leaf has that leaf as its root. Because of

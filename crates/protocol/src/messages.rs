@@ -116,7 +116,7 @@ pub struct Acknowledgement {
     pub signature: [u8; G1_BYTES],
 }
 
-/// What members sign for a header; the same bytes for every member, so that signatures aggregate.
+/// What members sign for a header; the same bytes for every member, so that signatures aggregate (HS-2).
 pub fn acknowledgement_digest(deployment: &Deployment, epoch: u64, number: u64, header_hash: B256) -> B256 {
     let hash =
         struct_hash(&eip712::Acknowledgement { version: VERSION, epoch, number, headerHash: header_hash });

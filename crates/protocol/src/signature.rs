@@ -36,7 +36,7 @@ pub enum SignatureError {
     NoKey,
 }
 
-/// The address that signed the digest.
+/// The address that signed the digest (EN-4).
 ///
 /// Exactly one of the two signatures that plain ECDSA would accept is valid: the one with low `s`.
 pub fn recover(digest: &B256, signature: &Signature65) -> Result<Address, SignatureError> {

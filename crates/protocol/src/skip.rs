@@ -69,7 +69,7 @@ pub struct Candidate {
     pub outcome: Result<Bytes, StaticSkip>,
 }
 
-/// Judges the items of a decrypted message in order. A bad bundle skips the whole envelope.
+/// Judges the items of a decrypted message in order. A bad bundle skips the whole envelope.
 ///
 /// `remaining` starts at the envelope's gas limit and falls by the gas limit of each transaction kept.
 pub fn candidates(chain_id: u64, gas_limit: u64, message: &[u8]) -> Result<Vec<Candidate>, BundleError> {
@@ -86,7 +86,7 @@ pub fn candidates(chain_id: u64, gas_limit: u64, message: &[u8]) -> Result<Vec<C
     Ok(judged.collect())
 }
 
-/// Judges a forced transaction: as the only item of a bundle whose envelope asked for its gas limit.
+/// Judges a forced transaction: as the only item of a bundle whose envelope asked for its gas limit (FI-4).
 pub fn forced_candidate(chain_id: u64, forced: &ForcedTransaction) -> Candidate {
     let outcome = judge(chain_id, forced.gas_limit, KIND_TRANSACTION, &forced.transaction)
         .map(|_| Bytes::copy_from_slice(&forced.transaction));

@@ -60,7 +60,7 @@ impl<'a> LedgerChanges<'a> {
     }
 
     /// Moves up to `amount` from the balance to what is withdrawn; gives what was moved. An account without a balance
-    /// stays as it is.
+    /// stays as it is (F-11).
     pub fn withdraw(&mut self, payer: Address, amount: u128) -> Result<u128, LedgerDeltaError> {
         let moved = amount.min(self.balance(&payer));
         if moved == 0 {
@@ -74,7 +74,7 @@ impl<'a> LedgerChanges<'a> {
     }
 
     /// Releases everything held for batches `first ..= last`. Claims about items for which nothing is held change
-    /// nothing: what L1 made final may be wrong about them, and must not halt the chain.
+    /// nothing: what L1 made final may be wrong about them, and must not halt the chain (F-8, F-9).
     pub fn settle(
         &mut self,
         first: u64,
@@ -111,7 +111,7 @@ impl<'a> LedgerChanges<'a> {
 
     /// Forgets nonces with expiry below the number, the least (expiry, payer, nonce) first and at most
     /// [`MAX_PRUNED_NONCES`], so that no batch pays for what many batches have used. Comes before nonces are used in the
-    /// same step.
+    /// same step (F-10).
     pub fn prune(&mut self, number: u64) {
         let ledger = self.ledger;
         let expired = ledger.expiries.range(..number).flat_map(|(_, nonces)| nonces);

@@ -33,7 +33,7 @@ pub struct LedgerProof {
 }
 
 impl LedgerProof {
-    /// Whether the account stands in the ledger with this `feeLedgerRoot`.
+    /// Whether the account stands in the ledger with this `feeLedgerRoot` (F-6, F-7).
     pub fn verify(&self, fee_ledger_root: &B256, payer: &Address, account: &Account) -> bool {
         self.root_with(payer, account).is_some_and(|root| root == *fee_ledger_root)
     }

@@ -42,6 +42,7 @@ enum Node {
 }
 
 impl Node {
+    /// Rule F-5.
     fn hash(&self) -> B256 {
         match self {
             Self::Leaf { key, value } => value.leaf(key),

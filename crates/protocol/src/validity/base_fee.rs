@@ -45,7 +45,7 @@ impl BaseFees {
         }
     }
 
-    /// What an item of this length and gas limit pays of the base fees; `None` above 128 bits.
+    /// What an item of this length and gas limit pays of the base fees; `None` above 128 bits (F-1).
     pub fn base_part(&self, item_bytes: u32, gas_limit: u64) -> Option<u128> {
         let bytes = u128::from(item_bytes).checked_mul(self.base_fee)?;
         bytes.checked_add(u128::from(gas_limit).checked_mul(self.gas_base_fee)?)
@@ -59,7 +59,7 @@ pub fn most_after(fee: u128) -> u128 {
 }
 
 /// The fee a second later, not below the minimum: by EIP-1559, but never by more than an eighth. Above the target it
-/// rises by at least 1 wei.
+/// rises by at least 1 wei (F-3).
 pub fn next_fee(fee: u128, load: u64, target: u64, minimum: u128) -> u128 {
     let distance = load.abs_diff(target).min(target);
     // A chain without room for any load has no fee that follows it.

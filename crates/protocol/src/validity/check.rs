@@ -63,7 +63,7 @@ pub struct RejectedItem {
 /// What [`check_items`] says of one item.
 pub type CheckedItem = Result<CheckedEnvelope, RejectedItem>;
 
-/// Leaf of an item in the envelope tree: `id ‖ keccak256(item bytes) ‖ verdict code`, 65 bytes.
+/// Leaf of an item in the envelope tree: `id ‖ keccak256(item bytes) ‖ verdict code`, 65 bytes (HS-6).
 pub fn item_leaf(id: &B256, item_hash: &B256, code: u8) -> B256 {
     merkle::leaf(&[id.as_slice(), item_hash.as_slice(), &[code]].concat())
 }
@@ -119,7 +119,7 @@ pub fn check_expiry(expiry: u64, number: u64, epoch: &Epoch) -> Result<(), Envel
     Ok(())
 }
 
-/// [`check_expiry`] for a forced envelope: its expiry may be as far as the epoch's last number.
+/// [`check_expiry`] for a forced envelope: its expiry may be as far as the epoch's last number (FI-5).
 pub fn check_forced_expiry(expiry: u64, number: u64, epoch: &Epoch) -> Result<(), EnvelopeError> {
     if expiry < number {
         return Err(EnvelopeError::Expired);
@@ -127,7 +127,7 @@ pub fn check_forced_expiry(expiry: u64, number: u64, epoch: &Epoch) -> Result<()
     if expiry > epoch.last { Err(EnvelopeError::ExpiryTooFar) } else { Ok(()) }
 }
 
-/// Decodes and checks fields and signature.
+/// Decodes and checks fields and signature (V-11, V-12).
 fn check_static_part(
     config: &ChainConfig,
     epoch: &Epoch,
@@ -182,7 +182,7 @@ pub fn check_static(
     }
 }
 
-/// Verifies the proofs of many envelopes at once, each result in its place.
+/// Verifies the proofs of many envelopes at once, each result in its place (V-12).
 pub fn check_proofs<R: CryptoRng + ?Sized>(envelopes: Vec<StaticEnvelope>, rng: &mut R) -> Vec<CheckedItem> {
     let proofs: Vec<_> =
         envelopes.iter().map(|item| (&item.ad.0, &item.envelope.ciphertext, &item.envelope.proof)).collect();

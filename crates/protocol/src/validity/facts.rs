@@ -156,7 +156,7 @@ impl Verdict {
     }
 }
 
-/// Indices of the accepted items, cut into sub-batches.
+/// Indices of the accepted items, cut into sub-batches (V-13).
 pub fn sub_batches(verdicts: &[Verdict], max_batch: u32) -> Vec<Vec<u32>> {
     let accepted: Vec<u32> = verdicts
         .iter()
@@ -198,7 +198,7 @@ impl AppliedBatch {
     }
 }
 
-/// The signature on a header must be the sequencer's.
+/// The signature on a header must be the sequencer's (V-1).
 pub fn check_signature(
     signed: &SignedHeader,
     deployment: &Deployment,

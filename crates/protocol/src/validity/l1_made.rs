@@ -16,7 +16,7 @@ use crate::merkle;
 use alloy_primitives::{B256, keccak256};
 
 impl ChainState {
-    /// The header that L1 makes on top of the head out of these items, the next entries of the forced queue.
+    /// The header that L1 makes on top of the head out of these items, the next entries of the forced queue (O-5).
     ///
     /// Origin, base fees and fee ledger are the parent's, and the data hash is zero: no deposit is credited and no nonce pruned. Transactions have
     /// the code 0xff; envelopes have the code 0xfe and the id zero, for nobody certified them and so nobody opens them.

@@ -87,7 +87,7 @@ impl ChainState {
         &self.ledger
     }
 
-    /// Base fees of a next header in this second. The first header of all has the chain's initial ones.
+    /// Base fees of a next header in this second. The first header of all has the chain's initial ones (F-3, F-4).
     pub fn base_fees_at(&self, second: u64) -> BaseFees {
         let Head { base_fee, gas_base_fee, .. } = self.head;
         let fees = BaseFees { base_fee, gas_base_fee };
@@ -123,6 +123,7 @@ impl ChainState {
     }
 
     /// What an item by itself costs its payer, whose maximal fees cover the base fees. `None` is more than 128 bits.
+    /// Rules F-1, F-8.
     fn cost(&self, item: &CheckedEnvelope, fees: BaseFees) -> Option<Cost> {
         let header = &item.envelope.header;
         // What the payer gives above the base fee per byte: maxFee is not below that.
@@ -134,7 +135,7 @@ impl ChainState {
         })
     }
 
-    /// The three faults that depend on the ledger; gives what it costs.
+    /// The three faults that depend on the ledger; gives what it costs (F-1).
     fn check_fees(
         &self,
         item: &CheckedEnvelope,
@@ -159,6 +160,7 @@ impl ChainState {
     }
 
     /// The last fault, of forced envelopes as of others: what L1 made headers in the place of may have been opened.
+    /// Rule G-1.
     fn check_generation(&self, item: &CheckedEnvelope) -> Result<(), EnvelopeError> {
         let fits = item.envelope.header.expiry.generation() == self.head.generation;
         if fits { Ok(()) } else { Err(EnvelopeError::WrongGeneration) }
@@ -322,7 +324,7 @@ impl ChainState {
         Ok(())
     }
 
-    /// The one computation behind sealing and checking.
+    /// The one computation behind sealing and checking (V-5, V-6, V-10, V-13).
     fn compute(
         &self,
         timestamp_ms: u64,
@@ -399,7 +401,7 @@ impl ChainState {
         })
     }
 
-    /// The rules of time, origin, epoch and size, before any item is looked at.
+    /// The rules of time, origin, epoch and size, before any item is looked at (V-2, V-3, V-4, V-7, O-6).
     fn check_frame(
         &self,
         number: u64,
@@ -444,7 +446,7 @@ impl ChainState {
     }
 
     /// The entries of the forced queue that the first items must be, after checking that they are and that nothing due
-    /// is left out.
+    /// is left out (FI-1, V-8).
     fn check_forced<'a>(
         &self,
         items: &[CheckedItem],
@@ -485,7 +487,7 @@ impl ChainState {
     }
 
     /// What L1 said to the fee ledger since the parent's origin: deposits and withdrawals in L1 order, then what is
-    /// released of the surcharges.
+    /// released of the surcharges (F-9).
     fn take_events(&self, ledger: &mut LedgerChanges<'_>, facts: &L1Facts) -> Result<(), InputError> {
         let (after, up_to) = (self.head.l1_origin, facts.origin.number);
         for event in &facts.ledger {
@@ -564,7 +566,7 @@ impl ChainState {
 }
 
 impl ChainState {
-    /// `gas_limit_too_high` of a forced envelope.
+    /// `gas_limit_too_high` of a forced envelope (FI-5).
     fn check_forced_gas(&self, place: &Place<'_>, gas_limit: u64) -> Result<(), EnvelopeError> {
         let too_high = place.forced && gas_limit > self.config.forced_envelope_gas_limit();
         if too_high { Err(EnvelopeError::GasLimitTooHigh) } else { Ok(()) }

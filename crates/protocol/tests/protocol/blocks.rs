@@ -9,6 +9,7 @@ fn header(number: u64, timestamp_ms: u64, l1_origin_number: u64) -> BatchHeader 
     BatchHeader { number, timestamp_ms, l1_origin_number, ..some_header() }
 }
 
+/// Rules.
 #[test]
 fn seconds_close_with_the_first_later_header() {
     assert_eq!(block_second(1_999), 1);
@@ -35,6 +36,7 @@ fn seconds_close_with_the_first_later_header() {
     assert_eq!(seconds.open().map(|open| open.last), Some(9), "a refused header changes nothing");
 }
 
+/// Rule X-3.
 #[test]
 fn block_attributes() {
     let hash = B256::repeat_byte(3);

@@ -129,7 +129,7 @@ fn committees_at_their_limits() {
     assert_eq!(epochs.sequencers(), changes);
 }
 
-/// `Promises` of the contracts has the same list.
+/// `Promises` of the contracts has the same list (P-4).
 #[test]
 fn what_keeps_a_promise() {
     let kept = |number: u64| (0..=u8::MAX).filter(|code| keeps_promise(*code, number, 9)).collect::<Vec<_>>();

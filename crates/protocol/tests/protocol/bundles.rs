@@ -40,6 +40,7 @@ fn every_fault() {
     assert_eq!(BundleError::Padding.as_str(), "bad_bundle");
 }
 
+/// Rule EN-6.
 #[test]
 fn buckets() {
     assert_eq!(bucket_for(0), Some(256));

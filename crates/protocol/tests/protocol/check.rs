@@ -85,6 +85,7 @@ fn a_good_envelope_passes() {
     assert_eq!(fault_of(&crate::common::envelope(&most, &signing_key(1), 2)), None);
 }
 
+/// Rule V-11.
 #[test]
 fn the_first_fault_counts() {
     assert_eq!(checked(&[vec![], vec![1, 2, 3]])[1].clone().unwrap_err().fault, EnvelopeError::Undecodable);
@@ -104,6 +105,7 @@ fn the_first_fault_counts() {
     }
 }
 
+/// Rules V-11, V-12.
 #[test]
 fn each_fault_alone() {
     for fault in BY_ITSELF {
@@ -139,6 +141,7 @@ fn each_fault_alone() {
     assert_eq!(fault_of(&envelope), Some(EnvelopeError::InvalidFeeSignature));
 }
 
+/// Rule V-10.
 #[test]
 fn rejected_items_keep_what_the_header_counts() {
     let mut envelope = good();

@@ -26,6 +26,7 @@ fn data_are_codes_lengths_and_bytes() {
     assert_eq!(KIND_RAW, 1);
 }
 
+/// Rule HS-5.
 #[test]
 fn chunks_are_hashed_by_themselves_at_every_edge() {
     for length in [0, 1, 65_526, 65_527, 65_528, 131_062, 131_063, 131_064, 200_000] {

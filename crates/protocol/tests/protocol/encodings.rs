@@ -273,6 +273,7 @@ fn blinding_factors_are_stated_for_all_or_none() {
     assert_eq!(largest.encode().len(), BatchHints::MAX_BYTES);
 }
 
+/// Rules EN-1, EN-2.
 #[test]
 fn every_refusal() {
     assert_eq!(Promise::decode(&[]), Err(DecodeError::Short { field: "version", needed: 1, left: 0 }));
@@ -380,6 +381,7 @@ struct InJson {
     direct: Release,
 }
 
+/// Rule EN-3.
 #[test]
 fn json_carries_the_hex() {
     let release = Release { number: 5, header_hash: B256::ZERO, pds: vec![[7; 48]] };

@@ -26,6 +26,7 @@ fn fees(header: &BatchHeader) -> (u128, u128) {
     (header.base_fee, header.gas_base_fee)
 }
 
+/// Rule F-3.
 #[test]
 fn a_step_is_eip_1559_within_an_eighth() {
     let target = TARGET_SECOND_BYTES;
@@ -44,6 +45,7 @@ fn a_step_is_eip_1559_within_an_eighth() {
 }
 
 /// Batches of skipped items, as many bytes as a second holds: they cost nothing, so they must not raise what others pay.
+/// Rule F-4.
 #[test]
 fn a_second_full_of_garbage_moves_no_fee() {
     let most = limits::MAX_ENVELOPE_BYTES;
@@ -66,6 +68,7 @@ fn a_second_full_of_garbage_moves_no_fee() {
     }
 }
 
+/// Rule F-3.
 #[test]
 fn fees_stand_still_within_a_second_and_fall_with_time() {
     let mut state = state();
@@ -96,6 +99,7 @@ fn fees_stand_still_within_a_second_and_fall_with_time() {
     assert_eq!(far, BaseFees { base_fee: 10, gas_base_fee: 4 }, "an eighth of 4 wei is nothing");
 }
 
+/// Rule F-2.
 #[test]
 fn the_base_part_of_the_zero_address_is_out_of_reach() {
     let burning = ChainConfig { base_fee_recipient: Address::ZERO, ..config() };
@@ -151,7 +155,7 @@ proptest! {
         prop_assert_eq!(fees.after(load, 0, &config), fees);
     }
 
-    /// What payers lose is what the two receivers get, to the wei, whatever fees they offer.
+    /// What payers lose is what the two receivers get, to the wei, whatever fees they offer (F-11).
     #[test]
     fn what_is_paid_is_what_is_received(max_fee in 0u128..3_000, tip in 0u128..3_000, max_gas_fee in 0u128..6, gas_limit in 0u64..2_000_000) {
         let fields = EnvelopeFields { max_fee, priority_fee: tip, max_gas_fee, gas_limit, ..fields() };

@@ -36,6 +36,7 @@ fn poor(nonce: u64) -> EnvelopeFields {
     EnvelopeFields { fee_nonce: nonce, max_fee: 0, priority_fee: 7, expiry: LAST, ..fields() }
 }
 
+/// Rules FI-1, FI-4, FI-5.
 #[test]
 fn forced_items_come_first_and_cost_nothing() {
     let config = ChainConfig { malformed_surcharge: 500, ..config() };
@@ -89,7 +90,7 @@ fn forced_items_come_first_and_cost_nothing() {
 }
 
 /// Anybody who sees an envelope on its way into the forced queue can enqueue a copy with one bit of its proof flipped in
-/// front of it. The copy has the same id.
+/// front of it. The copy has the same id (V-10).
 #[test]
 fn a_mangled_copy_forced_first_keeps_nobody_out() {
     let fields = EnvelopeFields { expiry: 100, ..poor(1) };
@@ -114,6 +115,7 @@ fn a_mangled_copy_forced_first_keeps_nobody_out() {
     );
 }
 
+/// Rule EN-5.
 #[test]
 fn a_forced_transaction_elsewhere_does_not_decode() {
     let entries = [transaction(0, 21_000, 101)];
@@ -122,6 +124,7 @@ fn a_forced_transaction_elsewhere_does_not_decode() {
     assert_eq!(found[0].code(), 1);
 }
 
+/// Rule FI-5.
 #[test]
 fn forced_envelopes_obey_the_rest_of_the_rule() {
     let one = |envelope: Envelope| {
@@ -157,6 +160,7 @@ fn forced_envelopes_obey_the_rest_of_the_rule() {
     assert_eq!(found, [skipped(EnvelopeError::Undecodable)]);
 }
 
+/// Rules FI-1, V-8.
 #[test]
 fn what_is_due_cannot_be_left_out() {
     // Enqueued at 101, due with origin 401.
@@ -185,6 +189,7 @@ fn what_is_due_cannot_be_left_out() {
     state().seal(TIME_MS, &items(&entries), &raw(&items(&entries)), 2, &epoch(), &both).unwrap();
 }
 
+/// Rules FI-1, V-8.
 #[test]
 fn a_header_takes_sixteen_at_most() {
     let entries: Vec<ForcedEntry> = (0..20).map(|index| transaction(index, 10_000_000, 101)).collect();
@@ -222,6 +227,7 @@ fn a_header_takes_sixteen_at_most() {
     assert_eq!(refused, HeaderError::ForcedCursor { got: 15, expected: 16 });
 }
 
+/// Rules FI-1, V-8.
 #[test]
 fn forced_items_are_the_queue_s_in_order() {
     let entries = [transaction(0, 21_000, 101), transaction(1, 21_000, 101)];
@@ -249,6 +255,7 @@ fn forced_items_are_the_queue_s_in_order() {
     assert!(HeaderError::from(ours(1)).is_ours());
 }
 
+/// Rule F-9.
 #[test]
 fn withdrawals_and_surcharges_follow_l1() {
     let config = ChainConfig { malformed_surcharge: 500, ..config() };
@@ -303,6 +310,7 @@ fn deposits_have_gas_beside_the_items() {
     assert_eq!(state.room(TIME_MS / 1_000).0, 0);
 }
 
+/// Rule O-5.
 #[test]
 fn l1_makes_headers_of_the_queue_alone() {
     let mut state = state();
@@ -366,6 +374,7 @@ fn l1_makes_headers_of_the_queue_alone() {
     assert_eq!(state, before);
 }
 
+/// Rule O-5.
 #[test]
 fn l1_is_not_bound_by_the_sums_of_a_second() {
     let mut state = state();
@@ -385,6 +394,7 @@ fn l1_is_not_bound_by_the_sums_of_a_second() {
     state.seal(TIME_MS + 1_000, &[], NONE, 0, &epoch(), &quiet(103)).unwrap();
 }
 
+/// Rule O-6.
 #[test]
 fn the_header_after_one_that_l1_made_has_seen_it() {
     let mut state = state();

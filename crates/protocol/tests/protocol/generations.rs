@@ -102,6 +102,7 @@ fn other_faults_come_before_the_generation() {
     assert_eq!(admissible(fields()), Ok(()));
 }
 
+/// Rule G-2.
 #[test]
 fn generations_begin_again_after_the_last() {
     let mut state = state();

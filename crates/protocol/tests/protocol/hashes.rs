@@ -30,6 +30,7 @@ fn separator() -> B256 {
     by_hand(of_type, &words)
 }
 
+/// Rule HS-3.
 #[test]
 fn domain() {
     assert_eq!(deployment().domain_separator(), separator());
@@ -39,6 +40,7 @@ fn domain() {
     assert_ne!(other.genesis_hash(), genesis);
 }
 
+/// Rule HS-1.
 #[test]
 fn envelope_hashes() {
     let envelope = envelope(&fields(), &signing_key(1), 1);
@@ -80,6 +82,7 @@ fn envelope_hashes() {
     assert_ne!(other.id(), id);
 }
 
+/// Rule HS-2.
 #[test]
 fn batch_hashes() {
     let h = some_header();
@@ -157,6 +160,7 @@ fn a_known_key() {
     assert_ne!(a.address(), b.address());
 }
 
+/// Rule EN-4.
 #[test]
 fn only_one_signature_is_valid() {
     let key = signing_key(1);
@@ -209,6 +213,7 @@ fn leaves(count: usize) -> Vec<B256> {
     (0..count as u64).map(|i| merkle::leaf(&i.to_be_bytes())).collect()
 }
 
+/// Rule HS-4.
 #[test]
 fn merkle_trees() {
     assert_eq!(merkle::leaf(b"x"), keccak256([0, b'x']));

@@ -45,6 +45,7 @@ fn skipped(fault: EnvelopeError) -> Verdict {
     Verdict::Skipped(fault)
 }
 
+/// Rules F-1, F-2.
 #[test]
 fn base_parts_and_tips_go_to_different_accounts() {
     let mut sealing = state();
@@ -77,6 +78,7 @@ fn base_parts_and_tips_go_to_different_accounts() {
     );
 }
 
+/// Rules V-1, V-5.
 #[test]
 fn a_changed_header_is_refused_and_changes_nothing() {
     let items = checked_envelopes(&[good(1), good(2)]);
@@ -156,6 +158,7 @@ fn a_changed_header_is_refused_and_changes_nothing() {
 }
 
 /// Who holds origins back holds back deposits and forced items: a header's time is at most W ahead of its origin's.
+/// Rule V-2.
 #[test]
 fn an_origin_may_be_as_old_as_w() {
     let limit = config().timing.max_origin_age_seconds;
@@ -214,6 +217,7 @@ fn undecodable(item_bytes: u32) -> CheckedItem {
     Err(RejectedItem { fault, id, item_bytes, item_hash, expiry: None, gas_limit: 0 })
 }
 
+/// Rules V-6, V-7.
 #[test]
 fn sizes_are_bounded() {
     let long = [undecodable(0), undecodable(33_152)];
@@ -237,6 +241,7 @@ fn sizes_are_bounded() {
     seal(&mut state, TIME_MS + 1_000, &over).unwrap();
 }
 
+/// Rule V-6.
 #[test]
 fn gas_of_a_second_is_bounded() {
     let make = |payer: u8, gas_limit: u64| {
@@ -253,6 +258,7 @@ fn gas_of_a_second_is_bounded() {
     seal(&mut state, TIME_MS + 1_000, &make(3, 49_000_001)).unwrap();
 }
 
+/// Rules V-2, V-3, V-4.
 #[test]
 fn faults_of_the_chain_in_their_order() {
     let state = state();
@@ -351,6 +357,7 @@ fn funds_are_spent_in_order_and_credited_at_once() {
     assert_eq!(found.iter().map(Verdict::is_accepted).collect::<Vec<_>>(), [false, true, true, true, false]);
 }
 
+/// Rule F-8.
 #[test]
 fn surcharges_are_held() {
     let config = ChainConfig { malformed_surcharge: 500, ..config() };
@@ -418,6 +425,7 @@ fn checks_of_another_epoch_do_not_pass() {
     assert_eq!(found, [skipped(EnvelopeError::WrongEpoch)]);
 }
 
+/// Rule V-13.
 #[test]
 fn accepted_items_are_cut_in_order() {
     let bad = skipped(EnvelopeError::Expired);

@@ -13,6 +13,7 @@ fn deployment() -> Deployment {
 
 const NONCE: FixedBytes<16> = FixedBytes([9; 16]);
 
+/// Rule H-1.
 #[test]
 fn a_hello_is_worth_something_at_its_server_only_and_from_its_peer_only() {
     let rng = &mut ChaCha20Rng::seed_from_u64(1);

@@ -154,7 +154,7 @@ proptest! {
         prop_assert_eq!(tree.with(gone), LedgerTree::default());
     }
 
-    /// An account is proved as it is, and by its own path alone.
+    /// An account is proved as it is, and by its own path alone (F-6).
     #[test]
     fn proofs_hold_for_their_account_alone(
         held in btree_map(0u8..40, (0u128..4, 0u128..4), 1..40),
@@ -220,6 +220,7 @@ fn damaged(path: &[B256], seed: u64) -> Vec<Vec<B256>> {
     found
 }
 
+/// Rule F-5.
 #[test]
 fn small_ledgers_have_the_roots_of_the_definition() {
     assert_eq!(FeeLedger::default().root(), B256::ZERO);
@@ -263,7 +264,7 @@ fn accounts_with_a_long_common_prefix_are_told_apart() {
     assert!(!proof(&one).verify(&root, &one, &account(20, 2)));
 }
 
-/// What stands in the tree beside accounts is offered in their place, each on its right path.
+/// What stands in the tree beside accounts is offered in their place, each on its right path (F-7).
 #[test]
 fn nothing_else_in_the_tree_passes_for_an_account() {
     let payer = |index: u8| Address::from_word(keccak256([index]));

@@ -146,7 +146,7 @@ fn pruning_follows_expiry_alone() {
     consistent(&ledger);
 }
 
-/// Whoever lets very many nonces expire at once does not make one batch pay for it.
+/// Whoever lets very many nonces expire at once does not make one batch pay for it (F-10).
 #[test]
 fn a_batch_forgets_a_bounded_number_of_nonces() {
     let many = MAX_PRUNED_NONCES as u64 + 10;
@@ -177,6 +177,7 @@ fn a_batch_forgets_a_bounded_number_of_nonces() {
     assert_ne!(ledger.root(), root);
 }
 
+/// Rule F-8.
 #[test]
 fn surcharges_return_or_are_lost() {
     let mut ledger = FeeLedger::from_parts([(payer(1), Account { balance: 100, withdrawn: 0 })], [], []);
@@ -207,6 +208,7 @@ fn surcharges_return_or_are_lost() {
     assert_eq!(ledger, before);
 }
 
+/// Rule F-11.
 #[test]
 fn withdrawals_take_what_is_there_and_keep_the_leaf() {
     let mut ledger = FeeLedger::from_parts([(payer(1), Account { balance: 100, withdrawn: 0 })], [], []);
@@ -229,6 +231,7 @@ fn withdrawals_take_what_is_there_and_keep_the_leaf() {
     );
 }
 
+/// Rule F-9.
 #[test]
 fn settling_a_run_ignores_what_is_not_held() {
     let mut ledger = FeeLedger::from_parts([(payer(1), Account { balance: 100, withdrawn: 0 })], [], []);

@@ -25,6 +25,7 @@ fn settings_round_trip() {
     }
 }
 
+/// Rule L-15.
 #[test]
 fn every_bad_setting() {
     let with = |change: fn(&mut ChainConfig)| {
@@ -93,6 +94,7 @@ fn every_bad_setting() {
     assert_eq!(with(|c| c.timing.max_origin_age_seconds = 1), Ok(()));
 }
 
+/// Rule L-1.
 #[test]
 fn epochs_are_contiguous() {
     let one = Epoch { epoch: 0, first: 1, last: 10, ..epoch() };
@@ -148,6 +150,7 @@ fn an_epoch_that_ended_before_it_began_has_no_number() {
     assert_eq!(Epochs::new(vec![never]).unwrap().at(1), None);
 }
 
+/// Rule L-2.
 #[test]
 fn rule_sets_begin_at_their_numbers() {
     let change = |first, rules| RulesChange { first, rules };

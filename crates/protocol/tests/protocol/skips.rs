@@ -56,6 +56,7 @@ fn allowed_types_pass_unchanged() {
     }
 }
 
+/// Rule X-5.
 #[test]
 fn every_skip() {
     for kind in [2, 3, 255] {
@@ -119,6 +120,7 @@ fn remaining_gas_falls_by_what_is_kept() {
     assert!(judge(0, vec![]).is_empty());
 }
 
+/// Rule X-5.
 #[test]
 fn a_bad_bundle_skips_all() {
     assert_eq!(candidates(CHAIN_ID, 1, &[0; 256]), Err(BundleError::Version(0)));
@@ -147,6 +149,7 @@ proptest! {
     }
 }
 
+/// Rule FI-4.
 #[test]
 fn a_forced_transaction_is_judged_like_the_only_item_of_a_bundle() {
     let forced = |gas_limit, transaction| blindfold_protocol::ForcedTransaction { gas_limit, transaction };
