@@ -57,7 +57,7 @@ pub enum BlobError {
     Kzg(String),
 }
 
-/// Writes data into blobs, at least one and at most [`MAX_BLOBS`].
+/// Writes data into blobs, at least one and at most [`MAX_BLOBS`] (L-9).
 ///
 /// # Errors
 /// [`BlobError::TooLong`].

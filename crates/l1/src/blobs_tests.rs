@@ -6,6 +6,7 @@ fn data(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at * 7 + at / 251) as u8).collect()
 }
 
+/// Rule L-9.
 #[test]
 fn data_comes_back_from_the_blobs_it_was_written_to() {
     let room = BLOB_ROOM_BYTES - LENGTH_BYTES;

@@ -297,7 +297,7 @@ impl L1Client {
     }
 }
 
-/// What a block says as an origin.
+/// What a block says as an origin; the blob base fee by the one update fraction that all parties use (L-13).
 pub(crate) fn origin_of(block: Block) -> Result<L1Origin, L1Error> {
     let header = block.header;
     let missing = |field: &str| L1Error::Malformed {

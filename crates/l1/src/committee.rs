@@ -109,7 +109,7 @@ pub(crate) fn record(number: u64, read: CommitteeRegistry::Epoch) -> Result<Epoc
     Ok(EpochRecord { epoch, parameters_location: read.parametersLocation })
 }
 
-/// A key from its EIP-2537 encoding.
+/// A key from its EIP-2537 encoding (L-3).
 pub(crate) fn decompress_key(bytes: &[u8]) -> Option<PublicKey> {
     let bytes: &[u8; 4 * COORDINATE_BYTES] = bytes.try_into().ok()?;
     let [x0, x1, y0, y1] = [0, 1, 2, 3].map(|slot| coordinate(bytes, slot));

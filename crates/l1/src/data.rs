@@ -245,7 +245,7 @@ pub(crate) const BLOB_RETENTION_BLOCKS: u64 = 4_096 * 32;
 
 impl L1Client {
     /// The batches of these headers that were posted again in blocks `after + 1 ..= through`: alone or with further
-    /// headers (`postData`), or in a call of `post` that came when they were posted already.
+    /// headers (`postData`), or in a call of `post` that came when they were posted already (PD-2).
     ///
     /// # Errors
     /// As [`L1Client::postings`].
@@ -338,7 +338,7 @@ impl L1Client {
     }
 
     /// A header is certified by its hash, and posted without its signature: that comes with the data, from anybody. Its
-    /// origin is final where its posting is.
+    /// origin is final where its posting is (PD-1).
     pub(crate) fn is_signed(&self, batch: &SealedBatch, epochs: &Epochs) -> bool {
         let sequencer = epochs.sequencer_at(batch.header.l1_origin_number);
         let deployment = &self.inner.config.deployment;
@@ -386,7 +386,7 @@ impl L1Client {
         }))
     }
 
-    /// Sender and input of a transaction to a contract.
+    /// Sender and input of a transaction to a contract (L-7).
     pub(crate) async fn input_to(&self, contract: Address, hash: B256) -> Result<(Address, Bytes), L1Error> {
         let found: Option<Transaction> =
             self.inner.rpc.call("eth_getTransactionByHash", json!([hash])).await?;

@@ -123,7 +123,7 @@ impl HintIndex {
             .collect()
     }
 
-    /// What `HintRegistry` stores for this index with blobs of these versioned hashes.
+    /// What `HintRegistry` stores for this index with blobs of these versioned hashes (L-12).
     pub fn root(&self, first: u64, hashes: &[B256]) -> B256 {
         let index = keccak256(self.encode());
         let hashes = keccak256(hashes.concat());

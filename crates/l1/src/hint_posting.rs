@@ -20,7 +20,7 @@ pub(crate) const ENTRY_BYTES: usize = 1 + KEY_BYTES;
 pub(crate) const SINGLETON_BYTES: usize = 48;
 /// The most bytes that the hints of a run of several headers can take. `BlindedInbox` has the same constant and cuts
 /// what is posted into runs by it, so that a transaction that nodes relay always holds the hints of such a run. A single
-/// header with more than 2,008 items is a run all the same, and may take more.
+/// header with more than 2,008 items is a run all the same, and may take more (L-6).
 pub const MAX_RUN_HINT_BYTES: usize = MAX_TRANSACTION_BYTES - POST_HINTS_OVERHEAD_BYTES;
 /// What a transaction of `postHints` has beside its data, with room to spare.
 const POST_HINTS_OVERHEAD_BYTES: usize = 512;

@@ -1,4 +1,4 @@
-//! The commitment to posted hints: a Merkle tree over chunks of 128 entries, as `HintRegistry` computes it.
+//! The commitment to posted hints: a Merkle tree over chunks of 128 entries, as `HintRegistry` computes it (L-11).
 
 use alloy_primitives::keccak256;
 use blindfold_protocol::{B256, merkle};

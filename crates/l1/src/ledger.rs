@@ -24,7 +24,7 @@ impl L1Client {
     }
 
     /// Everything that the fee ledger hears of L1 in blocks `after + 1 ..= through`, in L1 order: deposits and
-    /// requests to withdraw, and the runs that were settled. `through` is final.
+    /// requests to withdraw, and the runs that were settled. `through` is final (L-14).
     ///
     /// # Errors
     /// As [`L1Client::deposits`] and [`L1Client::settled_runs`].

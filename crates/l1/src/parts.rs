@@ -88,7 +88,7 @@ impl Search {
         found
     }
 
-    /// [`take`](Self::take) for a part, once it completes its data.
+    /// [`take`](Self::take) for a part, once it completes its data (PD-4).
     pub fn take_part(
         &mut self,
         poster: Address,

@@ -321,7 +321,7 @@ impl L1Client {
 }
 
 /// The headers of a call from number `first` on, and how many stand in front of them: those were posted before and passed
-/// over, so that only the place of a header says its number.
+/// over, so that only the place of a header says its number (L-5).
 pub(crate) fn headers_from(call: &BlindedInbox::postCall, first: u64) -> Option<(usize, Vec<BatchHeader>)> {
     let passed = usize::try_from(first.checked_sub(call.headers.first()?.number)?).ok()?;
     Some((passed, call.headers.get(passed..)?.iter().map(from_contract).collect()))

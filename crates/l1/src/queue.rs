@@ -101,7 +101,7 @@ impl L1Client {
     }
 
     /// What was deposited for L2 in blocks `after + 1 ..= through`, in L1 order, as transactions of L2. `through` is
-    /// final.
+    /// final (DP-1).
     ///
     /// # Errors
     /// [`L1Error::NotFinal`]; [`L1Error::Malformed`] for a deposit that the contract cannot have emitted; the errors

@@ -128,7 +128,7 @@ impl RegistryState {
     }
 
     /// The block from which on a run without hints can be declared void, by the hint deadline in blocks: a strike that
-    /// took hints of it away gave the time for new ones.
+    /// took hints of it away gave the time for new ones (VR-1).
     pub fn void_from(&self, run: &RunReference, deadline: u64) -> u64 {
         let struck = self.struck.get(&run.last).copied().unwrap_or_default();
         run.posted_at.max(struck).saturating_add(deadline)

@@ -17,7 +17,7 @@ pub struct RunReference {
 }
 
 impl RunReference {
-    /// What the inbox stores under the last number: keccak256(abi.encode(run)).
+    /// What the inbox stores under the last number: keccak256(abi.encode(run)) (L-8).
     pub fn commitment(&self) -> B256 {
         let mut encoded = [0; 128];
         encoded[24..32].copy_from_slice(&self.first.to_be_bytes());

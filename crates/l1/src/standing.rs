@@ -134,7 +134,7 @@ pub struct Accusation {
 }
 
 impl Standing {
-    /// When L1 makes the header after one with `parent_items` items, by the contract's own rule.
+    /// When L1 makes the header after one with `parent_items` items, by the contract's own rule (O-3, O-4).
     pub fn l1_header_due(&self, parent_items: u32) -> L1HeaderDue {
         let window = u64::from(self.timing.answer_window).max(1);
         let shown = self.equivocated_at.max(self.head_posted_at).saturating_add(window);

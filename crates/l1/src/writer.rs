@@ -103,6 +103,7 @@ impl L1Writer {
 
     /// Posts a run with its data and the certificate of its last header, and waits until it is in a block. Data that
     /// does not fit one transaction follows in parts. Of headers that somebody posted before only the data is new.
+    /// Rule L-4.
     ///
     /// # Errors
     /// [`L1Error::Run`] for what cannot be a run; [`L1Error::Reverted`] when the inbox refuses, for instance because

@@ -104,6 +104,7 @@ async fn headers_that_l1_makes_are_read_with_their_items() {
     assert_eq!(header.envelope_bytes, ours.header.envelope_bytes);
 }
 
+/// Rule DP-1.
 #[tokio::test]
 async fn deposits_for_l2_are_the_op_stacks_transactions() {
     let stage = Stage::new().await;

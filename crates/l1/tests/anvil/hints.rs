@@ -234,6 +234,7 @@ async fn posted(client: &L1Client, id: u64) -> PostedLog {
     found.unwrap()
 }
 
+/// Rule L-12.
 #[tokio::test]
 async fn hints_in_blobs_are_read_back_and_judged_like_those_in_calldata() {
     let game = Game::new().await;
@@ -343,6 +344,7 @@ async fn structure_verdicts_and_releases_are_judged_without_a_key() {
     }
 }
 
+/// Rule VR-1.
 #[tokio::test]
 async fn runs_without_hints_become_void() {
     let game = Game::new().await;

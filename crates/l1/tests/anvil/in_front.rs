@@ -27,6 +27,7 @@ async fn lacking(client: &L1Client) -> Vec<(u64, u64)> {
     }
 }
 
+/// Rule L-5.
 #[tokio::test]
 async fn data_of_a_run_posted_in_front_is_read_from_the_later_transaction() {
     for place in [DataPlace::Calldata, DataPlace::Blobs] {
@@ -144,7 +145,7 @@ async fn what_stands_in_the_place_of_posted_headers_misleads_nobody() {
 }
 
 /// Somebody posts the headers with data of which one batch bears no signature: the sequencer supplies that one, and a
-/// reader puts both together.
+/// reader puts both together (PD-1, PD-2).
 #[tokio::test]
 async fn a_partly_signed_posting_is_completed() {
     let stage = Stage::new().await;
@@ -168,6 +169,7 @@ async fn a_partly_signed_posting_is_completed() {
 }
 
 /// Somebody posts the headers with blobs of which the sequencer, which has no beacon node, cannot know what they hold.
+/// Rule PD-3.
 #[tokio::test]
 async fn what_cannot_be_read_is_lacking() {
     let stage = Stage::new().await;
@@ -183,7 +185,7 @@ async fn what_cannot_be_read_is_lacking() {
     assert_eq!(lacking(&blind).await, [(1, 1)]);
 }
 
-/// L1 is read in steps: headers and their data may stand far from each other, and from the next ones.
+/// L1 is read in steps: headers and their data may stand far from each other, and from the next ones (PD-2).
 #[tokio::test]
 async fn data_far_behind_its_headers_is_found() {
     let stage = Stage::new().await;

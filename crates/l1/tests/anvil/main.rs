@@ -134,6 +134,7 @@ async fn an_end_that_moves_and_scheduled_rules_are_read_again() {
     assert_eq!((epochs.as_slice()[0].last, epochs.at(1).unwrap().epoch), (0, 2));
 }
 
+/// Rule L-4.
 #[tokio::test]
 async fn runs_are_posted_and_read_back() {
     let stage = Stage::new().await;
@@ -174,7 +175,7 @@ async fn runs_are_posted_and_read_back() {
     assert_eq!(client.postings(sent.block, through).await.unwrap().len(), 1);
 }
 
-/// 1,100 items may take 71,508 bytes of hints: two such headers do not fit one transaction of hints.
+/// 1,100 items may take 71,508 bytes of hints: two such headers do not fit one transaction of hints (L-6).
 #[tokio::test]
 async fn what_is_posted_is_cut_into_runs_whose_hints_fit_a_transaction() {
     let stage = Stage::new().await;
@@ -264,6 +265,7 @@ async fn data_that_is_missing_or_wrong_can_come_later() {
     assert_eq!(client.reposted_data(&[], 0, through).await.unwrap().batches.len(), 0);
 }
 
+/// Rule L-4.
 #[tokio::test]
 async fn runs_that_cannot_be_posted_are_named_before_sending() {
     let stage = Stage::new().await;
@@ -286,6 +288,7 @@ async fn runs_that_cannot_be_posted_are_named_before_sending() {
     reverted(writer.post(&batches, &other_set).await, "BadAggregateSignature");
 }
 
+/// Rule L-14.
 #[tokio::test]
 async fn deposits_count_once_they_are_final() {
     let stage = Stage::new().await;
