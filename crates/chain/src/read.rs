@@ -269,7 +269,7 @@ fn proof_refused(refusal: AccountProofError) -> RpcError {
 }
 
 /// Hands reads of public state on to the execution client. `allowed` is the role's list:
-/// [`blindfold_rpc::READ_METHODS`], and for a full node [`blindfold_rpc::NODE_ONLY_METHODS`] beside.
+/// [`blindfold_rpc::READ_METHODS`], and for a full node [`blindfold_rpc::NODE_ONLY_METHODS`] beside (J-4).
 pub fn passthrough(
     client: Arc<dyn ExecutionClient>,
     allowed: impl IntoIterator<Item = &'static str>,

@@ -223,6 +223,7 @@ impl Fork {
     }
 
     /// Takes back what the disk holds above the fork, where L1 holds something else: all of it, or after a crash none.
+    /// Rule O-2.
     ///
     /// # Errors
     /// [`RebuildError::TwoCertificates`], [`RebuildError::TooOld`] and the disk's.

@@ -36,6 +36,7 @@ async fn take_all(node: &Machine, sealed: &[Sealed]) {
     }
 }
 
+/// Rule DP-2.
 #[tokio::test]
 async fn what_one_block_does_not_hold_goes_into_the_next_ones() {
     let l1 = l1();

@@ -33,6 +33,7 @@ async fn feed(machine: &Machine, batches: &[&Sealed]) {
     }
 }
 
+/// Rule X-2.
 #[tokio::test]
 async fn a_second_closes_with_the_first_certified_header_of_a_later_one() {
     let l1 = l1();

@@ -128,6 +128,7 @@ async fn a_forced_transaction_alone_makes_a_block_without_hints() {
     assert_eq!(block.details.transactions.len(), 1);
 }
 
+/// Rule X-4.
 #[tokio::test]
 async fn deposits_from_l1_come_first_and_make_a_block() {
     let l1 = l1();
@@ -164,6 +165,7 @@ async fn deposits_from_l1_come_first_and_make_a_block() {
     assert_eq!(client.executed.lock()[1].l1_deposits, [later]);
 }
 
+/// Rule O-7.
 #[tokio::test]
 async fn a_header_made_by_l1_moves_the_certified_head() {
     let l1 = l1();
@@ -429,7 +431,7 @@ async fn a_server_that_lags_behind_makes_nobody_forget_what_l1_made() {
     node.may_be_certified(1).await.unwrap();
 }
 
-/// Certified, it would only stand in the way of the header that L1 makes.
+/// Certified, it would only stand in the way of the header that L1 makes (C-4).
 #[tokio::test]
 async fn what_nobody_could_post_in_time_is_not_voted_for() {
     let l1 = l1();
@@ -510,6 +512,7 @@ async fn what_may_not_be_posted_before_its_epoch_ends_gets_no_vote() {
     assert_eq!(vote(&next).await, Ok(()), "it was taken back");
 }
 
+/// Rule O-8.
 #[tokio::test]
 async fn what_contradicts_a_certified_header_is_named() {
     let l1 = l1();
@@ -549,6 +552,7 @@ async fn what_contradicts_a_certified_header_is_named() {
     assert_eq!(refused.as_str(), "replaced_by_l1");
 }
 
+/// Rule ST-2.
 #[tokio::test]
 async fn forced_transactions_of_a_header_made_by_l1_execute_and_envelopes_are_void() {
     let l1 = l1();
@@ -572,6 +576,7 @@ async fn forced_transactions_of_a_header_made_by_l1_execute_and_envelopes_are_vo
     assert!(node.tracker.store().envelope_location(envelope(8).id()).await.unwrap().is_none());
 }
 
+/// Rule VR-2.
 #[tokio::test]
 async fn a_forced_transaction_in_a_void_batch_executes() {
     let l1 = l1();
@@ -613,6 +618,7 @@ async fn a_forced_transaction_in_a_void_batch_executes() {
     assert_eq!(next_block(&mut blocks).await.details.transactions.len(), 1);
 }
 
+/// Rule VR-2.
 #[tokio::test]
 async fn what_becomes_void_after_its_execution_halts_the_node() {
     let l1 = l1();

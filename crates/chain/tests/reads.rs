@@ -65,6 +65,7 @@ async fn served(machine: Machine) -> Served {
     Served { machine, hub, client, server }
 }
 
+/// Rules ST-1, ST-3.
 #[tokio::test]
 async fn an_envelope_is_followed_through_its_states() {
     let l1 = l1();
@@ -276,6 +277,7 @@ async fn topics_carry_what_was_announced() {
     assert!(matches!(announce::hints(&hints), FeedEvent::Hints(_)));
 }
 
+/// Rule J-4.
 #[tokio::test]
 async fn reads_pass_through_with_the_clients_own_errors() {
     let l1 = l1();

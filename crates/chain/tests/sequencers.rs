@@ -50,6 +50,7 @@ fn signed_by(batch: &SealedBatch, key: &SigningKey) -> Arc<SealedBatch> {
     Arc::new(SealedBatch { signature, ..batch.clone() })
 }
 
+/// Rule K-1.
 #[tokio::test]
 async fn a_header_bears_the_signature_of_the_key_that_counts_at_its_origin() {
     let l1 = l1_with_two();
@@ -107,7 +108,7 @@ async fn a_header_waits_until_its_origins_key_is_known() {
     node.apply_sealed(&batch).await.unwrap();
 }
 
-/// With old origins an earlier key could go on signing beside the next one.
+/// With old origins an earlier key could go on signing beside the next one (K-5).
 #[tokio::test]
 async fn an_earlier_sequencer_gets_no_votes_when_the_next_one_has_begun() {
     let l1 = l1_with_two();

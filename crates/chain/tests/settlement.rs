@@ -231,6 +231,7 @@ impl Stage {
     }
 }
 
+/// Rules SF-1, SF-2.
 #[tokio::test]
 async fn a_batch_is_safe_with_headers_data_and_hints_and_final_with_final_hints() {
     let stage = Stage::new().await;
@@ -347,6 +348,7 @@ async fn data_that_could_not_be_read_is_looked_for_again_soon() {
     assert_eq!(l1.looks.load(Ordering::SeqCst), 2);
 }
 
+/// Rule SF-3.
 #[tokio::test]
 async fn marks_survive_restarts_and_never_fall() {
     let stage = Stage::new().await;

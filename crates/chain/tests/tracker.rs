@@ -271,6 +271,7 @@ async fn an_epoch_that_ends_earlier_is_noticed_and_known_ones_serve_without_l1()
     assert_eq!(node.epoch(4).await.unwrap().epoch, 1);
 }
 
+/// Rule L-1.
 #[tokio::test]
 async fn nothing_is_sealed_or_taken_before_the_epochs_notice_is_over() {
     let l1 = l1();

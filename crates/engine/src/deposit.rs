@@ -33,14 +33,14 @@ const SOURCE_DOMAIN_ATTRIBUTES: u64 = 1;
 const OPAQUE_HEAD_BYTES: usize = 32 + 32 + 8 + 1;
 
 /// All fee scalars are zero: Blindfold charges for data by its own fee ledger. The client takes a zero
-/// DA-footprint scalar as zero; only op-node, which is not in use here, replaces it by a default.
+/// DA-footprint scalar as zero; only op-node, which is not in use here, replaces it by a default.
 const BASE_FEE_SCALAR: u32 = 0;
 const BLOB_BASE_FEE_SCALAR: u32 = 0;
 const OPERATOR_FEE_SCALAR: u32 = 0;
 const OPERATOR_FEE_CONSTANT: u64 = 0;
 const DA_FOOTPRINT_GAS_SCALAR: u16 = 0;
 
-/// The attributes deposit of the block with these inputs, as raw EIP-2718 bytes (0x7e ‖ RLP).
+/// The attributes deposit of the block with these inputs, as raw EIP-2718 bytes (0x7e ‖ RLP): the first of the list.
 pub fn attributes_deposit(inputs: &BlockInputs) -> Bytes {
     let data = call_data(inputs);
     encode(&Fields {
@@ -158,7 +158,7 @@ fn encode(fields: &Fields<'_>) -> Bytes {
 }
 
 /// keccak256(domain ‖ keccak256(L1 block hash ‖ index)), both numbers of 32 bytes: unique for each deposit. The index
-/// is that of the log for a user's deposit, and the sequence number for an attributes deposit.
+/// is that of the log for a user's deposit, and the sequence number for an attributes deposit (DP-1).
 fn source_hash(domain: u64, l1_block_hash: B256, index: u64) -> B256 {
     let mut inner = [0u8; 64];
     inner[..32].copy_from_slice(l1_block_hash.as_slice());

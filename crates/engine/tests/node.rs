@@ -198,7 +198,7 @@ async fn money_is_conserved_and_only_l1_deposits_mint() {
     for vault in [L1_FEES, OPERATOR_FEES] {
         assert_eq!(balance(&client, vault).await, U256::ZERO, "no fee beside gas");
     }
-    // A zero DA-footprint scalar is zero, not op-node's default of 400.
+    // A zero DA-footprint scalar is zero, not op-node's default of 400.
     let header = client.read("eth_getBlockByNumber", json!(["latest", false])).await.unwrap();
     assert_eq!(header["blobGasUsed"], json!("0x0"));
     let receipt = client.read("eth_getTransactionReceipt", json!([block.transactions[2]])).await.unwrap();

@@ -1,4 +1,4 @@
-//! Errors of the JSON-RPC interface: a code, a message, and `data {reason, retry}`.
+//! Errors of the JSON-RPC interface: a code, a message, and `data {reason, retry}` (J-1).
 
 use std::{borrow::Cow, fmt};
 

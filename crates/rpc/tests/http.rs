@@ -55,6 +55,7 @@ async fn typed_calls() {
     assert!(matches!(gone, ReceivedError::NoAnswer(_)));
 }
 
+/// Rule J-3.
 #[tokio::test]
 async fn malformed_requests() {
     let server = start(Hub::default()).await;
@@ -128,6 +129,7 @@ async fn wrong_parameters_are_named() {
     assert!(named["result"].is_null() && named["error"].is_null(), "parameters by name: {named}");
 }
 
+/// Rule J-3.
 #[tokio::test]
 async fn sizes_and_batches_are_limited() {
     let server = start(Hub::default()).await;
@@ -156,6 +158,7 @@ async fn sizes_and_batches_are_limited() {
     assert_eq!(answers.as_array().unwrap().len(), 2);
 }
 
+/// Rule J-1.
 #[tokio::test]
 async fn what_is_served_and_what_is_refused() {
     let server = start(Hub::default()).await;

@@ -90,7 +90,7 @@ async fn counts_as_nobody(addr: SocketAddr, hello: &str) -> bool {
     false
 }
 
-/// Idle connections of anybody kept the sequencer and the members out.
+/// Idle connections of anybody kept the sequencer and the members out (H-2).
 #[tokio::test]
 async fn anonymous_connections_do_not_keep_peers_out() {
     let (server, _) = member().await;
@@ -165,7 +165,7 @@ async fn hellos_are_judged_cheaply_and_are_worth_nothing_elsewhere() {
     assert!(call_with(addr, &good).await.contains("\"result\""), "what is known to be good stays so");
 }
 
-/// Somebody who read a hello on its way shows it from elsewhere.
+/// Somebody who read a hello on its way shows it from elsewhere (H-1).
 #[tokio::test]
 async fn a_hello_belongs_to_the_address_that_showed_it_first() {
     let (server, _) = member().await;

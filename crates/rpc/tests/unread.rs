@@ -112,6 +112,7 @@ async fn drain(stream: &mut TcpStream) -> u64 {
     taken
 }
 
+/// Rule J-2.
 #[tokio::test]
 async fn batches_are_not_given_over_websocket() {
     let server = serve_batches(|_| ()).await;
@@ -170,6 +171,7 @@ async fn unread_answers_over_http_are_bounded_and_dropped() {
     assert_eq!(batch["result"].as_str().map(str::len), Some(BATCH_BYTES));
 }
 
+/// Rule J-2.
 #[tokio::test]
 async fn beyond_the_budget_calls_are_refused_for_now() {
     let server = serve_batches(|config| {

@@ -181,6 +181,7 @@ async fn hints_out_of_order() {
     .await;
 }
 
+/// Rule O-7.
 #[tokio::test]
 async fn what_was_signed_above_a_header_made_by_l1_gives_way_once() {
     on_both(async |store| {
@@ -450,6 +451,7 @@ async fn earlier_ledgers_are_kept_from_a_number_on() {
     .await;
 }
 
+/// Rule O-2.
 #[tokio::test]
 async fn a_rewind_takes_certified_batches_back_and_forgets_no_signature() {
     on_both(async |store| {

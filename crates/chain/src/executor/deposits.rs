@@ -66,7 +66,7 @@ impl Deposits {
     }
 
     /// How many of the waiting ones one block of this origin takes: as long as the sum stays within the gas kept for them, and one in
-    /// any case, so that nothing that L1 says can stand still here.
+    /// any case, so that nothing that L1 says can stand still here (DP-2).
     fn fitting(&self, origin: u64) -> usize {
         let mut left = RESERVED_DEPOSIT_GAS;
         let fits = |deposit: &&L1Deposit| match left.checked_sub(deposit.gas) {

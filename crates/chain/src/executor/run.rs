@@ -430,7 +430,7 @@ impl Runner {
     }
 
     /// Whether L1 declared the batch void, as far as it is final here. L1 is not asked about a batch that it cannot have
-    /// declared void yet: an L1 that hangs holds no block up.
+    /// declared void yet: an L1 that hangs holds no block up (VR-2).
     async fn is_void(&mut self, record: &BatchRecord) -> Result<bool, End> {
         let (number, origin) = (record.sealed.header.number, record.sealed.header.l1_origin_number);
         let mut pause = Pause::default();
@@ -489,6 +489,7 @@ impl Runner {
         Ok((id.hash, None))
     }
 
+    /// Rule X-3.
     async fn inputs(&mut self, second: &Second, previous: Option<(u64, u64)>) -> Result<BlockInputs, End> {
         let l1_origin = self.l1_origin(second).await?;
         let config = self.deps.tracker.config();

@@ -135,7 +135,7 @@ impl Settlement {
         Ok(())
     }
 
-    /// Moves each mark over the runs that follow it. Data is looked at last: its source may be away.
+    /// Moves each mark over the runs that follow it. Data is looked at last: its source may be away (SF-3).
     async fn advance(&mut self, marks: &mut Settled) -> Result<(), L1RoundError> {
         let certified = self.tracker.certified().number;
         for index in 0..self.runs.list.len() {
@@ -210,6 +210,7 @@ impl Settlement {
         self.runs.list[index].reference.last
     }
 
+    /// Rule SF-1.
     async fn is_final(&mut self, index: usize) -> Result<bool, L1RoundError> {
         if self.runs.hints.is_settled(self.last(index)) {
             return Ok(true);
@@ -230,6 +231,7 @@ impl Settlement {
         Ok(!needs_hints)
     }
 
+    /// Rule SF-2.
     async fn is_safe(&mut self, index: usize) -> Result<bool, L1RoundError> {
         if self.is_final(index).await? {
             return Ok(true);

@@ -12,6 +12,7 @@ use crate::{FallbackHeader, L1Error};
 
 impl Tracker {
     /// Takes a header that L1 made, with the items it took from the forced queue, and moves the certified head to it.
+    /// Rules O-7, O-8.
     ///
     /// The caller has it from L1. Uncertified headers here give way to it. Every field is recomputed; the record on
     /// disk says in the same step that the header is certified, so a crash leaves both or neither.
