@@ -416,7 +416,7 @@ impl Sources {
         Some(Standing::Shown { highest, certified, epoch, shown })
     }
 
-    /// Whether what a member holds is certified by what it shows, or was made by L1.
+    /// Whether what a member holds is certified by what it shows, or was made by L1 (C-6).
     async fn is_certified(&self, held: &ToldBatch) -> Result<bool, L1Error> {
         let (number, hash) = (held.sealed.header.number, held.sealed.header.hash());
         if let Some(certificate) = held.certificate {

@@ -550,7 +550,7 @@ impl Follower {
     }
 
     /// Whether the header's L1 origin is more than W behind our clock. Its time need not be: a sequencer whose time lags
-    /// holds back what L1 forces as well.
+    /// holds back what L1 forces as well (V-9).
     fn origin_is_stale(&self, header: &BatchHeader) -> bool {
         let limit = u64::from(self.context.tracker.config().timing.max_origin_age_seconds);
         let now = self.context.clock.now_ms() / 1_000;

@@ -100,7 +100,7 @@ impl Unreleased {
         }
     }
 
-    /// Whether shares of this number may still be given. `origin` is its header's L1 origin.
+    /// Whether shares of this number may still be given. `origin` is its header's L1 origin (VR-3, VR-4, VR-5).
     ///
     /// Almost always answered from memory: a header is posted after its origin, so one whose origin is not so far back
     /// is early enough whenever it was posted, if nothing below it is late.

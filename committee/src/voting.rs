@@ -223,7 +223,7 @@ impl Context {
         Some(last.epoch.max(survey.epoch))
     }
 
-    /// Whether the member may vote for `number` now.
+    /// Whether the member may vote for `number` now (C-7).
     pub(crate) fn may_vote(&self, number: u64) -> Result<(), Abstains> {
         // Where no epoch is registered nobody votes, and not for that reason.
         let epoch = self.tracker.registered_epoch(number).unwrap_or(u64::MAX);

@@ -199,6 +199,7 @@ async fn what_cannot_be_taken_while_l1_lags_is_asked_for_after_a_pause() {
 }
 
 /// A committee that was away finishes what was in flight; nobody crawls along with origins that hold back what L1 forces.
+/// Rule V-9.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stale_origins_are_acknowledged_sixteen_times_in_a_row() {
     let sequencer = SequencerDouble::start().await;

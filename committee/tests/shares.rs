@@ -440,6 +440,7 @@ async fn a_flood_keeps_no_known_hint_publisher_from_shares() {
     .await;
 }
 
+/// Rule VR-3.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_may_soon_be_void_is_not_opened_any_more() {
     let stage = Stage::new(1).await;
@@ -544,7 +545,7 @@ async fn garbage_calls_do_not_fill_the_log() {
 }
 
 /// Nothing is posted before what stands below it: a certified header that reaches L1 too late takes all above it along, and
-/// L1 makes a header in the place of all of it. What was opened by then would be ordered again in the clear.
+/// L1 makes a header in the place of all of it. What was opened by then would be ordered again in the clear (VR-4).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_stands_on_an_unposted_header_is_not_opened_after_its_time() {
     let stage = Stage::new(0).await;
@@ -580,7 +581,7 @@ async fn what_stands_on_an_unposted_header_is_not_opened_after_its_time() {
 }
 
 /// Once the end of its epoch is due L1 takes nothing certified of it, however young it is: what was opened by then would be
-/// ordered again in the clear.
+/// ordered again in the clear (VR-5).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_may_not_be_posted_before_its_epoch_ends_is_not_opened() {
     const SETTLED: u64 = 350;
@@ -609,7 +610,7 @@ async fn what_may_not_be_posted_before_its_epoch_ends_is_not_opened() {
 }
 
 /// What L1 made stands in its place, and by number it is posted: nothing of the branch that L1 ended is opened, however the
-/// deadlines stand.
+/// deadlines stand (VR-5).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_l1_ended_with_a_header_of_its_own_is_not_opened() {
     let stage = Stage::new(0).await;

@@ -162,7 +162,7 @@ async fn one_restart_beside(alone: bool, lie: impl AsyncFnOnce(&Sealer) -> Peer)
     certified(&third, 2).await;
 }
 
-/// Nobody signs for L1, so anybody makes up such a header, for any number. L1 tells which it made.
+/// Nobody signs for L1, so anybody makes up such a header, for any number. L1 tells which it made (C-6).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_header_that_a_member_says_l1_made_silences_nobody() {
     one_restart(async |_| {

@@ -335,6 +335,7 @@ async fn members_are_asked_while_l1_cannot_be_read() {
 }
 
 /// Anybody posts certified headers with the right items and one signature of zeros, as headers that L1 made have it.
+/// Rule PD-1.
 #[tokio::test]
 async fn a_signature_of_zeros_stops_no_node() {
     let mut alone = Alone::new().await;
@@ -357,7 +358,7 @@ async fn a_signature_of_zeros_stops_no_node() {
     node.shutdown().await;
 }
 
-/// A batch beside the headers, another one posted again, and the last at a member.
+/// A batch beside the headers, another one posted again, and the last at a member (PD-2).
 #[tokio::test]
 async fn data_is_put_together_from_wherever_it_is() {
     let alone = Alone::new().await;

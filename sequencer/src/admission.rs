@@ -150,7 +150,7 @@ impl Admission {
     }
 
     /// The epoch the envelope was encrypted for, if a batch of it can come (the next number's, or the one after),
-    /// and the next number. For any other envelope the next number's epoch, against which it is wrong.
+    /// and the next number. For any other envelope the next number's epoch, against which it is wrong.
     async fn epoch_for(&self, envelope: &Envelope) -> Result<(Arc<Epoch>, u64), AdmissionRefusal> {
         let number = self.cx.tracker.head().number + 1;
         let current = self.cx.tracker.epoch(number).await.map_err(|refusal| {
@@ -337,7 +337,7 @@ impl Admission {
     }
 
     /// The numbers that an envelope may be promised: neither so near that it may not come to it, nor so far that it may
-    /// expire or its fee no longer suffice.
+    /// expire or its fee no longer suffice (G-3, P-1, P-2).
     pub(crate) fn promise_window(
         &self,
         meta: &Meta,

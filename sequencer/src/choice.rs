@@ -53,7 +53,7 @@ pub(crate) struct Choice<T> {
 }
 
 /// Chooses for header `number` of `epoch` and `generation`. `cost` says what an envelope costs its payer after he has spent so much in
-/// this header; `None` if the rule would skip it.
+/// this header; `None` if the rule would skip it (A-1, P-3).
 pub(crate) fn choose<T: Clone>(
     pool: &Mempool<T>,
     (number, epoch, generation): (u64, u64, u16),
@@ -121,7 +121,7 @@ mod tests {
 
     proptest! {
         // Promises asked for at any moment, among better paying envelopes, with any part of the other half of a header
-        // taken by what L1 forces: every promise that was given is kept.
+        // taken by what L1 forces: every promise that was given is kept (P-3).
         #[test]
         fn every_promise_that_is_given_is_kept(
             steps in proptest::collection::vec(

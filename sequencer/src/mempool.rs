@@ -62,7 +62,7 @@ impl Meta {
 }
 
 /// What an envelope gives above the base fee for the share that it takes of a second, in picowei for a byte: its bytes, or
-/// the bytes that its gas limit would leave no room for, whichever is more.
+/// the bytes that its gas limit would leave no room for, whichever is more.
 pub fn rank(priority_fee: u128, item_bytes: u32, gas_limit: u64, second_gas: u64) -> u128 {
     let by_gas = u128::from(gas_limit) * u128::from(MAX_SECOND_BYTES) / u128::from(second_gas.max(1));
     let bytes = u128::from(item_bytes).max(1);

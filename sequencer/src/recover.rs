@@ -643,7 +643,7 @@ impl Recovery {
         }
     }
 
-    /// Whether we signed it, or another sequencer in its time.
+    /// Whether we signed it, or another sequencer in its time.
     fn is_a_sequencers(&self, header: &SignedHeader) -> bool {
         self.cx.tracker.is_signed_header(header)
     }

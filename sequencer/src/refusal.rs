@@ -70,7 +70,7 @@ pub const SUBMISSION_REASONS: &[&str] = &[
     "shutting_down",
 ];
 
-/// An envelope that is not admitted. Nothing has changed.
+/// An envelope that is not admitted. Nothing has changed.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum AdmissionRefusal {
     /// Longer than any envelope.
@@ -205,7 +205,7 @@ impl From<AdmissionRefusal> for RpcError {
     }
 }
 
-/// An acknowledgement, refusal or hint list that is not taken. Nothing has changed.
+/// An acknowledgement, refusal or hint list that is not taken. Nothing has changed.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SubmissionError {
     /// No batch of this number is here, or it was sealed only just now.

@@ -54,7 +54,7 @@ impl Reservations {
         self.capacity
     }
 
-    /// Takes the first number of these that has room.
+    /// Takes the first number of these that has room (P-1).
     pub(crate) fn reserve(&mut self, numbers: RangeInclusive<u64>, demand: Demand) -> Option<u64> {
         let fits = |number: &u64| {
             let taken = self.taken.get(number).copied().unwrap_or_default();

@@ -438,7 +438,7 @@ impl Sealer {
     }
 
     /// Whether an empty header is due: it closes a second that has accepted items, credits deposits that are final,
-    /// or leads to the epoch that waiting envelopes are encrypted for.
+    /// or leads to the epoch that waiting envelopes are encrypted for.
     fn needs_empty_header(
         &self,
         open: &OpenBlock,
@@ -576,7 +576,7 @@ fn most_gas(entry: &ForcedEntry, envelope_limit: u64) -> u64 {
     })
 }
 
-/// As many entries as fit the second; `None` when something due would be left out.
+/// As many entries as fit the second; `None` when something due would be left out.
 fn take_forced(
     chain: &ChainConfig,
     news: &L1News,

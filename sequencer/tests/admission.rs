@@ -14,6 +14,7 @@ fn quiet() -> World {
     World::with(|config, _| config.sealing.max_uncertified_headers = 1)
 }
 
+/// Rule A-6.
 #[tokio::test]
 async fn each_rule_of_validity_refuses_with_its_name() {
     let world = quiet();
@@ -110,6 +111,7 @@ async fn bytes_that_are_no_envelope_are_named() {
     running.handle.shutdown().await;
 }
 
+/// Rule A-5.
 #[tokio::test]
 async fn the_same_envelope_again_gives_the_same_answer() {
     let world = quiet();
@@ -272,6 +274,7 @@ async fn one_address_has_its_limit() {
     running.handle.shutdown().await;
 }
 
+/// Rule A-5.
 #[tokio::test]
 async fn envelopes_of_the_next_epoch_wait_for_it() {
     let world = World::with_epochs(vec![epoch(EPOCH, 1, 6), epoch(EPOCH + 1, 7, LAST_NUMBER)], |_, _| {});
@@ -332,6 +335,7 @@ async fn without_an_epoch_nothing_is_admitted() {
     running.handle.shutdown().await;
 }
 
+/// Rule J-4.
 #[tokio::test]
 async fn plaintexts_are_refused_and_public_reads_pass() {
     use blindfold_rpc::jsonrpsee::{core::client::ClientT, rpc_params};

@@ -21,6 +21,7 @@ async fn header(running: &Running<'_>, number: u64) -> BatchHeader {
     running.batch(number).await.sealed.decode().unwrap().header
 }
 
+/// Rule A-2.
 #[tokio::test]
 async fn forced_items_are_sealed_first_and_without_envelopes() {
     let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);

@@ -38,6 +38,7 @@ async fn reason(running: &Running<'_>, part: &str) {
         .await;
 }
 
+/// Rule K-4.
 #[tokio::test]
 async fn the_earlier_sequencer_seals_what_it_admitted_and_stops() {
     // A second passes only when this test says so, and what waits is sealed then.
@@ -63,6 +64,7 @@ async fn the_earlier_sequencer_seals_what_it_admitted_and_stops() {
     running.handle.shutdown().await;
 }
 
+/// Rule K-6.
 #[tokio::test]
 async fn the_next_sequencer_begins_above_what_the_earlier_one_signed() {
     let mut world = World::new();
@@ -285,7 +287,7 @@ async fn what_gave_way_to_altered_items_is_sealed_again() {
     running.handle.shutdown().await;
 }
 
-/// What it signed above the header that gave way binds: another one for that number would cost the bond.
+/// What it signed above the header that gave way binds: another one for that number would cost the bond.
 #[tokio::test]
 async fn what_was_signed_above_a_lost_header_waits_for_l1() {
     let mut world = World::new();

@@ -173,6 +173,7 @@ async fn from_the_envelope_to_the_block() {
     running.handle.shutdown().await;
 }
 
+/// Rule A-7.
 #[tokio::test]
 async fn forged_acknowledgements_are_refused_by_name() {
     let world = World::new();
@@ -328,6 +329,7 @@ async fn without_certificates_it_stops_at_the_limit_and_goes_on_after() {
     running.handle.shutdown().await;
 }
 
+/// Rule A-1.
 #[tokio::test]
 async fn order_is_priority_fee_then_arrival_and_batches_are_cut_at_their_limits() {
     let world = World::with(|config, _| {
@@ -405,6 +407,7 @@ async fn time_rises_though_the_clock_steps_back() {
     running.handle.shutdown().await;
 }
 
+/// Rule A-3.
 #[tokio::test]
 async fn deposits_are_credited_without_envelopes_and_the_origin_never_falls() {
     let world = World::new();
@@ -564,6 +567,7 @@ async fn a_promise_that_is_due_goes_first() {
     running.handle.shutdown().await;
 }
 
+/// Rule A-3.
 #[tokio::test]
 async fn what_nobody_takes_leaves_a_quiet_chain() {
     let world = one_batch_at_a_time();

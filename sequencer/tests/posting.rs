@@ -145,7 +145,7 @@ async fn a_run_ends_with_its_epoch() {
 }
 
 /// L1 takes no run of two rule sets, and this build seals of the first one alone: it stops before the second, when what it
-/// sealed can be posted.
+/// sealed can be posted.
 #[tokio::test]
 async fn a_rule_set_ends_with_a_certificate_of_its_own() {
     let world = World::with(|_, _| {});

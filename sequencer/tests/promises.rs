@@ -19,6 +19,7 @@ fn refused(reason: &str, retry: bool) -> Result<u64, (String, bool)> {
     Err((reason.to_owned(), retry))
 }
 
+/// Rules P-1, P-2.
 #[tokio::test]
 async fn a_flood_of_promises_ends_in_refusals_and_breaks_none() {
     let world = World::with(|config, _| {
@@ -55,6 +56,7 @@ async fn a_flood_of_promises_ends_in_refusals_and_breaks_none() {
     running.handle.shutdown().await;
 }
 
+/// Rule P-2.
 #[tokio::test]
 async fn a_promise_needs_a_margin_and_a_fee_that_covers_the_steepest_rise() {
     let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
@@ -81,6 +83,7 @@ async fn a_promise_needs_a_margin_and_a_fee_that_covers_the_steepest_rise() {
     running.handle.shutdown().await;
 }
 
+/// Rule P-4.
 #[tokio::test]
 async fn a_promise_is_kept_by_what_its_payer_caused() {
     let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
@@ -117,6 +120,7 @@ async fn a_promise_is_kept_by_what_its_payer_caused() {
 }
 
 /// A header that L1 makes above its head bars what was promised, and excuses promises up to 4,096 numbers above that head.
+/// Rule G-3.
 #[tokio::test]
 async fn nothing_is_promised_beyond_what_a_header_of_l1s_excuses() {
     let epochs = |last| vec![epoch(EPOCH, 1, last), epoch(EPOCH + 1, last + 1, LAST_NUMBER)];

@@ -49,6 +49,7 @@ async fn hindrance(running: &Running<'_>, part: &str) {
         .await;
 }
 
+/// Rules.
 #[tokio::test]
 async fn an_empty_disk_adopts_what_the_members_hold() {
     let world = World::new();
@@ -156,6 +157,7 @@ async fn an_older_disk_signs_no_second_header() {
     running.handle.shutdown().await;
 }
 
+/// Rule Q-3.
 #[tokio::test]
 async fn with_a_second_header_among_the_members_it_stops_and_says_what_to_do() {
     let world = World::new();
