@@ -229,6 +229,7 @@ contract BlindedInbox is FaultReports {
     /// L1's it is signed anew without fault.
     /// @dev Each is of a later second than its parent, so the sums over a second hold whoever calls this how often.
     /// There is none before the first certified header, whose base fee and ledger nobody knows here. About 260,000 gas with 16 items.
+    /// Rules O-3 to O-5.
     /// @param parent The head.
     function postL1Header(BatchHeader calldata parent) external returns (bytes32 headerHash) {
         if (parent.hash() != headHash) revert WrongParent(head.number, headHash, parent.hash());
@@ -360,7 +361,7 @@ contract BlindedInbox is FaultReports {
         append(headers[from].number, asHead(last), newHash, MerkleTree.rootInPlace(leaves));
     }
 
-    /// @dev The header takes entries that exist, not too many, and leaves out none that is due, unless it is full.
+    /// @dev The header takes entries that exist, not too many, and leaves out none that is due, unless it is full (FI-1).
     function requireForcedItems(BatchHeader calldata header, uint64 from, QueueView memory seen)
         private
         view
@@ -384,6 +385,7 @@ contract BlindedInbox is FaultReports {
     /// origin shows that header. So what was signed without knowing of it can never follow it. What follows later keeps to
     /// that origin (`OriginDecreasing`), and no certified header and one of L1's stand in the same block: L1 makes none on
     /// any ground in the block of a certified posting, and behind its own the origin would not be an earlier block.
+    /// Rules L-10 and O-6.
     function requireFreshOrigin(uint64 origin) private view {
         if (uint256(origin) + postingDeadline < block.number) {
             revert OriginTooOld(origin, block.number - postingDeadline);

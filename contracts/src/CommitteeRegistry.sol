@@ -200,7 +200,7 @@ contract CommitteeRegistry is SequencerSchedule {
     }
 
     /// @notice Appends an epoch. Costs about 160,000 gas for each member and 1,100,000 besides. It begins behind the
-    /// previous one, or behind the head where L1 made headers after the previous one's end.
+    /// previous one, or behind the head where L1 made headers after the previous one's end (E-1, E-10).
     /// @dev A proof of possession keeps a member from choosing its key as a function of the others' (rogue key);
     /// its pairing is also where each key's subgroup is checked.
     function registerEpoch(EpochParameters calldata parameters, Member[] calldata members)
@@ -241,6 +241,7 @@ contract CommitteeRegistry is SequencerSchedule {
 
     /// @notice Ends an epoch earlier than registered, at a number that is still far ahead. What follows moves up. An epoch
     /// whose certificates do not count yet can end at any of its numbers, or before the first: nothing was certified for it.
+    /// Rules E-4, E-9.
     function endEpoch(uint64 epoch, uint64 lastNumber) external onlyGovernor {
         Record storage record = existing(epoch);
         uint64 firstNumber = record.firstNumber;
@@ -260,7 +261,7 @@ contract CommitteeRegistry is SequencerSchedule {
     }
 
     /// @notice Ends the first epoch, whose end was announced and is due, before its first number: L1 makes no header before
-    /// the first certified one. Anyone may.
+    /// the first certified one. Anyone may (E-8).
     function endFirstEpoch() external {
         uint64 head = headNumber();
         if (head != 0) revert HeadersPosted(head);
@@ -493,7 +494,7 @@ contract CommitteeRegistry is SequencerSchedule {
         if (locationLength > MAX_LOCATION_BYTES) revert LocationTooLong(locationLength);
     }
 
-    /// @dev A new key: an element of GT, and h_1 is a point of G2.
+    /// @dev A new key: an element of GT, and h_1 is a point of G2 (E-7).
     function checkEncryption(EpochParameters calldata parameters) private view {
         if (parameters.encryptionKey.length != ENCRYPTION_KEY_BYTES) {
             revert BadEncryptionKeyLength(parameters.encryptionKey.length);

@@ -137,7 +137,7 @@ contract DepositPortal {
         emit OutletAnnounced(outlet_, outletFrom);
     }
 
-    /// @notice Makes the announced contract the outlet when its notice is over. Anyone may.
+    /// @notice Makes the announced contract the outlet when its notice is over. Anyone may (D-2).
     function setOutlet() external {
         if (outlet != address(0)) revert OutletIsSet(outlet);
         if (announcedOutlet == address(0)) revert NoOutletAnnounced();
@@ -186,7 +186,7 @@ contract DepositPortal {
     }
 
     /// @notice What a deposit's gas costs in this L1 block, in wei. Paid by burning gas: `gasLimit · price / max(base
-    /// fee, 1 gwei)` less what the call used anyway.
+    /// fee, 1 gwei)` less what the call used anyway (D-1).
     function gasPriceWei() public view returns (uint64) {
         uint256 blocks = block.number - lastBlock;
         uint256 price = lastPriceWei;

@@ -147,7 +147,7 @@ contract FeeVault {
         withdrawalDelay = timing.withdrawalDelay;
     }
 
-    /// @notice Credits the fee account of `payer` with the ether sent. Anyone may pay for anyone.
+    /// @notice Credits the fee account of `payer` with the ether sent. Anyone may pay for anyone (E-2).
     function deposit(address payer) external payable {
         if (payer == address(0)) revert ZeroPayer();
         if (msg.value == 0) revert ZeroAmount();
@@ -182,7 +182,7 @@ contract FeeVault {
     }
 
     /// @notice Pays the account's payer what the ledger shows as withdrawn and was not yet paid. Anyone may call, with
-    /// a proof against any header that was posted `claimDelay` ago; the latest shows the most.
+    /// a proof against any header that was posted `claimDelay` ago; the latest shows the most (E-3).
     function claim(AccountProof calldata proof) external {
         uint256 from = uint256(proof.run.postedAt) + claimDelay;
         if (block.number < from) revert ClaimTooEarly(from);

@@ -220,6 +220,7 @@ contract ForcedQueue is IForcedQueue {
         return uint256(feePerByteWei) * size + priceAt(excess) * gas;
     }
 
+    /// @dev Rule FI-6.
     function priceAt(uint256 excess) private view returns (uint256) {
         uint256 exponent = excess * 1e18 / GAS_PER_E_FOLD;
         if (exponent > MAX_EXPONENT_WAD) exponent = MAX_EXPONENT_WAD;
@@ -234,7 +235,7 @@ contract ForcedQueue is IForcedQueue {
     /// @dev An envelope whose epoch could end before a header must have taken it would be of no use to anybody. That is
     /// `forcedDelay` after it was enqueued by the header's origin, which may be `maxOriginAgeSeconds` behind. Before an
     /// announced end as many blocks are kept free: what is not posted by then gives way to L1's header, and what was
-    /// forced before that header is of another generation.
+    /// forced before that header is of another generation (FI-3).
     function checkEnvelope(uint64 gasLimit, bytes calldata item) private view {
         if (item.length < MIN_ENVELOPE_BYTES || item.length > MAX_ENVELOPE_BYTES) {
             revert BadItemLength(item.length, MIN_ENVELOPE_BYTES, MAX_ENVELOPE_BYTES);

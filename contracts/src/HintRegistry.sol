@@ -30,8 +30,8 @@ import { HintData } from "./libraries/HintData.sol";
 /// releases in another order, or with some that no entry names, are another posting.
 ///
 /// **An entry that calls a ciphertext malformed names its singleton release, and is wrong without the right one**,
-/// whatever the ciphertext is. Nobody has that of a run that the committee did not release: so nothing can be made final
-/// for it that its keys would refute and nobody else, it gets void, and the chain goes on.
+/// whatever the ciphertext is (S-1 to S-3). Nobody has that of a run that the committee did not release: so nothing can be
+/// made final for it that its keys would refute and nobody else, it gets void, and the chain goes on (S-4).
 ///
 /// Nobody loses a bond by malformed input: only a completed comparison strikes a posting; everything else reverts,
 /// the stake and the commitment with it. That covers the verifier too: a call that fails, for want of gas say, is
@@ -378,7 +378,7 @@ contract HintRegistry is CommitReveal, HintEvidence, IHintRoots {
     }
 
     /// @notice Declares a run void that has no hints, final or open, `hintDeadline` blocks after it was posted, and
-    /// after the last strike that took hints of it away. Dead postings of it must have been dropped.
+    /// after the last strike that took hints of it away. Dead postings of it must have been dropped (VR-1).
     function voidUnreleased(RunReference calldata run) external {
         if (!inbox.isRun(run)) revert RunNotPosted(run.last);
         Run memory state = unsettled(run.last);

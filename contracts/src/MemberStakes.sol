@@ -212,7 +212,7 @@ contract MemberStakes is IMemberStakes, CommitReveal {
         send(to, amount);
     }
 
-    /// @notice Punishes everybody who acknowledged both of two headers of one number.
+    /// @notice Punishes everybody who acknowledged both of two headers of one number (M-1).
     /// Evidence committed to: `keccak256(abi.encode(epoch, number, lesser hash, greater hash))`.
     function slashDouble(
         uint64 epoch,
@@ -234,7 +234,7 @@ contract MemberStakes is IMemberStakes, CommitReveal {
         punish(epoch, number, first.signers & second.signers, evidence);
     }
 
-    /// @notice Punishes everybody who acknowledged, for `epoch` and `number`, a header that is of another one.
+    /// @notice Punishes everybody who acknowledged, for `epoch` and `number`, a header that is of another one (M-2).
     /// Evidence committed to: `keccak256(abi.encode(epoch, number, header hash))`.
     function slashWrong(uint64 epoch, uint64 number, Acknowledged calldata given, bytes32 salt) external {
         bytes32 headerHash = given.header.hash();

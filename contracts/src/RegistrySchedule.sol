@@ -111,7 +111,7 @@ abstract contract RegistrySchedule is ICommitteeRegistry {
     /// @notice Schedules a rule set. A role that does not know it stops before its first number. A change that is still as
     /// far ahead as a new one has to be gives way: scheduling the rule set before it takes it back. One that has come
     /// nearer must have begun first. So `switchLead` numbers are posted for each at least, and the 65,535 that there are
-    /// last for centuries, whoever has the governor's key.
+    /// last for centuries, whoever has the governor's key (E-4).
     function scheduleRules(uint64 firstNumber, uint16 rules) external onlyGovernor {
         uint256 earliest = requireLead(firstNumber);
         uint256 count = rulesChanges.length;
@@ -153,7 +153,7 @@ abstract contract RegistrySchedule is ICommitteeRegistry {
     /// @notice Says that the committee of the next number is silent: L1 has seen nothing certified for `postingDeadline`
     /// blocks, in which its certificates counted and the next number was its own: it does not inherit the silence of the
     /// committee before it. `answerWindow` blocks later the epoch can end, unless the committee comes back. Takes the
-    /// place of an earlier announcement.
+    /// place of an earlier announcement (E-5).
     function announceSilence() external onlyGovernor {
         Timing memory timing = IBlindedInbox(inbox).timing();
         (uint64 epoch, uint64 since) = next();
@@ -166,7 +166,7 @@ abstract contract RegistrySchedule is ICommitteeRegistry {
 
     /// @notice Announces the end of the next number's epoch for `epochNotice` blocks from now, whatever its committee does:
     /// one that certifies a header now and then is not silent, and numbers far ahead are never reached. Takes the place of
-    /// an earlier announcement.
+    /// an earlier announcement (E-5).
     function announceEnd() external onlyGovernor {
         (uint64 epoch,) = next();
         announce(epoch, epochNotice, false);

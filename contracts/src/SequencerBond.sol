@@ -100,7 +100,7 @@ abstract contract SequencerBond is PostedHeaders, CommitReveal {
         return registry.sequencerAt(uint64(block.number));
     }
 
-    /// @notice A sequencer's bond in wei, without what is announced to be taken out.
+    /// @notice A sequencer's bond in wei, without what is announced to be taken out (B-1, B-2).
     function bondOf(address sequencer_) public view returns (uint256) {
         (uint128 amount,,) = withdrawalOf(sequencer_);
         return accounts[sequencer_].staked - amount;
@@ -147,7 +147,7 @@ abstract contract SequencerBond is PostedHeaders, CommitReveal {
         emit BondWithdrawalAnnounced(msg.sender, amount, block.timestamp + ANNOUNCEMENT_LIFETIME_SECONDS);
     }
 
-    /// @notice Takes out the announced amount after the delay, when no accusation is open.
+    /// @notice Takes out the announced amount after the delay, when no accusation is open (B-3, B-4).
     function withdrawBond(address payable to) external {
         Account storage account = accounts[msg.sender];
         (uint128 amount, uint64 unlocksAt,) = withdrawalOf(msg.sender);

@@ -43,7 +43,7 @@ abstract contract SequencerSchedule is RegistrySchedule {
     }
 
     /// @notice Names the key of the headers to come. What was named before and has not begun gives way: naming the present
-    /// key takes a change back.
+    /// key takes a change back (K-2).
     /// @return fromBlock The L1 block from which on it counts.
     function nameSequencer(address sequencer) external onlyGovernor returns (uint64 fromBlock) {
         if (sequencer == address(0)) revert ZeroSequencer();

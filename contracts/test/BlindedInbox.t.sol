@@ -92,7 +92,7 @@ contract BlindedInboxTest is Deployment {
         if (good) checkEqual(abi.encode(made.timing()), abi.encode(given), "timing");
     }
 
-    /// @dev A header may be W ahead of its origin, wherever it stands in its run, and no second more.
+    /// @dev A header may be W ahead of its origin, wherever it stands in its run, and no second more (L-10).
     function testFuzzOriginHeldBack(uint256 age, bool second) public {
         BatchHeader[] memory headers = run(2);
         BatchHeader memory held = headers[second ? 1 : 0];

@@ -36,6 +36,7 @@ contract CommitteeReplacementTest is Deployment {
     }
 
     /// @dev A committee that lost n − t + 1 keys is replaced at the head, not at its last number, which nobody reaches.
+    /// Rules E-5, E-8.
     function testADeadCommitteeIsReplaced() public {
         registerEpoch(2 * EPOCH_LAST, 4, 3); // the next one stands by
         BatchHeader[] memory signed = run(7);
@@ -379,7 +380,7 @@ contract CommitteeReplacementTest is Deployment {
     }
 
     /// @dev A committee that a thief registered with the governor's key, or one with a mistake in it, is taken back whole
-    /// as long as its certificates do not count: no number of it is left.
+    /// as long as its certificates do not count: no number of it is left (E-9).
     function testAnEpochThatHasNotBegunCanBeTakenBack() public {
         registerEpoch(2 * EPOCH_LAST, 4, 3);
         registerEpoch(3 * EPOCH_LAST, 4, 3);
@@ -446,6 +447,7 @@ contract CommitteeReplacementTest is Deployment {
         postOfEpoch(4, 1);
     }
 
+    /// @dev Rule E-4.
     function testAPlannedEarlyEnd() public {
         registerEpoch(2 * EPOCH_LAST, 4, 3);
         pass(EPOCH_NOTICE);

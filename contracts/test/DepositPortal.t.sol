@@ -277,7 +277,7 @@ contract DepositPortalTest is Test {
     // The price of gas
 
     /// @dev One deposit that takes a whole L1 block's gas kept out all others, for 32,000 gas a block, for ever. Now it
-    /// burns as much gas as it takes, and more than twice as much in each block that follows.
+    /// burns as much gas as it takes, and more than twice as much in each block that follows (D-1).
     function testWhoKeepsOthersOutPaysExponentially() public {
         uint256 price = 1 gwei;
         for (uint256 i = 0; i < 4; i++) {
@@ -384,6 +384,7 @@ contract DepositPortalTest is Test {
         portal.setOutlet();
     }
 
+    /// @dev Rule D-2.
     function testTheOutletIsSetOnceAndWithNotice() public {
         vm.expectRevert(abi.encodeWithSelector(DepositPortal.ZeroGovernor.selector));
         new DepositPortal(address(0), true);

@@ -86,6 +86,7 @@ contract EncryptionKeyVerifierTest is Deployment {
         verifier.isEncryptionKey(key);
     }
 
+    /// @dev Rule E-7.
     function testTheRegistryTakesNoOtherKey() public {
         deployContracts();
         registry = newRegistry(address(inbox), verifier, defaultSettings());

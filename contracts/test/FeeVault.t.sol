@@ -122,6 +122,7 @@ contract FeeVaultTest is FeeRollup {
         checkEqual(vault.claimDelay(), CLAIM_DELAY, "claim delay");
     }
 
+    /// @dev Rule E-1.
     function testConstructorWantsTimeToLeave() public {
         ICommitteeRegistry registry = ICommitteeRegistry(address(inbox));
         expectBadDelays(WITHDRAWAL_DELAY, CLAIM_DELAY);
@@ -141,7 +142,7 @@ contract FeeVaultTest is FeeRollup {
         new FeeVault(inbox, ICommitteeRegistry(address(inbox)), claimDelay);
     }
 
-    /// @dev The first committee needs no notice, for nobody has anything here before it is known.
+    /// @dev The first committee needs no notice, for nobody has anything here before it is known (E-2).
     function testNoDepositBeforeTheFirstCommittee() public {
         inbox.setEpochs(0, WITHDRAWAL_DELAY + 1);
         vault = new FeeVault(inbox, ICommitteeRegistry(address(inbox)), CLAIM_DELAY);
@@ -151,7 +152,7 @@ contract FeeVaultTest is FeeRollup {
         vault.deposit{ value: 1 ether }(ALICE);
     }
 
-    /// @dev A ledger pays out when its header stands for `claimDelay` blocks.
+    /// @dev A ledger pays out when its header stands for `claimDelay` blocks (E-3).
     function testClaimWaits() public {
         vm.roll(START_BLOCK + 5);
         FeeVault.AccountProof memory proof =

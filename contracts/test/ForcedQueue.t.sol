@@ -156,6 +156,7 @@ contract ForcedQueueTest is Deployment {
     }
 
     /// @dev 300 L1 blocks, the greatest age of an origin and half an hour must fit in the epoch of the next number.
+    /// Rule FI-3.
     function testEnvelopeNeedsTheEpochToLast() public {
         deployContracts();
         registerEpoch(79_201, 4, 3);
@@ -170,7 +171,7 @@ contract ForcedQueueTest is Deployment {
     }
 
     /// @dev An announced end is kept free of envelopes for as many blocks as a regular one: 300, the greatest age of an
-    /// origin and half an hour.
+    /// origin and half an hour (FI-3).
     function testEnvelopeNeedsAnAnnouncedEndToBeFar() public {
         registerEpoch(2 * EPOCH_LAST, 4, 3);
         BatchHeader[] memory head = run(1);
@@ -252,7 +253,7 @@ contract ForcedQueueTest is Deployment {
     // The price of reserved gas
 
     /// @dev 16 items of one byte took most of a second's gas for 1,600 gwei, second after second. Their gas costs now,
-    /// more with each of them.
+    /// more with each of them (FI-6).
     function testReservedGasIsPaidFor() public {
         uint256 before = address(this).balance;
         uint256 least = 16 * 10_000_000 * uint256(MIN_GAS_PRICE);

@@ -149,6 +149,7 @@ contract HintChallengesTest is HintFixture {
 
     // Releases
 
+    /// @dev Rule S-3.
     function testStrikesAFalseMalformedClaimByItsRelease() public {
         strikesMalformed(1, KEYED, sample().items[1][MALFORMED].release, 9);
     }
@@ -246,7 +247,7 @@ contract HintChallengesTest is HintFixture {
 
     /// @dev Members give no release of a run, and their accomplice calls all of it malformed: only they have the keys
     /// that refute it. But nobody has the releases that it would take, so each claim is struck by whoever looks, and
-    /// the run gets void.
+    /// the run gets void (S-4).
     function testUnreleasedRunClaimedMalformed() public {
         Built memory b = sample();
         RunReference memory run = b.run;

@@ -134,7 +134,7 @@ contract MemberStakesTest is Deployment {
         stakes.slashDouble(1, first, second, SALT);
     }
 
-    /// @dev Whoever signed both certificates loses everything; who signed one keeps it.
+    /// @dev Whoever signed both certificates loses everything; who signed one keeps it (M-1).
     function testTwoAcknowledgementsOfANumberCostTheStake() public {
         (MemberStakes.Acknowledged memory first, MemberStakes.Acknowledged memory second) = conflict();
         expectRefusal(
@@ -233,7 +233,7 @@ contract MemberStakesTest is Deployment {
         expectRefusal(second, first, abi.encodeWithSelector(MemberStakes.Excused.selector, 3));
     }
 
-    /// @dev An acknowledgement names number and epoch; a header of others cannot be a mistake.
+    /// @dev An acknowledgement names number and epoch; a header of others cannot be a mistake (M-2).
     function testAnAcknowledgementOfAnotherNumbersHeaderCostsTheStake() public {
         MemberStakes.Acknowledged memory wrong = wrongNumber(0x2);
         bytes32 headerHash = inbox.hashHeader(wrong.header);

@@ -18,6 +18,7 @@ contract SequencerBondTest is Deployment {
         sequencer = vm.addr(SEQUENCER_KEY);
     }
 
+    /// @dev Rules B-1, B-2.
     function testBondLifecycle() public {
         vm.deal(address(0xb0b), 5 ether);
         vm.expectEmit(true, true, true, true, address(inbox));
@@ -139,7 +140,7 @@ contract SequencerBondTest is Deployment {
         );
     }
 
-    /// @dev A promise can be shown to be broken only once its header is posted: the bond stays a delay longer.
+    /// @dev A promise can be shown to be broken only once its header is posted: the bond stays a delay longer (B-3).
     function testDelayRunsFromTheLastCertifiedPosting() public {
         registerEpoch(EPOCH_LAST, 4, 3);
         depositBond(100 ether);
@@ -157,6 +158,7 @@ contract SequencerBondTest is Deployment {
         checkEqual(sequencer.balance, 100 ether, "taken out after it stopped");
     }
 
+    /// @dev Rule B-4.
     function testPostingForThreeWeeksLetsTheAnnouncementLapse() public {
         registerEpoch(EPOCH_LAST, 4, 3);
         depositBond(100 ether);

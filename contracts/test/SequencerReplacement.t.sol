@@ -70,6 +70,7 @@ contract SequencerReplacementTest is Deployment {
         inbox.slashEquivocation(one, signed, two, signedToo, SALT);
     }
 
+    /// @dev Rule K-1.
     function testAKeyCountsFromItsBlockOn() public {
         uint64 revision = registry.revision();
         uint64 from = uint64(block.number) + ANSWER_WINDOW;
@@ -124,7 +125,7 @@ contract SequencerReplacementTest is Deployment {
         new CommitteeRegistry(GOVERNOR, address(1), address(0), anyKey, memberStakes(), defaultSettings());
     }
 
-    /// @dev A key that lost its bond, or is silent, can be replaced within the hour.
+    /// @dev A key that lost its bond, or is silent, can be replaced within the hour (K-2).
     function testEvidenceShortensTheNotice() public {
         postWithOrigin(uint64(block.number) - FINALITY);
         pass(POSTING_DEADLINE);
@@ -145,7 +146,7 @@ contract SequencerReplacementTest is Deployment {
         checkEqual(name(address(7)), block.number + ANSWER_WINDOW, "another key");
     }
 
-    /// @dev Each key answers with its own bond, and no two keys make one fault.
+    /// @dev Each key answers with its own bond, and no two keys make one fault (K-3).
     function testEachKeyAnswersForItself() public {
         uint64 from = name(next);
         vm.deal(address(this), 3 ether);

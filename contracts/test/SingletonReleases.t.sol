@@ -33,6 +33,7 @@ contract SingletonReleasesTest is Test {
         checkEqual(decoded, BlsSigner.G1_GENERATOR, "both coordinates");
     }
 
+    /// @dev Rule S-1.
     function testFuzzRightReleaseAndEveryOther(uint256 k, uint256 other) public view {
         k = bound(k, 1, BlsSigner.ORDER - 1);
         other = bound(other, 1, BlsSigner.ORDER - 1);
@@ -50,7 +51,7 @@ contract SingletonReleasesTest is Test {
         checkEqual(decoded, BlsSigner.g1(k), "point");
     }
 
-    /// @dev Garbage is found to be garbage by a comparison that completes, within the gas that it takes.
+    /// @dev Garbage is found to be garbage by a comparison that completes, within the gas that it takes (S-2).
     function testGarbageIsWrongAndNothingFails() public view {
         bytes memory c = BlsSigner.compressedG1(9);
         bytes memory release = BlsSigner.compressedG1(mulmod(9, TAU, BlsSigner.ORDER));
