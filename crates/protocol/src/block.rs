@@ -38,7 +38,7 @@ pub struct Second {
     pub last_hash: B256,
     /// L1 origin of the last header.
     pub l1_origin_number: u64,
-    /// Hash of that origin.
+    /// Hash of the L1 origin of the second's last header.
     pub l1_origin_hash: B256,
     /// Items of all its batches that make a block: accepted envelopes and forced transactions.
     pub accepted: u64,
@@ -68,17 +68,17 @@ pub enum OrderError {
     /// A number was left out or came twice.
     #[error("batch {got} does not follow batch {last}")]
     Number {
-        /// The last number taken.
+        /// Number of the last batch that was taken.
         last: u64,
-        /// The number given.
+        /// Number of the batch that was given; not one above.
         got: u64,
     },
     /// Time went back by whole seconds.
     #[error("batch of second {got} after one of second {open}")]
     Time {
-        /// The open second.
+        /// The second that is being gathered, in Unix seconds.
         open: u64,
-        /// The second given.
+        /// The second of the batch that was given, below the open one.
         got: u64,
     },
 }

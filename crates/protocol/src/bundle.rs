@@ -17,7 +17,7 @@ const ITEM_OVERHEAD_BYTES: usize = 1 + 4;
 pub struct BundleItem {
     /// What the bytes are; see [`KIND_TRANSACTION`] and [`KIND_CONFIDENTIAL`].
     pub kind: u8,
-    /// The item itself.
+    /// The item itself: for kind 0 a raw signed EIP-2718 transaction, for kind 1 an encoded confidential one.
     pub bytes: Vec<u8>,
 }
 
@@ -27,7 +27,7 @@ impl BundleItem {
         Self { kind: KIND_TRANSACTION, bytes: bytes.into() }
     }
 
-    /// An encoded confidential transaction.
+    /// An item of kind 1: an encoded confidential transaction.
     pub fn confidential(bytes: impl Into<Vec<u8>>) -> Self {
         Self { kind: KIND_CONFIDENTIAL, bytes: bytes.into() }
     }
@@ -48,7 +48,8 @@ impl Drop for BundleItem {
 /// The items of one envelope, in order. An empty bundle is a valid one: cover traffic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bundle {
-    /// The items.
+    /// The items in the order in which they are executed, at most
+    /// [`MAX_BUNDLE_ITEMS`](crate::limits::MAX_BUNDLE_ITEMS).
     pub items: Vec<BundleItem>,
 }
 
@@ -61,7 +62,7 @@ pub enum BundleError {
     /// The version byte is not the one this code speaks.
     #[error("bundle version {0} is not known")]
     Version(u8),
-    /// More items than allowed.
+    /// More items than [`MAX_BUNDLE_ITEMS`].
     #[error("{0} items, at most {MAX_BUNDLE_ITEMS}")]
     TooManyItems(usize),
     /// The message ends inside an item.
@@ -73,9 +74,9 @@ pub enum BundleError {
     /// The bundle is longer than the largest bucket, or than the bucket asked for.
     #[error("the bundle takes {got} bytes, the bucket has {limit}")]
     TooLong {
-        /// Bytes the items take.
+        /// Bytes that the items take without padding.
         got: usize,
-        /// Bytes of the bucket.
+        /// Bytes that the bucket has.
         limit: usize,
     },
 }
@@ -102,7 +103,7 @@ impl Bundle {
         Self { items: transactions.into_iter().map(BundleItem::transaction).collect() }
     }
 
-    /// Bytes before padding.
+    /// Bytes of the message before it is padded.
     pub fn unpadded_len(&self) -> usize {
         FIXED_BYTES + self.items.iter().map(|item| ITEM_OVERHEAD_BYTES + item.bytes.len()).sum::<usize>()
     }

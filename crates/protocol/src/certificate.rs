@@ -16,29 +16,29 @@ pub enum CertificateError {
     /// It names another epoch than the one it is checked against.
     #[error("epoch {got}, expected {expected}")]
     Epoch {
-        /// Epoch named.
+        /// The epoch that it names.
         got: u64,
-        /// Epoch expected.
+        /// The epoch that it is checked against.
         expected: u64,
     },
     /// The number does not belong to the epoch.
     #[error("batch {0} does not belong to the epoch")]
     Number(u64),
-    /// No such member.
+    /// The epoch has no member of this index.
     #[error("there is no member {0}")]
     Member(u16),
     /// Two acknowledgements of one member.
     #[error("member {0} appears twice")]
     Duplicate(u16),
-    /// Acknowledgements of different headers.
+    /// An acknowledgement of another header than the first one's.
     #[error("the acknowledgement of member {0} is for another header")]
     Mixed(u16),
     /// Fewer signers than the threshold.
     #[error("{got} signers, {needed} needed")]
     TooFew {
-        /// Signers.
+        /// How many members signed.
         got: u32,
-        /// Threshold.
+        /// The epoch's threshold t.
         needed: u16,
     },
     /// Bits set for members that do not exist.

@@ -11,11 +11,11 @@ pub enum DecodeError {
     /// The input ends inside a field.
     #[error("{field}: {needed} bytes needed, {left} left")]
     Short {
-        /// The field being read.
+        /// The field at which the input ends.
         field: &'static str,
-        /// Bytes the field takes.
+        /// Bytes that the field takes.
         needed: usize,
-        /// Bytes that were left.
+        /// Bytes that the input still has.
         left: usize,
     },
     /// Bytes remain after the last field.
@@ -29,7 +29,7 @@ pub enum DecodeError {
     TooLarge {
         /// The count or length being read.
         field: &'static str,
-        /// What the input claims.
+        /// The count or length that the input claims.
         got: u64,
         /// The most that is allowed.
         limit: u64,
@@ -37,9 +37,9 @@ pub enum DecodeError {
     /// A tag byte has no meaning.
     #[error("{field}: {value} has no meaning")]
     UnknownTag {
-        /// The field being read.
+        /// The field whose tag it is.
         field: &'static str,
-        /// The byte found.
+        /// The byte that was found.
         value: u8,
     },
     /// Text is not `0x` and an even number of lower-case hexadecimal digits.
@@ -49,7 +49,7 @@ pub enum DecodeError {
 
 /// A structure with exactly one encoding (EN-1, EN-2).
 pub trait Canonical: Sized {
-    /// The encoding.
+    /// The one encoding, with the version byte first where the structure has one.
     fn encode(&self) -> Vec<u8>;
 
     /// Reads the encoding; the input must be consumed exactly.
@@ -60,7 +60,7 @@ pub trait Canonical: Sized {
         alloy_primitives::hex::encode_prefixed(self.encode())
     }
 
-    /// Reads lower-case `0x`-hex.
+    /// Reads what [`to_hex`](Self::to_hex) writes; upper-case digits are refused.
     fn from_hex(text: &str) -> Result<Self, DecodeError> {
         let digits = text.strip_prefix("0x").ok_or(DecodeError::Hex)?;
         if digits.bytes().any(|b| b.is_ascii_uppercase()) {

@@ -26,19 +26,19 @@ pub struct ChainConfig {
     pub chain_id: u64,
     /// L1 chain id and `BlindedInbox`.
     pub deployment: Deployment,
-    /// The `CommitteeRegistry` contract.
+    /// The `CommitteeRegistry`: epochs, rule sets and the sequencer's key.
     pub registry: Address,
-    /// The `FeeVault` contract.
+    /// The `FeeVault`: deposits and withdrawals of fee accounts.
     pub fee_vault: Address,
-    /// The `ForcedQueue` contract.
+    /// The `ForcedQueue`: items that headers must take.
     pub forced_queue: Address,
-    /// The `HintRegistry` contract.
+    /// The `HintRegistry`: posted hints and their disputes.
     pub hint_registry: Address,
-    /// The `HintVerifier` contract.
+    /// The `HintVerifier`, which judges one hint.
     pub hint_verifier: Address,
-    /// The `DepositPortal` contract.
+    /// The `DepositPortal`: ether and calls from L1 to L2.
     pub deposit_portal: Address,
-    /// The `OutputRegistry` contract.
+    /// The `OutputRegistry`: the sequencer's claims of L2 state.
     pub output_registry: Address,
     /// The deadlines that L1 holds everyone to.
     pub timing: L1Timing,
@@ -145,7 +145,7 @@ pub enum ChainConfigError {
     /// A chain id is zero.
     #[error("{0} is zero")]
     ZeroChainId(&'static str),
-    /// An address is zero.
+    /// The address of this name is zero.
     #[error("{0} is the zero address")]
     ZeroAddress(&'static str),
     /// Rollup and L1 share a chain id, so that a transaction for one is one for the other.
@@ -240,12 +240,12 @@ impl ChainConfig {
 pub mod quantity {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    /// Writes the amount.
+    /// Writes the amount as a `0x` quantity.
     pub fn serialize<S: Serializer>(value: &u128, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&format!("{value:#x}"))
     }
 
-    /// Reads the amount.
+    /// Reads the amount from a `0x` quantity.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
         let text = String::deserialize(deserializer)?;
         let digits = text.strip_prefix("0x").ok_or_else(|| D::Error::custom("a quantity starts with 0x"))?;

@@ -89,9 +89,9 @@ sol! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Deployment {
-    /// Chain id of L1.
+    /// Chain id of L1, the domain's `chainId`.
     pub l1_chain_id: u64,
-    /// The `BlindedInbox` contract.
+    /// The `BlindedInbox`, the domain's `verifyingContract`.
     pub inbox: Address,
 }
 
@@ -107,7 +107,7 @@ impl Deployment {
         )
     }
 
-    /// Hash of the domain.
+    /// EIP-712 hash of the domain: what every digest and the genesis hash begin with.
     pub fn domain_separator(&self) -> B256 {
         self.domain().hash_struct()
     }

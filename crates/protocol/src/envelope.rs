@@ -125,7 +125,7 @@ impl Canonical for EnvelopeHeader {
 pub struct Envelope {
     /// The header in the clear.
     pub header: EnvelopeHeader,
-    /// C, D and E.
+    /// The encrypted bundle: C, D and E.
     pub ciphertext: Ciphertext,
     /// Proof of knowledge of the ciphertext's randomness, bound to the header.
     pub proof: Proof,
@@ -139,7 +139,7 @@ impl Envelope {
         envelope_id(&self.header, &self.ciphertext)
     }
 
-    /// What the payer signs.
+    /// What the payer signs: the digest of the id in the deployment's domain.
     pub fn signing_digest(&self, deployment: &Deployment) -> B256 {
         deployment.digest(&self.id())
     }
@@ -161,7 +161,7 @@ impl Envelope {
     }
 }
 
-/// See [`Envelope::id`].
+/// [`Envelope::id`] of an envelope that is not signed yet.
 pub fn envelope_id(header: &EnvelopeHeader, ciphertext: &Ciphertext) -> B256 {
     struct_hash(&eip712::Envelope {
         header: header.to_eip712(),

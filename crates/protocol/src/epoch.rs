@@ -12,9 +12,9 @@ pub const FIRST_RULES: u16 = 1;
 /// One epoch, as L1 registered it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Epoch {
-    /// Number of the epoch.
+    /// Number of the epoch, counted from 1.
     pub epoch: u64,
-    /// First batch number.
+    /// First batch number; that of epoch 1 is 1.
     pub first: u64,
     /// Last batch number; one below the first when the epoch ended before it began.
     pub last: u64,
@@ -40,38 +40,38 @@ pub enum EpochError {
     /// The range is reversed, or the first is 0, the number of genesis.
     #[error("epoch {epoch}: numbers {first} to {last} are no range above 0")]
     Range {
-        /// The epoch.
+        /// Number of the epoch.
         epoch: u64,
-        /// Its first number.
+        /// The first number that it claims.
         first: u64,
-        /// Its last number.
+        /// The last number that it claims.
         last: u64,
     },
     /// No members, or more than a certificate has bits for.
     #[error("epoch {epoch}: {members} members, not 1 to {MAX_MEMBERS}")]
     Members {
-        /// The epoch.
+        /// Number of the epoch.
         epoch: u64,
-        /// Its members.
+        /// How many members it has.
         members: usize,
     },
     /// Two disjoint sets of members could certify, or not even all members could.
     #[error("epoch {epoch}: threshold {threshold} of {members} is not a majority")]
     Threshold {
-        /// The epoch.
+        /// Number of the epoch.
         epoch: u64,
-        /// Its threshold.
+        /// The threshold t that it asks for.
         threshold: u16,
-        /// Its members.
+        /// How many members it has.
         members: usize,
     },
-    /// Sub-batches of no ciphertext.
+    /// An epoch whose B is 0.
     #[error("epoch {0}: a sub-batch holds no ciphertext")]
     MaxBatch(u64),
     /// An epoch continues the key of none before it.
     #[error("epoch {epoch} continues the key of {continues}, which is none before it")]
     Continues {
-        /// The epoch.
+        /// Number of the epoch.
         epoch: u64,
         /// The epoch that it names.
         continues: u64,
@@ -79,9 +79,9 @@ pub enum EpochError {
     /// A rule set does not begin after the one before, or is not above it.
     #[error("rule set {rules} from number {first} does not follow the one before")]
     Rules {
-        /// Its first number.
+        /// The batch number from which on it would count.
         first: u64,
-        /// The rule set.
+        /// The rule set that it names.
         rules: u16,
     },
     /// Keys of sequencers are out of order, or the first does not count from the beginning.
@@ -132,9 +132,9 @@ impl Epoch {
 /// A rule set and the number from which on it is in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RulesChange {
-    /// First batch number.
+    /// The batch number from which on it counts.
     pub first: u64,
-    /// The rule set.
+    /// The rule set; [`FIRST_RULES`] counts before any change.
     pub rules: u16,
 }
 
@@ -142,9 +142,9 @@ pub struct RulesChange {
 /// signed with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequencerChange {
-    /// First L1 origin.
+    /// The first L1 origin whose header bears its signature.
     pub from_block: u64,
-    /// The key's address.
+    /// Address of the key that signs.
     pub sequencer: Address,
 }
 
@@ -266,7 +266,7 @@ impl Epochs {
         self.epochs.iter().find(|candidate| candidate.epoch == epoch)
     }
 
-    /// All epochs in order.
+    /// All epochs that are known, in order of their numbers.
     pub fn as_slice(&self) -> &[Epoch] {
         &self.epochs
     }

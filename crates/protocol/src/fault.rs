@@ -30,9 +30,9 @@ pub fn keeps_promise(code: u8, number: u64, seal_by: u64) -> bool {
 pub enum EnvelopeError {
     /// The bytes are no envelope.
     Undecodable,
-    /// Another chain's id.
+    /// The chain id is not the rollup's.
     WrongChain,
-    /// Another deployment's id.
+    /// L1 chain id or inbox are not the deployment's.
     WrongDeployment,
     /// Not the epoch of the batch number.
     WrongEpoch,

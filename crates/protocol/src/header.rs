@@ -29,9 +29,9 @@ pub struct BatchHeader {
     /// Commitment to the batch's data as they are posted on L1 ([`data`](crate::data)); zero for a
     /// header that L1 made, which does not have the items' bytes.
     pub data_hash: B256,
-    /// Items, skipped ones included.
+    /// Number of items, skipped ones included.
     pub envelope_count: u32,
-    /// Bytes of all items.
+    /// Sum of the lengths of all items, skipped ones included.
     pub envelope_bytes: u32,
     /// Sum of the gas limits of the accepted items and forced transactions.
     pub gas: u64,
@@ -54,7 +54,7 @@ pub struct BatchHeader {
 pub struct HeaderId {
     /// Batch number; 0 is the genesis.
     pub number: u64,
-    /// Header hash.
+    /// Hash of the header, or the genesis hash.
     pub hash: B256,
 }
 
@@ -83,7 +83,7 @@ impl BatchHeader {
         })
     }
 
-    /// What the sequencer signs.
+    /// What the sequencer signs: the digest of the hash in the deployment's domain.
     pub fn signing_digest(&self, deployment: &Deployment) -> B256 {
         deployment.digest(&self.hash())
     }
@@ -161,14 +161,14 @@ impl Canonical for BatchHeader {
 /// A header with the sequencer's signature: the evidence that it was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SignedHeader {
-    /// The header.
+    /// The header that was signed.
     pub header: BatchHeader,
     /// The sequencer's signature over its digest.
     pub signature: Signature65,
 }
 
 impl SignedHeader {
-    /// Who signed it.
+    /// The address whose key signed; whether it is the sequencer's is for the caller to compare.
     pub fn signer(&self, deployment: &Deployment) -> Result<Address, SignatureError> {
         recover(&self.header.signing_digest(deployment), &self.signature)
     }
@@ -196,7 +196,7 @@ impl Canonical for SignedHeader {
 /// Decoding bounds count and lengths; whether the items belong to the header is for the validity rule to say.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SealedBatch {
-    /// The header.
+    /// The header, which commits to the items.
     pub header: BatchHeader,
     /// The sequencer's signature over its digest; 65 zero bytes for a header that L1 made.
     pub signature: Signature65,

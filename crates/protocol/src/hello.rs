@@ -72,9 +72,9 @@ pub enum PartyKey {
 /// signed, so that a hello to one server is worth nothing at another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// Who speaks.
+    /// The peer that it claims to come from.
     pub peer: Party,
-    /// When, in Unix milliseconds.
+    /// When it was made, in Unix milliseconds by the peer's clock.
     pub timestamp_ms: u64,
     /// Makes two hellos of one moment differ.
     pub nonce: FixedBytes<16>,

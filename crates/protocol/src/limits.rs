@@ -15,9 +15,9 @@ pub const MAX_MESSAGE_BYTES: usize = 32_768;
 pub const ENVELOPE_OVERHEAD_BYTES: usize = 383;
 /// The largest envelope, and so the longest item of a batch, in bytes.
 pub const MAX_ENVELOPE_BYTES: usize = MAX_MESSAGE_BYTES + ENVELOPE_OVERHEAD_BYTES;
-/// Items in one bundle.
+/// The most items of one bundle.
 pub const MAX_BUNDLE_ITEMS: usize = 512;
-/// Items in one batch.
+/// The most items of one batch, skipped ones included.
 pub const MAX_BATCH_ITEMS: usize = 4_096;
 
 /// Expired fee nonces that a batch removes from the fee ledger: twice what it can add, so none stays for long.

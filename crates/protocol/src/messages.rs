@@ -25,13 +25,13 @@ pub const DATA_ATTESTATION_BYTES: usize = 1 + 8 + 8 + 8 + 1 + 32 + 2 + G1_BYTES;
 /// The id alone would not do: signature and proof do not change it, so that a copy that no rule accepts has it too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Promise {
-    /// The envelope.
+    /// Id of the promised envelope.
     pub envelope_id: B256,
     /// keccak256 of the item's bytes.
     pub item_hash: B256,
     /// The last batch number that keeps the promise.
     pub seal_by: u64,
-    /// The sequencer's signature.
+    /// Signature of the sequencer that gives it.
     pub signature: Signature65,
 }
 
@@ -67,12 +67,12 @@ impl Promise {
         Self { envelope_id, item_hash, seal_by, signature }
     }
 
-    /// What was signed.
+    /// What the sequencer signed: [`Promise::digest`] of its own fields.
     pub fn signing_digest(&self, deployment: &Deployment) -> B256 {
         Self::digest(deployment, self.envelope_id, self.item_hash, self.seal_by)
     }
 
-    /// Who signed it.
+    /// The address whose key signed; whether it is a sequencer's is for the caller to compare.
     pub fn signer(&self, deployment: &Deployment) -> Result<Address, SignatureError> {
         recover(&self.signing_digest(deployment), &self.signature)
     }
@@ -106,13 +106,13 @@ impl Canonical for Promise {
 pub struct Acknowledgement {
     /// Key epoch of the number.
     pub epoch: u64,
-    /// Batch number.
+    /// Number of the acknowledged batch.
     pub number: u64,
-    /// Hash of the header.
+    /// Hash of its header.
     pub header_hash: B256,
     /// Index of the member, from 1. Not signed: the signature names its key.
     pub member: u16,
-    /// BLS signature over [`acknowledgement_digest`].
+    /// The member's BLS signature over [`acknowledgement_digest`], compressed.
     pub signature: [u8; G1_BYTES],
 }
 
@@ -124,7 +124,7 @@ pub fn acknowledgement_digest(deployment: &Deployment, epoch: u64, number: u64, 
 }
 
 impl Acknowledgement {
-    /// What the member signed.
+    /// What the member signed: [`acknowledgement_digest`] of its fields.
     pub fn signing_digest(&self, deployment: &Deployment) -> B256 {
         acknowledgement_digest(deployment, self.epoch, self.number, self.header_hash)
     }
@@ -160,9 +160,9 @@ impl Canonical for Acknowledgement {
 pub struct Certificate {
     /// Key epoch of the number.
     pub epoch: u64,
-    /// Batch number.
+    /// Number of the certified batch.
     pub number: u64,
-    /// Hash of the header.
+    /// Hash of its header.
     pub header_hash: B256,
     /// Bit j − 1 is set when member j signed.
     pub signers: u64,
@@ -171,7 +171,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// What the members signed.
+    /// What each of the members signed: [`acknowledgement_digest`] of its fields.
     pub fn signing_digest(&self, deployment: &Deployment) -> B256 {
         acknowledgement_digest(deployment, self.epoch, self.number, self.header_hash)
     }
@@ -206,11 +206,11 @@ impl Canonical for Certificate {
 /// cannot hash itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DataAttestation {
-    /// What is attested.
+    /// The posted data that the member vouches for.
     pub data: AttestedData,
     /// Index of the member, from 1. Not signed: the signature names its key.
     pub member: u16,
-    /// BLS signature over [`AttestedData::signing_digest`].
+    /// The member's BLS signature over [`AttestedData::signing_digest`], compressed.
     pub signature: [u8; G1_BYTES],
 }
 
@@ -219,9 +219,9 @@ pub struct DataAttestation {
 pub struct AttestedData {
     /// Key epoch of the numbers.
     pub epoch: u64,
-    /// First batch number.
+    /// First batch number of the data.
     pub first_number: u64,
-    /// Last batch number.
+    /// Last batch number of the data.
     pub last_number: u64,
     /// Form of the data: [`KIND_RAW`](crate::data::KIND_RAW); the other kinds are reserved.
     pub kind: u8,
@@ -230,7 +230,7 @@ pub struct AttestedData {
 }
 
 impl AttestedData {
-    /// What the members sign.
+    /// What the members sign: the digest of `DataAttestation` in the deployment's domain.
     pub fn signing_digest(&self, deployment: &Deployment) -> B256 {
         let hash = struct_hash(&eip712::DataAttestation {
             version: VERSION,
@@ -278,7 +278,7 @@ impl Canonical for DataAttestation {
 /// A batch and the certificate of its header: everything needed to post or decrypt it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CertifiedBatch {
-    /// The batch.
+    /// Header, sequencer's signature and items.
     pub sealed: SealedBatch,
     /// The certificate of its header.
     pub certificate: Certificate,

@@ -19,7 +19,7 @@ const MALFORMED_TAG: u8 = 2;
 /// One member's share of the release, one point per sub-batch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReleaseShare {
-    /// Batch number.
+    /// Number of the batch that it helps to open.
     pub number: u64,
     /// Hash of the certified header.
     pub header_hash: B256,
@@ -53,7 +53,7 @@ impl Canonical for ReleaseShare {
 /// The combined release of a batch, one point per sub-batch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Release {
-    /// Batch number.
+    /// Number of the batch that it opens.
     pub number: u64,
     /// Hash of the certified header.
     pub header_hash: B256,
@@ -84,7 +84,7 @@ impl Canonical for Release {
 /// One member's share of the singleton release of one malformed item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SingletonShare {
-    /// Batch number.
+    /// Number of the batch that the item stands in.
     pub number: u64,
     /// Hash of the certified header.
     pub header_hash: B256,
@@ -92,7 +92,7 @@ pub struct SingletonShare {
     pub index: u32,
     /// Index of the member, from 1.
     pub member: u16,
-    /// `σ_j^1 · C`.
+    /// The member's part `σ_j^1 · C`, compressed.
     pub share: [u8; G1_BYTES],
 }
 
@@ -146,7 +146,7 @@ impl fmt::Debug for HintEntry {
 /// The hints of a batch, one per item.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BatchHints {
-    /// Batch number.
+    /// Number of the batch that they open.
     pub number: u64,
     /// Hash of the certified header.
     pub header_hash: B256,

@@ -31,7 +31,7 @@ pub enum SignatureError {
     /// `s` is in the upper half of the group order, so the signature is not the unique one.
     #[error("s is in the upper half of the group order")]
     HighS,
-    /// No public key fits.
+    /// No public key fits signature and digest.
     #[error("no public key fits the signature")]
     NoKey,
 }
@@ -73,7 +73,7 @@ pub struct SigningKey {
 pub struct InvalidSigningKey;
 
 impl SigningKey {
-    /// A fresh key.
+    /// A fresh key from the caller's randomness.
     pub fn random<R: CryptoRng + ?Sized>(rng: &mut R) -> Self {
         let mut bytes = Zeroizing::new([0u8; 32]);
         loop {
@@ -85,7 +85,7 @@ impl SigningKey {
         }
     }
 
-    /// Reads the scalar, big-endian.
+    /// Reads a key from its scalar, big-endian.
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, InvalidSigningKey> {
         let key = Secp256k1Key::from_slice(bytes).map_err(|_| InvalidSigningKey)?;
         let address = address_of(key.verifying_key());

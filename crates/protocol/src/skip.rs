@@ -22,7 +22,7 @@ pub enum StaticSkip {
     TypeNotAllowed,
     /// A legacy transaction that any chain would take.
     Unprotected,
-    /// Another chain's id.
+    /// The chain id is not the rollup's.
     WrongChainId,
     /// Its gas limit is above what the envelope's gas limit still allows.
     GasAboveRemaining,

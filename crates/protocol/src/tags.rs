@@ -4,9 +4,9 @@
 //! `blindfold-bte`. Everything else that is hashed or signed is separated either by one of the tags below or by the
 //! EIP-712 type hash and domain (`eip712.rs`), which L1 recomputes.
 
-/// EIP-712 domain name.
+/// `name` of the EIP-712 domain.
 pub const DOMAIN_NAME: &str = "Blindfold";
-/// EIP-712 domain version.
+/// `version` of the EIP-712 domain: the protocol's version.
 pub const DOMAIN_VERSION: &str = "2";
 
 /// Prefix of the hash that stands for batch number 0.

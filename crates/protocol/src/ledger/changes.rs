@@ -41,7 +41,7 @@ impl<'a> LedgerChanges<'a> {
         self.accounts.entry(payer).or_insert_with(|| ledger.account(&payer).copied().unwrap_or_default())
     }
 
-    /// Adds to a balance.
+    /// Adds wei to a balance, which must stay within 128 bits.
     pub fn credit(&mut self, payer: Address, amount: u128) -> Result<(), LedgerDeltaError> {
         let sum =
             self.balance(&payer).checked_add(amount).ok_or(LedgerDeltaError::Overflow { payer, amount })?;
@@ -49,7 +49,7 @@ impl<'a> LedgerChanges<'a> {
         Ok(())
     }
 
-    /// Takes from a balance.
+    /// Takes wei from a balance, which must cover it.
     pub fn debit(&mut self, payer: Address, amount: u128) -> Result<(), LedgerDeltaError> {
         let rest = self
             .balance(&payer)
@@ -136,7 +136,7 @@ impl<'a> LedgerChanges<'a> {
         self.held.entry(number).or_insert_with(|| ledger.held.get(&number).cloned().unwrap_or_default())
     }
 
-    /// See [`FeeLedger::release_held`].
+    /// As [`FeeLedger::release_held`], as part of this step.
     pub fn release_held(
         &mut self,
         number: u64,

@@ -6,46 +6,46 @@ use alloy_primitives::Address;
 /// One account before and after; `None` is no leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountChange {
-    /// The account.
+    /// Whose account it is.
     pub payer: Address,
-    /// As it was.
+    /// The account before the step.
     pub before: Option<Account>,
-    /// As it is.
+    /// The account after the step.
     pub after: Option<Account>,
 }
 
 /// One fee nonce before and after: the expiry until which it is in use; `None` is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NonceChange {
-    /// Who uses it.
+    /// The payer whose nonce it is.
     pub payer: Address,
-    /// The fee nonce.
+    /// The fee nonce itself.
     pub nonce: u64,
-    /// As it was.
+    /// Its expiry before the step.
     pub before: Option<u64>,
-    /// As it is.
+    /// Its expiry after the step.
     pub after: Option<u64>,
 }
 
 /// What is held for one batch before and after; empty is nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldChange {
-    /// Batch number.
+    /// Number of the batch whose surcharges are held.
     pub number: u64,
-    /// As it was.
+    /// What was held before the step.
     pub before: Vec<Held>,
-    /// As it is.
+    /// What is held after the step.
     pub after: Vec<Held>,
 }
 
 /// Everything one step changed, enough to go forth and back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LedgerDelta {
-    /// Changed accounts, by payer.
+    /// Changed accounts, in order of payers.
     pub accounts: Vec<AccountChange>,
     /// Changed fee nonces, by payer and nonce.
     pub nonces: Vec<NonceChange>,
-    /// Changed surcharges, by number.
+    /// Changed surcharges, in order of batch numbers.
     pub held: Vec<HeldChange>,
 }
 
@@ -55,17 +55,17 @@ pub enum LedgerDeltaError {
     /// A credit takes a balance above 128 bits, which FeeVault's own limit excludes.
     #[error("a credit of {amount} wei takes the balance of {payer} above 128 bits")]
     Overflow {
-        /// The account credited.
+        /// Whose account would be credited.
         payer: Address,
-        /// Wei.
+        /// What would be added, in wei.
         amount: u128,
     },
     /// A debit above the balance.
     #[error("{payer} has less than {amount} wei")]
     Insufficient {
-        /// The account debited.
+        /// Whose account would be debited.
         payer: Address,
-        /// Wei.
+        /// What would be taken, in wei.
         amount: u128,
     },
     /// The delta does not start from what the ledger holds.
@@ -76,7 +76,7 @@ pub enum LedgerDeltaError {
     Nonce {
         /// Whose nonce it is.
         payer: Address,
-        /// The fee nonce.
+        /// The fee nonce that differs.
         nonce: u64,
     },
     /// The delta does not start from what is held.
@@ -88,9 +88,9 @@ pub enum LedgerDeltaError {
     /// A malformed item for which nothing is held.
     #[error("nothing is held for item {item} of batch {number}")]
     UnknownItem {
-        /// Batch number.
+        /// Number of the batch.
         number: u64,
-        /// Item index.
+        /// Index of the item in it, from 0.
         item: u32,
     },
 }

@@ -18,14 +18,14 @@ pub enum LedgerEntry {
     Account {
         /// Whose account it is.
         payer: Address,
-        /// Balance and withdrawn.
+        /// Its balance and what was withdrawn from it.
         account: Option<Account>,
     },
-    /// A fee nonce.
+    /// A fee nonce and the expiry until which it is in use.
     Nonce {
-        /// Who used it.
+        /// The payer whose nonce it is.
         payer: Address,
-        /// The fee nonce.
+        /// The fee nonce itself.
         nonce: u64,
         /// Expiry of the envelope that used it.
         expiry: Option<u64>,

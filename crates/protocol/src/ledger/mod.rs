@@ -24,7 +24,7 @@ pub use tree::LedgerTree;
 use alloy_primitives::{Address, B256};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What one payer has.
+/// What one payer has, and has taken out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Account {
     /// What can be spent, in wei.
@@ -45,18 +45,18 @@ impl Account {
 pub struct Held {
     /// Index of the item in its batch, from 0, skipped items counted.
     pub item: u32,
-    /// Who paid it.
+    /// Who paid it, and gets it back.
     pub payer: Address,
-    /// Wei.
+    /// What is held, in wei.
     pub amount: u128,
 }
 
 /// A fee nonce in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LiveNonce {
-    /// Who used it.
+    /// The payer whose nonce it is.
     pub payer: Address,
-    /// The fee nonce.
+    /// The fee nonce itself.
     pub nonce: u64,
     /// Expiry of the envelope that used it: the last batch in which it is in use.
     pub expiry: u64,
@@ -111,7 +111,7 @@ impl FeeLedger {
         self.accounts.get(payer)
     }
 
-    /// All accounts, by payer.
+    /// All accounts that have a leaf, by payer.
     pub fn accounts(&self) -> &BTreeMap<Address, Account> {
         &self.accounts
     }
@@ -143,7 +143,7 @@ impl FeeLedger {
         self.held_of.get(payer).copied().unwrap_or_default()
     }
 
-    /// `feeLedgerRoot`.
+    /// The root that headers name as `feeLedgerRoot`.
     pub fn root(&self) -> B256 {
         self.tree.root()
     }

@@ -7,10 +7,10 @@ use crate::config::ChainConfig;
 use crate::limits::{BASE_FEE_CHANGE_DENOMINATOR, TARGET_SECOND_BYTES};
 use alloy_primitives::U256;
 
-/// What a header charges.
+/// The two base fees of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BaseFees {
-    /// Wei per item byte.
+    /// For each byte of an item, in wei.
     pub base_fee: u128,
     /// Wei per unit of gas that an envelope reserves.
     pub gas_base_fee: u128,
@@ -19,9 +19,9 @@ pub struct BaseFees {
 /// What the batches of one second took up: of their accepted envelopes and forced transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
-    /// Item bytes.
+    /// Bytes of accepted envelopes and forced transactions.
     pub bytes: u64,
-    /// Gas limits.
+    /// Their gas limits, summed up.
     pub gas: u64,
 }
 

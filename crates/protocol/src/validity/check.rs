@@ -14,32 +14,32 @@ use rand_core::CryptoRng;
 /// An item that decodes and whose fields and signature hold; its proof has not been looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StaticEnvelope {
-    /// The envelope.
+    /// The envelope as it was decoded.
     pub envelope: Envelope,
-    /// Its id.
+    /// The envelope's id: [`Envelope::id`].
     pub id: B256,
     /// Hash of its header: the ciphertext's associated data.
     pub ad: B256,
     /// Length of the item, in bytes.
     pub item_bytes: u32,
-    /// keccak256 of the item.
+    /// keccak256 of the item's bytes.
     pub item_hash: B256,
 }
 
 /// An item that is valid by itself, for the epoch it was checked against.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedEnvelope {
-    /// The envelope.
+    /// The envelope as it was decoded.
     pub envelope: Envelope,
-    /// Its id.
+    /// The envelope's id: [`Envelope::id`].
     pub id: B256,
     /// Hash of its header: the ciphertext's associated data.
     pub ad: B256,
-    /// C, decoded and checked.
+    /// C, decoded and checked to be in its group.
     pub point: CiphertextPoint,
     /// Length of the item, in bytes.
     pub item_bytes: u32,
-    /// keccak256 of the item.
+    /// keccak256 of the item's bytes.
     pub item_hash: B256,
 }
 
@@ -52,7 +52,7 @@ pub struct RejectedItem {
     pub id: B256,
     /// Length of the item, in bytes.
     pub item_bytes: u32,
-    /// keccak256 of the item.
+    /// keccak256 of the item's bytes.
     pub item_hash: B256,
     /// The number at which the envelope expires, when the rule looks at expiry and duplicates before this fault.
     pub expiry: Option<u64>,

@@ -12,20 +12,20 @@ use alloy_primitives::{Address, B256};
 /// What a party knows of the final L1 block a header names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OriginFacts {
-    /// Block number.
+    /// Number of the L1 block.
     pub number: u64,
     /// Hash of the final block of that number.
     pub hash: B256,
-    /// Its timestamp, Unix seconds.
+    /// Its timestamp, in Unix seconds.
     pub timestamp: u64,
 }
 
-/// One deposit into `FeeVault`.
+/// One deposit into a fee account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Deposit {
     /// Whose account grows.
     pub payer: Address,
-    /// Wei.
+    /// What was deposited, in wei.
     pub amount: u128,
     /// The final L1 block of the deposit.
     pub l1_block: u64,
@@ -60,11 +60,11 @@ pub struct Settled {
 /// What L1 says to the fee ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LedgerEvent {
-    /// `FeeVault`: `Deposited`.
+    /// `FeeVault` emitted `Deposited`.
     Deposit(Deposit),
-    /// `FeeVault`: `WithdrawalRequested`.
+    /// `FeeVault` emitted `WithdrawalRequested`.
     Withdrawal(Withdrawal),
-    /// `HintRegistry`: `HintsFinalized` or `Voided`.
+    /// `HintRegistry` emitted `HintsFinalized` or `Voided`.
     Settled(Settled),
 }
 
@@ -82,7 +82,7 @@ impl LedgerEvent {
 /// Everything of L1 that one header depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct L1Facts {
-    /// The origin.
+    /// The final L1 block that the header names.
     pub origin: OriginFacts,
     /// The key that signs headers with this origin: its account gets the priority fees.
     pub sequencer: Address,
@@ -108,7 +108,7 @@ pub enum Verdict {
         /// Place among the accepted items, from 0.
         position: u32,
     },
-    /// Left out, unpaid.
+    /// Left out by this fault; it pays nothing.
     Skipped(EnvelopeError),
     /// A transaction in the clear, forced in through L1: nothing is opened, and it is paid for on L1.
     ForcedTransaction,
@@ -176,22 +176,22 @@ pub fn cut<T>(accepted: &[T], max_batch: u32) -> std::slice::Chunks<'_, T> {
 /// What one header did, enough to undo it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppliedBatch {
-    /// Number of the header.
+    /// Number of the header that was applied.
     pub number: u64,
-    /// Hash of the header.
+    /// Hash of the header that was applied.
     pub header_hash: B256,
     /// What became of each item.
     pub verdicts: Vec<Verdict>,
     /// What the fee ledger changed.
     pub ledger_delta: LedgerDelta,
-    /// The head before.
+    /// The head that [`ChainState::revert`](super::ChainState::revert) goes back to.
     pub previous_head: Head,
-    /// The head after.
+    /// The head that the header left.
     pub head: Head,
 }
 
 impl AppliedBatch {
-    /// Number of accepted items.
+    /// How many items were accepted, forced envelopes among them.
     pub fn accepted(&self) -> u32 {
         // A batch has at most `MAX_BATCH_ITEMS` verdicts.
         self.verdicts.iter().filter(|verdict| verdict.is_accepted()).count() as u32
@@ -216,9 +216,9 @@ pub enum LastBatchError {
     /// Another batch came after it.
     #[error("batch {number} is not the last one applied (the head is {head})")]
     NotLast {
-        /// The batch to undo.
+        /// Number of the batch to undo.
         number: u64,
-        /// The head.
+        /// Number of the head, another one.
         head: u64,
     },
     /// The ledger has moved on, for instance by a release of what was held.

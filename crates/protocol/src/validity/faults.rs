@@ -11,17 +11,17 @@ pub enum InputError {
     /// A ledger event lies outside (parent's origin, this origin].
     #[error("a ledger event of L1 block {l1_block} does not belong to ({after}, {up_to}]")]
     Event {
-        /// Its L1 block.
+        /// The L1 block of the event.
         l1_block: u64,
-        /// Origin of the parent.
+        /// L1 origin of the parent.
         after: u64,
-        /// Origin of this header.
+        /// L1 origin of this header.
         up_to: u64,
     },
     /// The entries of the forced queue are not those from the cursor on, in L1 blocks up to the origin.
     #[error("entry {index} of the forced queue does not stand where the facts have it")]
     Forced {
-        /// Its index.
+        /// Index of the entry in the queue.
         index: u64,
     },
     /// The ledger refuses the deposits or fees.
@@ -30,10 +30,10 @@ pub enum InputError {
     /// The bytes of an item are not those that were checked, or there are more or fewer.
     #[error("the bytes of item {index} are not those that were checked")]
     Bytes {
-        /// Index of the item.
+        /// Index of the item in the batch.
         index: usize,
     },
-    /// No number follows.
+    /// The head has the last number that there is.
     #[error("batch numbers are exhausted")]
     Exhausted,
 }
@@ -44,42 +44,42 @@ pub enum SealError {
     /// Time does not go forward. Take a later one.
     #[error("time {timestamp_ms} ms is not after the parent's {parent_ms} ms")]
     Time {
-        /// Time given.
+        /// Time of the header, in Unix milliseconds.
         timestamp_ms: u64,
-        /// Time of the parent.
+        /// Time of its parent, in Unix milliseconds.
         parent_ms: u64,
     },
     /// The whole second is before the L1 origin. Take a later time or an older origin.
     #[error("second {second} is before the L1 origin's {origin}")]
     TimeBeforeOrigin {
-        /// Second of the header.
+        /// Second of the header, in Unix seconds.
         second: u64,
-        /// Timestamp of the origin.
+        /// Timestamp of the origin, in Unix seconds.
         origin: u64,
     },
     /// The whole second is too far ahead of the L1 origin: whoever holds origins back holds back what L1 forces. Take a
     /// newer origin.
     #[error("second {second} is more than {limit} s ahead of the L1 origin's {origin}")]
     OriginTooOld {
-        /// Second of the header.
+        /// Second of the header, in Unix seconds.
         second: u64,
-        /// Timestamp of the origin.
+        /// Timestamp of the origin, in Unix seconds.
         origin: u64,
-        /// W.
+        /// W: `timing.maxOriginAgeSeconds` of the chain's settings.
         limit: u32,
     },
     /// The L1 origin goes back.
     #[error("L1 origin {origin} is older than the parent's {parent}")]
     OriginBack {
-        /// Origin given.
+        /// L1 origin of the header.
         origin: u64,
-        /// Origin of the parent.
+        /// L1 origin of the parent.
         parent: u64,
     },
     /// L1 made the parent, in a block that the origin does not reach: whoever made this header may not have known.
     #[error("L1 origin {origin} is before block {made_at}, in which L1 made the parent")]
     OriginBeforeL1Header {
-        /// Origin given.
+        /// L1 origin of the header.
         origin: u64,
         /// The L1 block that made the parent.
         made_at: u64,
@@ -87,9 +87,9 @@ pub enum SealError {
     /// The number does not belong to the epoch given.
     #[error("batch {number} does not belong to epoch {epoch}")]
     Epoch {
-        /// Number of the batch.
+        /// Number that the header would have.
         number: u64,
-        /// Epoch given.
+        /// The epoch that it was checked against.
         epoch: u64,
     },
     /// More items than a batch may hold.
@@ -98,23 +98,23 @@ pub enum SealError {
     /// An item is longer than the largest envelope.
     #[error("item {index} has {bytes} bytes, at most {MAX_ENVELOPE_BYTES}")]
     ItemTooLong {
-        /// Index of the item.
+        /// Index of the item in the batch.
         index: usize,
-        /// Its length.
+        /// Length of the item, in bytes.
         bytes: u32,
     },
     /// The whole second asks for too much gas. Seal into the next second.
     #[error("the second asks for {gas} gas, at most {limit}")]
     SecondGas {
-        /// Sum with this batch.
+        /// Gas of the second with this batch.
         gas: u64,
-        /// Limit.
+        /// Gas that a second may ask for.
         limit: u64,
     },
     /// The whole second holds too many bytes. Seal into the next second.
     #[error("the second holds {bytes} bytes, at most {MAX_SECOND_BYTES}")]
     SecondBytes {
-        /// Sum with this batch.
+        /// Item bytes of the second with this batch.
         bytes: u64,
     },
     /// More forced items than a header may take.
@@ -123,7 +123,7 @@ pub enum SealError {
     /// The cursor passes an entry that the forced queue does not have up to the origin.
     #[error("the forced queue has no entry {index} up to the L1 origin")]
     ForcedAhead {
-        /// Index in the queue.
+        /// Index of the entry in the queue.
         index: u64,
     },
     /// An item is not the entry that stands at its place in the forced queue.
@@ -131,13 +131,13 @@ pub enum SealError {
     ForcedItem {
         /// Index of the item in the batch.
         item: u32,
-        /// Index in the queue.
+        /// Index of the entry in the queue.
         index: u64,
     },
     /// An entry that is due is left out.
     #[error("entry {index} of the forced queue is left out, due since L1 block {due}")]
     ForcedIgnored {
-        /// Index in the queue.
+        /// Index of the entry in the queue.
         index: u64,
         /// The first origin that must have taken it.
         due: u64,
@@ -150,26 +150,26 @@ pub enum SealError {
 /// Why a header is refused. Except for [`HeaderError::Input`], the sequencer's fault. The state is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// The signature names nobody.
+    /// The sequencer's signature names no signer.
     #[error("sequencer signature: {0}")]
     Signature(SignatureError),
-    /// Somebody else signed.
+    /// Another key than the sequencer's signed.
     #[error("signed by {0}, not by the sequencer")]
     Signer(Address),
     /// Not the number after the parent's.
     #[error("number {got}, expected {expected}")]
     Number {
-        /// Number of the header.
+        /// Number that the header has.
         got: u64,
-        /// Number after the parent's.
+        /// The head's number + 1.
         expected: u64,
     },
-    /// Another parent.
+    /// The parent hash is not the head's.
     #[error("parent {got}, expected {expected}")]
     Parent {
-        /// Parent of the header.
+        /// Parent hash of the header.
         got: B256,
-        /// Hash of our head.
+        /// Hash of the head here.
         expected: B256,
     },
     /// The origin is not the final L1 block of its number.
@@ -183,7 +183,7 @@ pub enum HeaderError {
     /// The origin has another timestamp.
     #[error("L1 origin's time {got}, expected {expected}")]
     OriginTime {
-        /// Time in the header.
+        /// Time that the header states.
         got: u64,
         /// Timestamp of the L1 block.
         expected: u64,
@@ -199,15 +199,15 @@ pub enum HeaderError {
     /// Not the epoch of the number.
     #[error("epoch {got}, expected {expected}")]
     Epoch {
-        /// Epoch of the header.
+        /// Epoch that the header states.
         got: u64,
-        /// Epoch of the number.
+        /// Epoch that its number belongs to.
         expected: u64,
     },
     /// A rule that sealing obeys as well.
     #[error(transparent)]
     Rule(SealError),
-    /// Count of items.
+    /// The count of items does not fit.
     #[error("{got} items, expected {expected}")]
     Count {
         /// In the header.
@@ -215,7 +215,7 @@ pub enum HeaderError {
         /// Recomputed.
         expected: u32,
     },
-    /// Bytes of items.
+    /// The sum of the items' lengths does not fit.
     #[error("{got} item bytes, expected {expected}")]
     Bytes {
         /// In the header.
@@ -223,7 +223,7 @@ pub enum HeaderError {
         /// Recomputed.
         expected: u32,
     },
-    /// Gas of accepted items.
+    /// The gas of accepted items and forced transactions does not fit.
     #[error("gas {got}, expected {expected}")]
     Gas {
         /// In the header.
@@ -231,7 +231,7 @@ pub enum HeaderError {
         /// Recomputed.
         expected: u64,
     },
-    /// Base fee.
+    /// The base fee is not the one that follows from the parent.
     #[error("base fee {got}, expected {expected}")]
     BaseFee {
         /// In the header.
@@ -239,7 +239,7 @@ pub enum HeaderError {
         /// Recomputed.
         expected: u128,
     },
-    /// Base fee for gas.
+    /// The gas base fee is not the one that follows from the parent.
     #[error("gas base fee {got}, expected {expected}")]
     GasBaseFee {
         /// In the header.
@@ -247,7 +247,7 @@ pub enum HeaderError {
         /// Recomputed.
         expected: u128,
     },
-    /// Root over the items.
+    /// The root over the items does not fit.
     #[error("envelope root {got}, expected {expected}")]
     EnvelopeRoot {
         /// In the header.
@@ -302,7 +302,7 @@ impl From<SealError> for HeaderError {
 }
 
 impl SealError {
-    /// The stable name.
+    /// The name of the fault, as it is told and counted; it never changes.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Time { .. } => "time_not_after_parent",

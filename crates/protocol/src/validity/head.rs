@@ -7,11 +7,11 @@ use alloy_primitives::B256;
 /// The last header, as far as the next one depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Head {
-    /// Number; 0 is genesis.
+    /// Number of the last header; 0 is genesis.
     pub number: u64,
     /// Hash of the header, or the genesis hash.
     pub hash: B256,
-    /// Time, Unix milliseconds.
+    /// Time of the last header, in Unix milliseconds.
     pub timestamp_ms: u64,
     /// Number of the L1 origin.
     pub l1_origin: u64,

@@ -54,7 +54,7 @@ pub(super) struct SecondTotals {
 struct Cost {
     /// To the chain's base fee recipient.
     base: u128,
-    /// To the sequencer.
+    /// What goes to the sequencer, in wei.
     priority: u128,
     /// Held until it is known to be well-formed.
     surcharge: u128,
@@ -72,12 +72,12 @@ impl ChainState {
         Self { config, head, ledger }
     }
 
-    /// The chain's settings.
+    /// The settings of the chain, the same for every party.
     pub fn config(&self) -> &ChainConfig {
         &self.config
     }
 
-    /// The last header.
+    /// The last header, as far as the next one depends on it.
     pub fn head(&self) -> &Head {
         &self.head
     }
@@ -573,7 +573,7 @@ impl ChainState {
     }
 }
 
-/// Where an item stands.
+/// Where in which batch an item stands.
 struct Place<'a> {
     number: u64,
     index: u32,
