@@ -41,14 +41,14 @@ pub fn dev_key(index: usize) -> Option<SigningKey> {
     SigningKey::from_bytes(DEV_KEYS.get(index)?).ok()
 }
 
-/// How to run anvil.
+/// How a development L1 is started.
 #[derive(Clone, Debug)]
 pub struct AnvilConfig {
-    /// The program.
+    /// Path of the program `anvil`.
     pub program: PathBuf,
     /// Port on 127.0.0.1; 0 for any free one.
     pub port: u16,
-    /// Chain id.
+    /// Chain id that it serves.
     pub chain_id: u64,
     /// Seconds between blocks; `None` mines a block for each transaction and when told to.
     pub block_time_s: Option<u64>,
@@ -90,9 +90,9 @@ pub enum AnvilError {
     /// The program or its log file cannot be used.
     #[error("cannot start {program}: {cause}")]
     Start {
-        /// The program.
+        /// Path of the program, or of its log file.
         program: PathBuf,
-        /// Why.
+        /// What the operating system said.
         cause: std::io::Error,
     },
     /// It ended, or did not listen in time.
@@ -182,17 +182,17 @@ impl ManagedAnvil {
         Ok(running)
     }
 
-    /// Its URL.
+    /// Its JSON-RPC endpoint, over HTTP on 127.0.0.1.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Its chain id.
+    /// Chain id that it serves.
     pub fn chain_id(&self) -> u64 {
         self.chain_id
     }
 
-    /// Its process id.
+    /// Process id, for whoever stops or kills it.
     pub fn process_id(&self) -> u32 {
         self.child.id()
     }

@@ -29,7 +29,7 @@ struct Answer {
     data: Vec<Bytes>,
 }
 
-/// A beacon node.
+/// A beacon node's HTTP API.
 #[derive(Clone, Debug)]
 pub(crate) struct Beacon {
     http: Rpc,

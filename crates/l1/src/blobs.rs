@@ -43,7 +43,7 @@ pub enum BlobError {
         "{bytes} bytes of data do not fit the blobs of one transaction, which hold {MAX_BLOB_DATA_BYTES}"
     )]
     TooLong {
-        /// Length of the data.
+        /// Length of the data, without the length in front of it.
         bytes: usize,
     },
     /// The bytes are not in the one form that data has.
@@ -180,7 +180,7 @@ fn split_element(element: u64) -> Option<(usize, usize)> {
 /// An element of a blob, with what shows it to the precompile of EIP-4844.
 pub(crate) struct OpenedElement {
     pub value: [u8; ELEMENT_BYTES],
-    /// The blob's commitment.
+    /// The blob's KZG commitment, compressed.
     pub commitment: [u8; 48],
     /// That the blob's polynomial has this value where it must.
     pub proof: [u8; 48],

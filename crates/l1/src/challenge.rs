@@ -28,9 +28,9 @@ pub enum ChallengeError {
     /// There is no such item.
     #[error("batch {number} has no item {index}")]
     NoItem {
-        /// The batch.
+        /// Number of the batch.
         number: u64,
-        /// The item.
+        /// Index of the item in it, from 0.
         index: u32,
     },
 }
@@ -38,13 +38,13 @@ pub enum ChallengeError {
 /// Everything a challenge of one entry is made from.
 #[derive(Clone, Debug)]
 pub struct HintEvidence {
-    /// The posting.
+    /// The posting that is challenged.
     pub posting: PostedLog,
-    /// Its data.
+    /// What was posted, and where it stands.
     pub data: HintData,
     /// The headers of its run, in order.
     pub headers: Vec<BatchHeader>,
-    /// The entry's batch.
+    /// The batch that the entry belongs to.
     pub batch: SealedBatch,
     /// One verdict for each item of it.
     pub verdicts: Vec<Verdict>,
@@ -177,7 +177,7 @@ impl Challenge {
         Ok(self)
     }
 
-    /// Number of the batch.
+    /// Number of the batch whose entry is challenged.
     pub fn number(&self) -> u64 {
         self.call.header.number
     }
@@ -187,7 +187,7 @@ impl Challenge {
         &self.call
     }
 
-    /// Index of the item.
+    /// Index of the disputed item in its batch, from 0.
     pub fn index(&self) -> u32 {
         self.call.index
     }

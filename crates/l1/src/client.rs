@@ -23,7 +23,7 @@ use crate::{
     transport::Rpc,
 };
 
-/// Origins that are kept.
+/// How many final blocks are kept; the oldest go first.
 const KEPT_ORIGINS: usize = 4_096;
 /// A reader of L1. Clones share the connection and what is kept.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub(crate) struct Inner {
     pub config: L1Config,
     /// Locked across the call, so that callers share one.
     finalized: tokio::sync::Mutex<Finalized>,
-    /// Final blocks by number.
+    /// Final blocks that were read, by number.
     origins: Mutex<BTreeMap<u64, L1Origin>>,
     /// What the registry held when it was last read. Locked across the reading, so that callers share it.
     pub registry: tokio::sync::Mutex<Option<crate::committee::Registry>>,

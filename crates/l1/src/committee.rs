@@ -19,7 +19,7 @@ const HALF_MODULUS: [u8; 48] = alloy_primitives::hex!(
 /// An epoch as L1 registered it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EpochRecord {
-    /// What the rules need.
+    /// What the validity rule needs of it.
     pub epoch: Epoch,
     /// Where the public parameters can be fetched; their hash decides.
     pub parameters_location: String,
@@ -30,7 +30,7 @@ pub struct EpochRecord {
 pub(crate) struct Registry {
     /// The contract's count of changes.
     pub(crate) revision: u64,
-    /// The block.
+    /// The final L1 block that it was read at.
     pub(crate) block: u64,
     pub(crate) records: Vec<EpochRecord>,
     pub(crate) rules: Vec<RulesChange>,
@@ -42,7 +42,7 @@ pub(crate) struct Registry {
 /// A member of a committee to be registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMember {
-    /// Its key.
+    /// Its BLS key.
     pub key: PublicKey,
     /// Its proof of possession, `SecretKey::prove_possession`.
     pub possession: Signature,
@@ -51,30 +51,30 @@ pub struct NewMember {
 /// An epoch to be registered. It begins where the one before ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEpoch {
-    /// Last batch number.
+    /// The epoch's last batch number.
     pub last: u64,
-    /// B.
+    /// B: the most ciphertexts in one sub-batch.
     pub max_batch: u32,
-    /// t.
+    /// t: acknowledgements of a certificate, and shares of a release.
     pub threshold: u16,
     /// Hash of the public parameters.
     pub parameters_hash: B256,
     /// The earlier epoch whose key it continues; 0 for a new key.
     pub continues: u64,
-    /// The encryption key.
+    /// The encryption key, which `CommitteeRegistry` checks to lie in GT.
     pub encryption_key: EncryptionKey,
     /// h₁ of the parameters, which is a point like a member's key.
     pub h1: PublicKey,
     /// Where the public parameters can be fetched.
     pub parameters_location: String,
-    /// Members 1..n in order.
+    /// Members 1..n, in order of their indices.
     pub members: Vec<NewMember>,
 }
 
 /// An end of an epoch at the head that the governor announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnnouncedEnd {
-    /// The epoch.
+    /// Number of the epoch that ends.
     pub epoch: u64,
     /// The block of the announcement.
     pub announced_at: u64,

@@ -75,7 +75,7 @@ struct Script {
     /// Epoch, block of the announcement, last block before it is due, for silence.
     ending: (u64, u64, u64, bool),
     last_certified_at: u64,
-    /// Calls of contracts.
+    /// How many calls of contracts it answered.
     calls: usize,
 }
 

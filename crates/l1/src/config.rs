@@ -12,26 +12,26 @@ pub(crate) const DEFAULT_CONFIRMATION_TIMEOUT_MS: u64 = 60_000;
 /// The contracts of a deployment beside its `BlindedInbox`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct L1Contracts {
-    /// `CommitteeRegistry`.
+    /// `CommitteeRegistry`: epochs, rule sets and sequencers.
     pub registry: Address,
-    /// `FeeVault`.
+    /// `FeeVault`: deposits and withdrawals of fee accounts.
     pub fee_vault: Address,
-    /// `ForcedQueue`.
+    /// `ForcedQueue`: items that headers must take.
     pub forced_queue: Address,
-    /// `HintRegistry`.
+    /// `HintRegistry`: posted hints and their disputes.
     pub hint_registry: Address,
-    /// `HintVerifier`.
+    /// `HintVerifier`: the judge of one hint.
     pub hint_verifier: Address,
-    /// `DepositPortal`.
+    /// `DepositPortal`: ether and calls from L1 to L2.
     pub deposit_portal: Address,
-    /// `OutputRegistry`.
+    /// `OutputRegistry`: the sequencer's claims of L2 state.
     pub output_registry: Address,
 }
 
 /// What the contracts were deployed with, as the chain's settings say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeployedWith {
-    /// All deadlines.
+    /// The deadlines that the contracts were given.
     pub timing: L1Timing,
     /// The sequencer before any change.
     pub sequencer: Address,
@@ -46,7 +46,7 @@ pub struct L1Config {
     pub beacon_url: Option<String>,
     /// L1 chain id and `BlindedInbox`.
     pub deployment: Deployment,
-    /// The other contracts.
+    /// The contracts beside the inbox.
     pub contracts: L1Contracts,
     /// What the contracts are compared with when the connection is made; `None` takes what they say.
     pub deployed_with: Option<DeployedWith>,

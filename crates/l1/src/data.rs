@@ -30,10 +30,10 @@ const DATA_STEP_BLOCKS: u64 = 64;
 /// Why the data that came with headers is of no use. Look for it in data that was posted again, or ask a member.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DataError {
-    /// None came along.
+    /// The posting had no data, neither in calldata nor in blobs.
     #[error("no data came with the headers")]
     Absent,
-    /// It is no `RunData`.
+    /// The bytes are no `RunData`.
     #[error("the data cannot be read: {0}")]
     Decode(#[from] DecodeError),
     /// It does not fit the headers.
@@ -127,7 +127,7 @@ impl PostedData {
 
 /// What one transaction did to the inbox, by its logs. An inbox is called directly: that is one call.
 pub(crate) struct InboxCall<'a> {
-    /// The first log.
+    /// The first of its logs, which says block and transaction.
     pub log: &'a FinalLog,
     /// The runs that it posted.
     pub posted: Vec<(&'a FinalLog, BlindedInbox::Posted)>,
@@ -203,14 +203,14 @@ impl InboxCall<'_> {
 pub(crate) struct Searched {
     pub batches: Vec<SealedBatch>,
     pub fault: Option<DataError>,
-    /// Who posted it.
+    /// The account that posted it.
     pub poster: Option<Address>,
 }
 
 /// What a call of `post` brought.
 pub(crate) struct PostCall {
     pub call: BlindedInbox::postCall,
-    /// Who sent it.
+    /// The account that sent the transaction.
     pub sender: Address,
     data: Result<Bytes, DataError>,
 }

@@ -31,7 +31,7 @@ pub struct CommitteeSettings {
     pub switch_lead: u64,
     /// The fewest members of a committee.
     pub min_members: u16,
-    /// The least threshold.
+    /// The least threshold of a committee.
     pub min_threshold: u16,
 }
 
@@ -51,7 +51,7 @@ pub struct DeployConfig {
     pub governor: Address,
     /// Whose signature stands under headers, and whose bond is at stake, until the governor names another.
     pub sequencer: Address,
-    /// All deadlines.
+    /// The deadlines of the contracts.
     pub timing: L1Timing,
     /// What is fixed about committees.
     pub committees: CommitteeSettings,
@@ -95,30 +95,30 @@ impl DeployConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Addresses {
-    /// L1 chain id.
+    /// Chain id of the L1 they stand on.
     pub l1_chain_id: u64,
-    /// `CommitteeRegistry`.
+    /// `CommitteeRegistry`: epochs, rule sets and sequencers.
     pub registry: Address,
-    /// `ForcedQueue`.
+    /// `ForcedQueue`: items that headers must take.
     pub forced_queue: Address,
-    /// `BlindedInbox`.
+    /// `BlindedInbox`: the one chain of headers.
     pub inbox: Address,
-    /// `FeeVault`.
+    /// `FeeVault`: deposits and withdrawals of fee accounts.
     pub fee_vault: Address,
-    /// `HintVerifier`.
+    /// `HintVerifier`: the judge of one hint.
     pub hint_verifier: Address,
-    /// `HintRegistry`.
+    /// `HintRegistry`: posted hints and their disputes.
     pub hint_registry: Address,
-    /// `DepositPortal`.
+    /// `DepositPortal`: ether and calls from L1 to L2.
     pub deposit_portal: Address,
-    /// `OutputRegistry`.
+    /// `OutputRegistry`: the sequencer's claims of L2 state.
     pub output_registry: Address,
     /// The first block that can hold one of them: nothing happened before it.
     pub block: u64,
 }
 
 impl Addresses {
-    /// The deployment id.
+    /// The deployment id: L1 chain id and inbox.
     pub fn deployment(&self) -> Deployment {
         Deployment { l1_chain_id: self.l1_chain_id, inbox: self.inbox }
     }

@@ -59,7 +59,7 @@ pub struct DeployPlan {
 struct Creation {
     name: &'static str,
     address: Address,
-    /// With the constructor's arguments.
+    /// Creation code with the constructor's arguments.
     code: Bytes,
 }
 
@@ -76,7 +76,7 @@ impl Creation {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{error}")]
 pub struct BrokenOff {
-    /// Why.
+    /// What went wrong.
     pub error: L1Error,
     /// Whether L1 was given a transaction meanwhile: it may get into a block whatever L1 answered.
     pub has_sent: bool,
@@ -95,7 +95,7 @@ impl From<L1Error> for BrokenOff {
 pub struct DeployFunds {
     /// At twice L1's present base fee, which every transaction offers.
     pub needed: U256,
-    /// What the account has.
+    /// What the account has, in wei.
     pub balance: U256,
 }
 

@@ -58,59 +58,59 @@ pub enum L1Error {
     /// No connection, or it broke.
     #[error("L1 did not answer {method}: {reason}")]
     Unreachable {
-        /// The JSON-RPC method.
+        /// The JSON-RPC method that was called.
         method: String,
-        /// What the connection reported.
+        /// What the connection reported, without the URL.
         reason: String,
     },
     /// No whole answer in time.
     #[error("L1 did not answer {method} within {timeout_ms} ms")]
     Timeout {
-        /// The JSON-RPC method.
+        /// The JSON-RPC method that was called.
         method: String,
-        /// The limit, in milliseconds.
+        /// How long the call was waited for, in milliseconds.
         timeout_ms: u64,
     },
-    /// An HTTP failure.
+    /// An HTTP status other than success.
     #[error("L1 answered {method} with HTTP status {status}")]
     HttpStatus {
-        /// The JSON-RPC method.
+        /// The JSON-RPC method that was called.
         method: String,
-        /// HTTP status.
+        /// The HTTP status code.
         status: u16,
     },
     /// The answer was longer than we are ready to hold.
     #[error("L1's answer to {method} exceeds {limit_bytes} bytes")]
     ResponseTooLarge {
-        /// The JSON-RPC method.
+        /// The JSON-RPC method that was called.
         method: String,
-        /// The limit, in bytes.
+        /// The most that is read of an answer, in bytes.
         limit_bytes: usize,
     },
     /// The answer is not what the interface promises.
     #[error("L1's answer to {method} is unusable: {reason}")]
     Malformed {
-        /// The JSON-RPC method.
+        /// The JSON-RPC method that was called.
         method: String,
-        /// What did not fit.
+        /// What did not fit the interface.
         reason: String,
     },
     /// What stands at the contract's address answers nothing that its interface knows; nothing at all where there is no code.
     #[error("what answered the contract's {call} is no answer to it: {reason}")]
     Undecodable {
-        /// The function.
+        /// The contract's function that was called.
         call: &'static str,
-        /// What did not fit.
+        /// What did not fit the function's answer.
         reason: String,
     },
-    /// The endpoint's own error.
+    /// The endpoint answered with a JSON-RPC error.
     #[error("L1 refused {method}: {message} (code {code})")]
     Rpc {
-        /// The JSON-RPC method.
+        /// The JSON-RPC method that was called.
         method: String,
-        /// JSON-RPC error code.
+        /// The code of the error.
         code: i64,
-        /// The endpoint's words.
+        /// The message of the error, as the endpoint wrote it.
         message: String,
     },
     /// The endpoint serves another chain.
@@ -124,9 +124,9 @@ pub enum L1Error {
     /// No contract at a configured address.
     #[error("there is no contract {name} at {address}")]
     NoContract {
-        /// Which.
+        /// Name of the contract.
         name: &'static str,
-        /// Where it should be.
+        /// Where the settings have it.
         address: Address,
     },
     /// The contracts are not those of one deployment.
@@ -134,13 +134,13 @@ pub enum L1Error {
         "{contract} names {given} as its {role} where this deployment has {expected}: use the rollup.json of this deployment"
     )]
     OtherDeployment {
-        /// Which contract was asked.
+        /// Name of the contract that was asked.
         contract: &'static str,
         /// What it was asked for.
         role: &'static str,
-        /// The configured address.
+        /// The address in the chain's settings.
         expected: Address,
-        /// Its answer.
+        /// The address that the contract answered.
         given: Address,
     },
     /// Another contract, or none of this deployment's, is at a configured address.
@@ -148,9 +148,9 @@ pub enum L1Error {
         "the contract at {address} is no {name}, it has no {role}(): use the rollup.json of this deployment"
     )]
     OtherContract {
-        /// Which should be there.
+        /// Name of the contract that should be there.
         name: &'static str,
-        /// Where.
+        /// Where the settings have it.
         address: Address,
         /// What it was asked for.
         role: &'static str,
@@ -162,9 +162,9 @@ pub enum L1Error {
     OtherSetting {
         /// The key in `rollup.json`.
         field: &'static str,
-        /// What the settings say.
+        /// The value in the settings.
         expected: String,
-        /// What the contract says.
+        /// The value in the contract.
         given: String,
     },
     /// Deposits count from a block on that L1 does not have: the chain could never begin.
@@ -173,9 +173,9 @@ pub enum L1Error {
          deployment, and an L1 node that has caught up"
     )]
     OriginAhead {
-        /// What the settings say.
+        /// `genesisL1Origin` in the chain's settings.
         origin: u64,
-        /// L1's newest block.
+        /// Number of L1's newest block.
         newest: u64,
     },
     /// A contract of a deployment can never get to its address.
@@ -183,11 +183,11 @@ pub enum L1Error {
         "{name} cannot get to {address} any more: {account} used its nonce {nonce} for something else, or the creation failed"
     )]
     NonceUsed {
-        /// The contract.
+        /// Name of the contract.
         name: &'static str,
         /// Where the others expect it.
         address: Address,
-        /// The deploying account.
+        /// The account that deploys.
         account: Address,
         /// The nonce that would have brought it there.
         nonce: u64,
@@ -195,9 +195,9 @@ pub enum L1Error {
     /// Transactions of the account are in no block yet, so that where its contracts would be is open.
     #[error("{account} has transactions that wait for a block ({waiting}): wait for them, or replace them")]
     TransactionsWait {
-        /// The account.
+        /// The account that deploys.
         account: Address,
-        /// How many.
+        /// How many wait.
         waiting: u64,
     },
     /// The endpoint knows fewer transactions of an account than are in blocks.
@@ -205,55 +205,55 @@ pub enum L1Error {
         "L1 knows of {given} transactions by {account} where {expected} are in blocks: the endpoint is behind, try again"
     )]
     Behind {
-        /// The account.
+        /// The account that sends.
         account: Address,
         /// How many are in blocks.
         expected: u64,
-        /// The endpoint's answer.
+        /// How many the endpoint knows.
         given: u64,
     },
     /// Something else than what was to be deployed stands at a contract's address.
     #[error("the {name} at {address} has {given} as its {field} where {expected} was to be deployed")]
     OtherDeployed {
-        /// The contract.
+        /// Name of the contract.
         name: &'static str,
-        /// Where it is.
+        /// The address that it stands at.
         address: Address,
         /// What it was asked for.
         field: &'static str,
         /// What it was to have.
         expected: String,
-        /// Its answer.
+        /// What it has.
         given: String,
     },
     /// A member's stake is above what the contract can ask for.
     #[error("a member's stake of {wei} wei does not fit the contract's 96 bits")]
     StakeTooLarge {
-        /// In wei.
+        /// The stake, in wei.
         wei: u128,
     },
     /// A block that is asked for as final is not final.
     #[error("L1 block {number} is not final, the newest final block is {finalized}")]
     NotFinal {
-        /// The block.
+        /// Number of the block that was asked for.
         number: u64,
-        /// The newest final block.
+        /// Number of the newest final block.
         finalized: u64,
     },
     /// The endpoint changed its mind about a final block.
     #[error("L1 block {number} was final as {before} and is now {now}")]
     FinalityBroken {
-        /// The block.
+        /// Number of the block.
         number: u64,
-        /// Its hash before.
+        /// Its hash when it was first read.
         before: B256,
-        /// Its hash now.
+        /// Its hash in the newest answer.
         now: B256,
     },
     /// A contract refused a call.
     #[error("{call} would be refused: {reason}")]
     Reverted {
-        /// The function.
+        /// The contract's function that was called.
         call: &'static str,
         /// The contract's error, decoded where it is known.
         reason: String,
@@ -261,17 +261,17 @@ pub enum L1Error {
     /// A transaction of ours is in a block but failed: something changed after it was tried.
     #[error("{call} failed in transaction {transaction}")]
     Failed {
-        /// The function.
+        /// The contract's function that was called.
         call: &'static str,
-        /// Hash of the transaction.
+        /// Hash of the failed transaction.
         transaction: B256,
     },
     /// A transaction of ours is not in a block yet. The next one takes its place with a higher fee.
     #[error("{call} is not in a block after {waited_ms} ms (transaction {transaction})")]
     Unconfirmed {
-        /// The function.
+        /// The contract's function that was called.
         call: &'static str,
-        /// Hash of the transaction.
+        /// Hash of the transaction that waits.
         transaction: B256,
         /// How long we waited, in milliseconds.
         waited_ms: u64,
@@ -279,9 +279,9 @@ pub enum L1Error {
     /// L1 was given a transaction of ours, and what became of it is not known.
     #[error("{call}: {cause}; transaction {transaction} may be in a block all the same")]
     Unanswered {
-        /// The function.
+        /// The contract's function that was called.
         call: &'static str,
-        /// Hash of the transaction.
+        /// Hash of the transaction that was sent.
         transaction: B256,
         /// What happened instead of an answer.
         cause: Box<L1Error>,
@@ -289,39 +289,39 @@ pub enum L1Error {
     /// A transaction would be longer than nodes relay.
     #[error("{call} takes {bytes} bytes, nodes relay at most {limit}")]
     TransactionTooLarge {
-        /// The function.
+        /// The contract's function that was to be called.
         call: &'static str,
-        /// Length of the transaction.
+        /// Length of the transaction, its blobs included.
         bytes: usize,
-        /// The limit.
+        /// The most that nodes relay, in bytes.
         limit: usize,
     },
     /// A transaction would need more gas than one may have.
     #[error("{call} takes {gas} gas, a transaction may have {limit}")]
     GasAboveLimit {
-        /// The function.
+        /// The contract's function that was to be called.
         call: &'static str,
-        /// Estimated gas.
+        /// Gas by L1's estimate.
         gas: u64,
-        /// The limit.
+        /// The most gas of one transaction.
         limit: u64,
     },
     /// What stood on L1 a moment ago, or what a transaction of ours left there, is not to be found.
     #[error("{what} is not on L1, or not any more")]
     Gone {
-        /// What was looked for.
+        /// What was looked for, in words.
         what: String,
     },
     /// What was to be sent cannot be made, or contradicts what stands on L1.
     #[error("nothing was sent to L1: {reason}")]
     NotSent {
-        /// Why.
+        /// Why it cannot be made, in words.
         reason: String,
     },
     /// Whoever answers for L1 here answers for a part of it only.
     #[error("this view of L1 does not tell {what}")]
     Untold {
-        /// What it was asked.
+        /// The question that it does not answer.
         what: &'static str,
     },
     /// The data cannot be sent in blobs.
@@ -339,9 +339,9 @@ pub enum L1Error {
     /// A member's key on L1 is no point of G2.
     #[error("epoch {epoch}: the key of member {member} is no valid point")]
     MemberKey {
-        /// The epoch.
+        /// Number of the epoch.
         epoch: u64,
-        /// The member, from 1.
+        /// Index of the member, from 1.
         member: usize,
     },
     /// The encryption key is not one, or does not hash to the registered hash.

@@ -29,33 +29,33 @@ pub enum HintEvent {
     /// A posting was wrong and is struck out. Its publisher's bond is gone, and all that were open of its own are dead:
     /// never final.
     Struck {
-        /// The posting.
+        /// Id of the struck posting.
         id: u64,
         /// Last batch of its run.
         last: u64,
-        /// Who showed it.
+        /// Who showed what was wrong.
         challenger: Address,
-        /// Whose it was.
+        /// Whose bond is gone.
         publisher: Address,
         /// The batch with the wrong entry.
         number: u64,
-        /// The entry.
+        /// Index of the wrong entry in that batch.
         index: u32,
-        /// Why: the contract's `REASON_…`.
+        /// Why it was wrong: the contract's `REASON_…`.
         reason: u8,
-        /// The L1 block.
+        /// The L1 block of the event.
         l1_block: u64,
     },
     /// A challenge showed nothing wrong.
     ChallengeFailed {
-        /// The posting.
+        /// Id of the posting, which stands.
         id: u64,
-        /// Who lost the stake.
+        /// Who lost the stake to the publisher.
         challenger: Address,
     },
     /// These are a run's hints for good.
     Finalized {
-        /// The posting.
+        /// Id of the posting.
         id: u64,
         /// First batch of the run.
         first: u64,
@@ -64,14 +64,14 @@ pub enum HintEvent {
     },
     /// A posting was closed because its run has other hints for good.
     Released {
-        /// The posting.
+        /// Id of the closed posting.
         id: u64,
         /// Last batch of the run.
         last: u64,
     },
     /// A dead posting was cleared away.
     Dropped {
-        /// The posting.
+        /// Id of the dropped posting.
         id: u64,
         /// Last batch of the run.
         last: u64,
@@ -88,7 +88,7 @@ pub enum HintEvent {
 /// Hints that somebody posted, as the event says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PostedLog {
-    /// Id of the posting.
+    /// Id that the registry gave the posting.
     pub id: u64,
     /// First batch of the run.
     pub first: u64,
@@ -96,9 +96,9 @@ pub struct PostedLog {
     pub last: u64,
     /// Whose bond answers for them.
     pub publisher: Address,
-    /// The L1 block.
+    /// The L1 block of the posting.
     pub l1_block: u64,
-    /// Hash of the transaction.
+    /// Hash of the transaction that posted them.
     pub transaction: B256,
     /// The posting root: a commitment to every entry.
     pub root: B256,
@@ -107,11 +107,11 @@ pub struct PostedLog {
 /// A header that L1 made itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct L1HeaderLog {
-    /// The header.
+    /// The header as L1 made it.
     pub header: BatchHeader,
     /// The final L1 block that made it.
     pub l1_block: u64,
-    /// Hash of the transaction.
+    /// Hash of the transaction that had L1 make it.
     pub transaction: B256,
 }
 

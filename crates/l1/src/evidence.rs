@@ -40,9 +40,9 @@ pub fn omission_evidence(envelope_id: B256, item_hash: B256, seal_by: u64) -> B2
 /// A promise, and who gave it: what an accusation is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GivenPromise {
-    /// Whose signature it bears.
+    /// The sequencer whose signature it bears.
     pub sequencer: Address,
-    /// The envelope.
+    /// Id of the promised envelope.
     pub envelope_id: B256,
     /// keccak256 of the item that was promised: no copy with other bytes will do.
     pub item_hash: B256,
@@ -81,7 +81,7 @@ pub struct ItemLeaf {
     pub id: B256,
     /// keccak256 of the item's bytes.
     pub item_hash: B256,
-    /// The verdict's code.
+    /// Code of the verdict in the envelope tree.
     pub code: u8,
 }
 
@@ -172,7 +172,7 @@ pub struct AccountProof {
     pub siblings: Vec<B256>,
     /// The run that the header was posted in.
     pub run: PostedRun,
-    /// Number of the header.
+    /// Number of the header whose batch holds the item.
     pub number: u64,
 }
 

@@ -50,18 +50,18 @@ impl L1News {
 /// A header that L1 made in a block that is not final yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingFallbackHeader {
-    /// The header.
+    /// Number and hash of the header.
     pub header: HeaderId,
     /// The L1 block that made it.
     pub l1_block: u64,
-    /// That block's hash.
+    /// Hash of that L1 block, by which it is found again or not.
     pub l1_hash: B256,
 }
 
 /// A header that L1 made (`BlindedInbox.postL1Header`), with the entries of the forced queue that it took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FallbackHeader {
-    /// The header.
+    /// The header that L1 made.
     pub header: BatchHeader,
     /// The items in order, as they stand in the batch.
     pub items: Vec<Bytes>,
@@ -79,9 +79,9 @@ impl FallbackHeader {
 /// Batches of which L1 knows no hints after the deadline: nothing of them executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VoidRun {
-    /// First batch.
+    /// First batch of the run.
     pub first: u64,
-    /// Last batch.
+    /// Last batch of the run.
     pub last: u64,
 }
 

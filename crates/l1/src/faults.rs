@@ -13,42 +13,42 @@ use crate::{
 pub enum SequencerEvent {
     /// Two headers of one number were shown.
     Equivocation {
-        /// The number.
+        /// The batch number of both headers.
         number: u64,
-        /// Who signed both.
+        /// Whose key signed both.
         sequencer: Address,
-        /// Who showed them.
+        /// Who showed them to L1.
         reporter: Address,
-        /// Hash of the one.
+        /// Hash of the one header.
         first: B256,
-        /// Hash of the other.
+        /// Hash of the other header.
         second: B256,
         /// The final L1 block: `answerWindow` blocks later L1 makes this header, if none is posted.
         l1_block: u64,
     },
     /// A promise is said to be broken.
     Accused {
-        /// The promise.
+        /// The promise that is said to be broken.
         promise: GivenPromise,
-        /// Who says so.
+        /// Who accused, and staked on it.
         accuser: Address,
         /// The L1 block after which the bond is lost without an answer.
         answer_until: u64,
     },
     /// The promised envelope was shown in a batch.
     Answered {
-        /// The promise's id.
+        /// Hash of the promise, which names the accusation.
         promise_id: B256,
-        /// Who showed it.
+        /// Who showed the envelope, and has the accuser's stake.
         answerer: Address,
-        /// The batch.
+        /// The batch that it was shown in.
         number: u64,
     },
     /// Nobody answered, and the bond is lost.
     Omission {
-        /// The promise's id.
+        /// Hash of the promise, which names the accusation.
         promise_id: B256,
-        /// Who gets the reward.
+        /// Who accused, and gets half of the bond.
         accuser: Address,
     },
 }
@@ -68,9 +68,9 @@ pub struct Output {
     pub l2_block: u64,
     /// The last batch that is in it.
     pub batch: u64,
-    /// Its timestamp, in seconds.
+    /// Timestamp of the block, in seconds.
     pub timestamp: u64,
-    /// Its hash.
+    /// Hash of the L2 block.
     pub block_hash: B256,
     /// The root of the state after it.
     pub state_root: B256,

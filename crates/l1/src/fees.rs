@@ -13,13 +13,13 @@ const BLOB_REPLACEMENT_PERCENT: u128 = 100;
 /// A replacement never pays more than this many times what a fresh transaction would.
 const REPLACEMENT_FACTOR_LIMIT: u128 = 16;
 
-/// What a transaction offers.
+/// What a transaction offers for its gas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fees {
     pub nonce: u64,
-    /// In wei per gas.
+    /// The most for a unit of gas, in wei.
     pub max_fee: u128,
-    /// In wei per gas.
+    /// The tip for a unit of gas, in wei.
     pub tip: u128,
     /// In wei per blob gas, for a transaction with blobs.
     pub blob_fee: Option<u128>,

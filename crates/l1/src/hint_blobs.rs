@@ -30,7 +30,7 @@ pub struct HintIndex {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct IndexedBatch {
     count: u32,
-    /// Ascending.
+    /// Places of the malformed items, ascending and below the count.
     malformed: Vec<u32>,
 }
 
@@ -39,16 +39,16 @@ struct IndexedBatch {
 pub struct HintBlobs {
     pub(crate) index: HintIndex,
     pub(crate) hashes: Vec<B256>,
-    /// 131,072 bytes each.
+    /// The blobs, 131,072 bytes each.
     pub(crate) blobs: Vec<Bytes>,
 }
 
 /// What L1 holds of a posting, with its hints where they could be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HintData {
-    /// The run.
+    /// The run whose hints they are.
     pub run: RunReference,
-    /// The hints.
+    /// The hints as they were posted.
     pub hints: HintPosting,
     /// The blobs they are in, for a challenge; `None` for hints in calldata.
     pub blobs: Option<HintBlobs>,

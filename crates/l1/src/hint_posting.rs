@@ -66,9 +66,9 @@ pub enum PostedError {
     /// A kind that is none.
     #[error("entry {index} is of kind {kind}")]
     Kind {
-        /// The item.
+        /// Index of the item in its batch.
         index: usize,
-        /// Its kind.
+        /// The byte that says the kind.
         kind: u8,
     },
     /// Key bytes where there is no key.
@@ -77,7 +77,7 @@ pub enum PostedError {
     /// A malformed item's release stands behind the end of the list.
     #[error("the release of entry {index} is not among the batch's {singletons}")]
     NoRelease {
-        /// The item.
+        /// Index of the item in its batch.
         index: usize,
         /// Singleton releases of the batch.
         singletons: usize,

@@ -19,7 +19,7 @@ pub struct Chunk {
     pub chunk_index: u32,
     /// Place of the chunk in the posting.
     pub leaf_index: u32,
-    /// Chunks of the posting.
+    /// How many chunks the posting has.
     pub leaf_count: u32,
     /// Siblings up to the root.
     pub proof: Vec<B256>,

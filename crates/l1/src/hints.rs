@@ -17,7 +17,7 @@ use crate::{
 /// Hints that somebody posted for a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostedHints {
-    /// Id of the posting.
+    /// Id that the registry gave the posting.
     pub id: u64,
     /// First batch of the run.
     pub first: u64,
@@ -25,9 +25,9 @@ pub struct PostedHints {
     pub last: u64,
     /// Who posted them, and whose bond answers for them.
     pub publisher: Address,
-    /// The final L1 block.
+    /// The final L1 block of the posting.
     pub l1_block: u64,
-    /// Hash of the transaction.
+    /// Hash of the transaction that posted them.
     pub transaction: B256,
     /// The hints, checked to have the root that L1 computed, or why they cannot be had out of their blobs. Whether they
     /// are right is another matter.

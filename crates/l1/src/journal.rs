@@ -25,7 +25,7 @@ pub(crate) struct Journal {
     pub(crate) void: Vec<Span>,
     /// Runs with final hints; neighbours are joined.
     pub(crate) hinted: BTreeMap<u64, u64>,
-    /// Open postings of hints.
+    /// What the registry has of postings of hints.
     pub(crate) hints: RegistryState,
 }
 

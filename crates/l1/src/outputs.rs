@@ -4,9 +4,9 @@ use alloy_sol_types::SolEvent;
 
 use crate::{client::L1Client, contracts::OutputRegistry, error::L1Error, faults::Output};
 
-/// One proposal.
+/// One proposal of outputs, as its event says.
 struct Proposal {
-    /// Its first L2 block.
+    /// The first L2 block that it claims.
     first: u64,
     /// The L1 block of the proposal before; 0 for none.
     previous_at: u64,

@@ -49,7 +49,7 @@ impl Search {
         self.wanted.retain(|number, _| !(first..=last).contains(number));
     }
 
-    /// Whether all was found.
+    /// Whether every header that was wanted has its batch.
     pub fn is_over(&self) -> bool {
         self.wanted.is_empty()
     }

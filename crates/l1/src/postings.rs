@@ -16,7 +16,7 @@ use crate::{
     run::{PostedRun, RunReference},
 };
 
-/// The last posted header.
+/// The last header that was posted, or made by L1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PostedHead {
     /// Its number; 0 before the first.
@@ -33,7 +33,7 @@ pub struct PostedHead {
     pub block: u64,
 }
 
-/// A sequencer's bond.
+/// What answers for a sequencer's faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bond {
     /// In wei, without what is announced to be taken out.
@@ -49,9 +49,9 @@ pub struct Bond {
 /// A run as it was posted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Posting {
-    /// The final L1 block.
+    /// The final L1 block of the posting.
     pub l1_block: u64,
-    /// Hash of the transaction.
+    /// Hash of the transaction that posted it.
     pub transaction: B256,
     /// What L1 commits to: the runs that it cut the headers into, in order; mostly one.
     pub runs: Vec<RunReference>,

@@ -33,7 +33,7 @@ use crate::{
 /// here: [`L1Error::Untold`].
 #[async_trait]
 pub trait L1Reader: Send + Sync {
-    /// The newest final block.
+    /// The newest final block; it never goes back.
     async fn finalized(&self) -> Result<L1Origin, L1Error>;
 
     /// The number of the newest block, final or not: by it L1 counts its deadlines.
@@ -46,7 +46,7 @@ pub trait L1Reader: Send + Sync {
         Ok(None)
     }
 
-    /// The newest blocks.
+    /// The newest final and the newest block, by number.
     async fn blocks(&self) -> Result<L1Blocks, L1Error> {
         let finalized = self.finalized().await?.number;
         let newest = self.newest().await?.max(finalized);
@@ -249,12 +249,12 @@ pub trait L1Reader: Send + Sync {
     }
 }
 
-/// The newest L1 blocks.
+/// How far L1 has come, by block numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct L1Blocks {
-    /// The newest final block.
+    /// Number of the newest final block.
     pub finalized: u64,
-    /// The newest block.
+    /// Number of the newest block; not below the final one.
     pub newest: u64,
 }
 

@@ -10,9 +10,9 @@ use crate::{
 /// A posting of hints, without the hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisteredHints {
-    /// As its event says.
+    /// The posting as its event says.
     pub posted: PostedLog,
-    /// What became of it.
+    /// What has become of it since.
     pub state: PostingState,
 }
 
@@ -23,7 +23,7 @@ pub enum PostingState {
     Open,
     /// It is its run's hints for good.
     Final,
-    /// It was wrong.
+    /// An entry was wrong, and its publisher's bond is gone.
     Struck,
     /// Another one of its publisher's was wrong: no bond answers for it, and it can be dropped.
     Dead,
@@ -46,7 +46,7 @@ pub struct RegistryState {
 }
 
 impl RegistryState {
-    /// Takes the next event.
+    /// Takes the next event, in L1's order.
     pub fn apply(&mut self, event: &HintEvent) {
         match *event {
             HintEvent::Posted(posted) => {
@@ -83,7 +83,7 @@ impl RegistryState {
         }
     }
 
-    /// All postings, by id.
+    /// All postings that are kept, by id.
     pub fn postings(&self) -> impl Iterator<Item = &RegisteredHints> {
         self.postings.values()
     }

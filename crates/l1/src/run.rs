@@ -31,7 +31,7 @@ impl RunReference {
 /// A posted run with its headers, from which proofs are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostedRun {
-    /// What L1 commits to.
+    /// What L1 commits to: numbers, block and Merkle root.
     pub run: RunReference,
     /// The headers `run.first ..= run.last`.
     pub headers: Vec<BatchHeader>,

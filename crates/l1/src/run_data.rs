@@ -21,7 +21,7 @@ const PART_OVERHEAD_BYTES: usize = 1 + 8 + 8 + 32 + 2 + 2 + 4;
 /// A batch as it goes into a [`RunData`]: with the verdict codes of its items, which the header's data hash binds too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodedBatch {
-    /// Header, signature and items.
+    /// Header, sequencer's signature and items.
     pub sealed: SealedBatch,
     /// One verdict code for each item.
     pub codes: Vec<u8>,
@@ -56,9 +56,9 @@ pub struct DataPart {
     pub whole: B256,
     /// Which piece this is, from 0.
     pub part: u16,
-    /// How many there are.
+    /// How many pieces there are.
     pub parts: u16,
-    /// The piece.
+    /// The bytes of this piece.
     pub bytes: Vec<u8>,
 }
 

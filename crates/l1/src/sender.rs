@@ -36,15 +36,15 @@ const RECEIPT_POLL_MS: u64 = 200;
 /// A transaction that is in a block and did what it should.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// Its hash.
+    /// Hash of the transaction.
     pub transaction: B256,
     /// The block, which is not final yet.
     pub block: u64,
-    /// Gas that it used.
+    /// Gas that it used, as its receipt says.
     pub gas_used: u64,
 }
 
-/// One account that sends.
+/// One account that sends transactions, one at a time.
 pub(crate) struct Sender {
     rpc: Rpc,
     chain_id: u64,
@@ -63,7 +63,7 @@ pub(crate) struct Call {
     pub to: TxKind,
     pub value: U256,
     pub input: Bytes,
-    /// At most six.
+    /// Blobs of the transaction, at most six.
     pub blobs: Vec<Blob>,
     /// How long the transaction may be, its blobs included.
     pub size_limit_bytes: Option<usize>,
@@ -220,7 +220,7 @@ impl Sender {
         Signature::from_bytes_and_parity(&signature.0[..64], signature.0[64] == 28)
     }
 
-    /// Waits for the receipt.
+    /// Waits until the transaction has a receipt, or the time is over.
     async fn confirmed(&self, call: &'static str, transaction: B256) -> Result<Sent, L1Error> {
         let started = now();
         let limit = Duration::from_millis(self.confirmation_timeout_ms);

@@ -19,7 +19,7 @@ use crate::{
 pub struct MemberStake {
     /// Who takes it out; `None` while nothing was ever deposited.
     pub owner: Option<Address>,
-    /// In wei.
+    /// What is at stake, in wei.
     pub amount: U256,
     /// The last epoch that the key is a member of; 0 for none.
     pub last_epoch: u64,
@@ -32,7 +32,7 @@ pub struct MemberStake {
 /// A header and what proves that members acknowledged it: their signatures, one or added up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acknowledged {
-    /// The header.
+    /// The header that was acknowledged.
     pub header: BatchHeader,
     /// Who signed, and the signature. Number, epoch and header hash are what was signed.
     pub certificate: Certificate,

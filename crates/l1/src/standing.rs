@@ -21,13 +21,13 @@ const MAX_FORCED_ITEMS: u64 = 16;
 /// Where the contracts stand after one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// The block, the newest.
+    /// L1's newest block, which all of it is read at.
     pub block: u64,
-    /// All deadlines.
+    /// The deadlines of the contracts.
     pub timing: L1Timing,
     /// Whose signature stands under headers with this block as their L1 origin.
     pub sequencer: Address,
-    /// The last posted header.
+    /// The last header on L1.
     pub head: PostedHead,
     /// The block that it was posted in; 0 before the first.
     pub head_posted_at: u64,
@@ -43,7 +43,7 @@ pub struct Standing {
     pub forced_length: u64,
     /// The next forced items that no header has taken: those that are due and the one after them, 17 at most.
     pub forced_next: Vec<QueuedItem>,
-    /// This sequencer's bond.
+    /// The bond of that sequencer.
     pub bond: Bond,
     /// Accusations that nobody answered yet.
     pub open_accusations: u64,
@@ -56,7 +56,7 @@ pub struct Standing {
 /// An item that waits in the forced queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuedItem {
-    /// Its place, from 0.
+    /// Its place in the queue, from 0.
     pub index: u64,
     /// A transaction in the clear, or else an envelope.
     pub is_transaction: bool,
@@ -112,22 +112,22 @@ pub struct VaultAccount {
 /// What became of an accusation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccusationState {
-    /// Nobody accused.
+    /// Nobody has accused of this promise.
     None,
     /// It waits for an answer.
     Open,
-    /// The envelope was shown.
+    /// The envelope was shown in a batch.
     Answered,
-    /// The bond is lost.
+    /// Nobody answered in time: the bond is lost.
     Slashed,
 }
 
 /// An accusation of having broken one promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accusation {
-    /// What became of it.
+    /// What has become of it.
     pub state: AccusationState,
-    /// Who accused.
+    /// Who accused, and staked on it.
     pub accuser: Address,
     /// The block after which the bond is lost without an answer.
     pub answer_until: u64,

@@ -22,7 +22,7 @@ impl<'a> StateAt<'a> {
         Self { rpc, number, block: format!("{number:#x}") }
     }
 
-    /// After the newest block.
+    /// The state after L1's newest block, final or not.
     pub async fn newest(rpc: &'a Rpc) -> Result<Self, L1Error> {
         let number: U64 = rpc.call("eth_blockNumber", ()).await?;
         Ok(Self::new(rpc, number.to()))
@@ -40,7 +40,7 @@ impl<'a> StateAt<'a> {
         Ok(!code.is_empty())
     }
 
-    /// The account's next nonce.
+    /// The nonce of the account's next transaction.
     pub async fn nonce(&self, account: Address) -> Result<u64, L1Error> {
         let next: U64 = self.rpc.call("eth_getTransactionCount", json!([account, self.block])).await?;
         Ok(next.to())

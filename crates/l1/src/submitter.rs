@@ -24,7 +24,7 @@ use crate::{
 /// Whoever takes a part only, as the script of a test, leaves the rest to what stands here: [`L1Error::Untold`].
 #[async_trait]
 pub trait L1Submitter: Send + Sync {
-    /// The account that pays.
+    /// The account that sends, and pays for, every transaction here.
     fn account(&self) -> Address;
 
     /// What L1 says where the account's transactions go.
@@ -72,12 +72,12 @@ pub trait L1Submitter: Send + Sync {
         untold("data_standing")
     }
 
-    /// Claims these outputs.
+    /// Claims these L2 blocks in `OutputRegistry`.
     async fn propose_outputs(&self, _outputs: &[Output]) -> Result<Sent, L1Error> {
         untold("propose_outputs")
     }
 
-    /// Answers an accusation.
+    /// Shows the envelope that an accusation says was left out.
     async fn answer_omission(&self, _answer: &OmissionAnswer) -> Result<Sent, L1Error> {
         untold("answer_omission")
     }

@@ -30,7 +30,7 @@ const RPC_INVALID_REQUEST: i64 = -32600;
 /// JSON-RPC code of Reth for answers to a batch that are too long together.
 pub(crate) const RPC_BATCH_TOO_LARGE: i64 = -32011;
 
-/// One L1 endpoint.
+/// The JSON-RPC endpoint of one L1 node.
 #[derive(Clone)]
 pub(crate) struct Rpc {
     client: reqwest::Client,
@@ -191,7 +191,7 @@ impl Rpc {
         L1Error::Unreachable { method, reason: shorten(&cause.to_string()) }
     }
 
-    /// The endpoint's chain id.
+    /// Chain id that the endpoint serves.
     pub async fn chain_id(&self) -> Result<u64, L1Error> {
         self.call::<U64>("eth_chainId", ()).await.map(|id| id.to())
     }

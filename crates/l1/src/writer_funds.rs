@@ -23,7 +23,7 @@ pub struct L2Call {
     pub mint: U256,
     /// What the call carries, out of the sender's L2 balance, in wei.
     pub value: U256,
-    /// Gas of the call.
+    /// Gas limit of the call on L2.
     pub gas: u64,
     /// Its input, or the creation code.
     pub data: Bytes,
