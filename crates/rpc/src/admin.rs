@@ -48,7 +48,7 @@ impl Readiness {
         Self { tasks: Some(tasks), ..self }
     }
 
-    /// The condition holds now.
+    /// The condition holds from now on.
     pub fn set_ready(&self, condition: &'static str) {
         self.set(condition, None);
     }
@@ -62,7 +62,7 @@ impl Readiness {
         self.conditions.write().unwrap_or_else(PoisonError::into_inner).insert(condition, reason);
     }
 
-    /// Whether all conditions hold.
+    /// Whether every condition holds, and no part of the role has failed.
     pub fn is_ready(&self) -> bool {
         self.reasons().is_empty()
     }

@@ -325,7 +325,7 @@ impl Unwritten {
 #[derive(Debug)]
 struct Answer {
     bytes: u64,
-    /// None for a refusal.
+    /// The memory that it holds; none for a refusal.
     lease: Option<Lease>,
 }
 

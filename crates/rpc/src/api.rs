@@ -33,7 +33,7 @@ pub trait BlindApi {
     #[method(name = "getBatch")]
     async fn get_batch(&self, number: u64) -> Result<Option<BatchInfo>, RpcError>;
 
-    /// A batch's hints.
+    /// `blind_getHints`: null until the batch has hints.
     #[method(name = "getHints")]
     async fn get_hints(&self, number: u64) -> Result<Option<Encoded<BatchHints>>, RpcError>;
 
@@ -50,7 +50,7 @@ pub trait BlindApi {
         at: Option<LedgerAt>,
     ) -> Result<Option<FeeAccountProof>, RpcError>;
 
-    /// Where the server stands.
+    /// `blind_getStatus`: how far the chain is here, and counters.
     #[method(name = "getStatus")]
     async fn get_status(&self) -> Result<Status, RpcError>;
 
@@ -71,7 +71,7 @@ pub trait SequencerApi {
         options: Option<SendOptions>,
     ) -> Result<SentEnvelope, RpcError>;
 
-    /// A member's acknowledgement.
+    /// `blind_submitAcknowledgement`, from members. The answer is always true; what is not taken is an error.
     #[method(name = "submitAcknowledgement", with_extensions)]
     async fn submit_acknowledgement(
         &self,
@@ -114,7 +114,7 @@ pub trait CommitteeApi {
     #[method(name = "getSingleton", with_extensions)]
     async fn get_singleton(&self, number: u64, index: u32) -> Result<Encoded<SingletonShare>, RpcError>;
 
-    /// Where it stands.
+    /// `committee_getStatus`: what the member acknowledged, knows and refused.
     #[method(name = "getStatus")]
     async fn get_status(&self) -> Result<CommitteeStatus, RpcError>;
 }

@@ -48,21 +48,21 @@ pub trait Carrier: Send + Sync {
     fn call(&self, call: Call) -> BoxFuture<'static, Result<Answer, NotCarried>>;
 }
 
-/// A call under way.
+/// A call on its way to a server.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Whom it is for.
+    /// URL of the server that it is for.
     pub url: Arc<str>,
-    /// Who says that it is his.
+    /// Who says that the call is his, as a hello would.
     pub party: Option<Party>,
-    /// The JSON-RPC request.
+    /// The JSON-RPC request, as it would stand in the body.
     pub request: String,
 }
 
-/// What a server answers.
+/// What a server answers to one call.
 #[derive(Debug)]
 pub struct Answer {
-    /// The JSON-RPC response.
+    /// The JSON-RPC response, as it would stand in the body.
     pub response: Box<RawValue>,
     /// The notifications of the subscription that it may have begun, until the server ends.
     pub notifications: mpsc::Receiver<Box<RawValue>>,
@@ -70,7 +70,7 @@ pub struct Answer {
     pub server: watch::Receiver<()>,
 }
 
-/// Why no answer comes.
+/// Why a call got no answer, in words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not carried: {0}")]
 pub struct NotCarried(pub &'static str);
@@ -100,7 +100,7 @@ impl Server {
     }
 }
 
-/// The method of [`BlindApiClient::subscribe_topic`](crate::BlindApiClient::subscribe_topic).
+/// The method that begins a subscription.
 const SUBSCRIBE: &str = "blind_subscribe";
 /// Notifications that wait for whoever subscribed.
 const NOTIFICATIONS: usize = 1_024;

@@ -93,16 +93,16 @@ impl SubscriptionClientT for HttpClient {
     }
 }
 
-/// Limits of a client.
+/// Limits of a client: times in milliseconds, sizes in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
     /// How long to wait for a connection.
     pub connect_timeout_ms: u64,
     /// How long to wait for an answer.
     pub request_timeout_ms: u64,
-    /// Largest call.
+    /// Largest call, in bytes.
     pub max_request_bytes: u32,
-    /// Largest answer or notification.
+    /// Largest answer or notification, in bytes.
     pub max_response_bytes: u32,
     /// Most calls that await their answers.
     pub max_concurrent_calls: usize,
@@ -132,7 +132,7 @@ pub enum ClientBuildError {
     /// The URL's scheme does not fit: `http(s)` for calls, `ws(s)` for subscriptions. The configuration's fault.
     #[error("{url}: expected {expected}")]
     Scheme {
-        /// The URL.
+        /// The URL that was given.
         url: String,
         /// The schemes that are accepted here.
         expected: &'static str,
@@ -142,16 +142,16 @@ pub enum ClientBuildError {
         "{url}: this program was built without TLS (feature `tls`); use a plain URL or a local TLS tunnel"
     )]
     NoTls {
-        /// The URL.
+        /// The URL that was given.
         url: String,
     },
     /// The URL does not parse, or the server cannot be reached or refused the handshake; in the last two cases try
     /// again.
     #[error("{url}: {reason}")]
     Connect {
-        /// The URL.
+        /// The URL that was given.
         url: String,
-        /// What happened.
+        /// What happened, in words.
         reason: String,
     },
 }

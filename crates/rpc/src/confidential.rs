@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::RpcError;
 
-/// What the coprocessor serves.
+/// The methods `confidential_*`, which a coprocessor serves.
 #[rpc(server, client, namespace = "confidential")]
 pub trait ConfidentialApi {
-    /// Where the server stands.
+    /// How far execution is, and counters.
     #[method(name = "getStatus")]
     async fn get_status(&self) -> Result<ConfidentialStatus, RpcError>;
 
@@ -61,11 +61,11 @@ pub trait ConfidentialApi {
     ) -> Result<Bytes, RpcError>;
 }
 
-/// Where the coprocessor stands.
+/// How far the coprocessor is: result of `confidential_getStatus`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfidentialStatus {
-    /// The program's version.
+    /// Version of the program that answers.
     pub release: String,
     /// The newest batch that is certified here.
     pub certified: u64,
@@ -75,24 +75,24 @@ pub struct ConfidentialStatus {
     pub finalized: u64,
     /// The newest batch that is executed.
     pub batch: u64,
-    /// Its header hash.
+    /// Header hash of that batch.
     pub batch_hash: B256,
-    /// Confidential transactions up to now.
+    /// How many confidential transactions stand in the order up to that batch.
     pub sequence: u64,
-    /// Those of them that were applied.
+    /// How many of those were applied: the state's version.
     pub version: u64,
-    /// Confidential accounts.
+    /// How many confidential accounts there are.
     pub accounts: u32,
     /// What all accounts hold together, in base units.
     pub confidential: u64,
-    /// The state root.
+    /// Root of the whole state at that version.
     pub state_root: B256,
     /// What execution is doing: `waiting`, `waiting_for_hints`, `executing`, `retrying`, `halted`, `stopped`.
     pub state: String,
     /// Why it is retrying or halted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Counts by stable name.
+    /// What the program counts, by stable names.
     pub counters: BTreeMap<String, u64>,
 }
 
@@ -102,7 +102,7 @@ pub struct ConfidentialStatus {
 pub struct ConfidentialParameters {
     /// Chain id of L1.
     pub l1_chain_id: u64,
-    /// Chain id of the rollup.
+    /// Chain id of the rollup, which confidential transactions name.
     pub chain_id: u64,
     /// The contract of the deployment.
     pub contract: Address,
@@ -110,7 +110,7 @@ pub struct ConfidentialParameters {
     pub seed: B256,
     /// The auditor's public key, packed.
     pub auditor_key: Bytes,
-    /// Who earns the fees.
+    /// The account that earns the fees.
     pub operator: Address,
     /// The least fee of a transfer, in base units.
     pub minimum_fee: u64,
@@ -126,9 +126,9 @@ pub struct ConfidentialParameters {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfidentialCiphertext {
-    /// c1, packed.
+    /// The component c1, packed.
     pub c1: Bytes,
-    /// c0 at the limbs, packed.
+    /// The component c0 at the limbs, packed.
     pub c0: Bytes,
     /// Additions that it holds.
     pub counter: u32,
@@ -138,15 +138,15 @@ pub struct ConfidentialCiphertext {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfidentialAccount {
-    /// Whose it is.
+    /// Address of the owner.
     pub owner: Address,
-    /// Its place in the tree.
+    /// Its place in the tree of confidential accounts.
     pub index: u32,
-    /// Its nonce.
+    /// How many transactions it has made, registration aside.
     pub nonce: u64,
-    /// Its public key, packed.
+    /// The account's public key, packed.
     pub public_key: Bytes,
-    /// The commitment to its secret.
+    /// The commitment to its secret key.
     pub secret_commitment: B256,
     /// What its owner can spend.
     pub available: ConfidentialCiphertext,
@@ -154,7 +154,7 @@ pub struct ConfidentialAccount {
     pub pending: ConfidentialCiphertext,
     /// Siblings of its leaf, from the leaves upwards.
     pub siblings: Vec<B256>,
-    /// The version.
+    /// The version that all of it is of.
     pub version: u64,
     /// Confidential accounts at that version.
     pub accounts: u32,
@@ -164,7 +164,7 @@ pub struct ConfidentialAccount {
     pub public_accounts: u32,
     /// Root of the tree of public balances.
     pub public_root: B256,
-    /// The state root.
+    /// Root of the whole state at that version.
     pub state_root: B256,
 }
 
@@ -172,9 +172,9 @@ pub struct ConfidentialAccount {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PublicBalance {
-    /// Whose it is.
+    /// Address of the owner.
     pub owner: Address,
-    /// Base units.
+    /// The balance, in base units.
     pub balance: u64,
     /// The nonce of its next deposit.
     pub nonce: u64,
@@ -196,13 +196,13 @@ pub enum Standing {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfidentialTransactionInfo {
-    /// Its id.
+    /// Its id, by which it is asked for.
     pub id: B256,
     /// Its place in the order of all confidential transactions, from 1.
     pub sequence: u64,
-    /// The version after it.
+    /// The state's version after it.
     pub version: u64,
-    /// The batch.
+    /// Number of the batch that holds it.
     pub number: u64,
     /// How far that batch stands on L1.
     pub standing: Standing,
@@ -213,9 +213,9 @@ pub struct ConfidentialTransactionInfo {
     /// `register`, `deposit`, `transfer`, `rollover`, `refresh` or `withdraw`; none where it is no transaction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Whether it was applied.
+    /// Whether it was applied to the state.
     pub applied: bool,
-    /// Why it was not.
+    /// Why it was not applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The transaction as it was committed.

@@ -262,12 +262,12 @@ impl Introduction {
         Self(Arc::new(Introducing { make: Box::new(make), kept: Mutex::default() }))
     }
 
-    /// Who introduces himself.
+    /// The party that introduces itself.
     pub(crate) fn party(&self) -> Party {
         (self.0.make)().peer
     }
 
-    /// The header's value now.
+    /// The value of the hello header at this moment.
     pub(crate) fn header(&self) -> Option<HeaderValue> {
         let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((since, value)) = &*kept
@@ -302,7 +302,7 @@ pub struct Introduce<S> {
     introduction: Option<Introduction>,
 }
 
-/// Makes [`Introduce`]s.
+/// Puts an [`Introduce`] in front of a client's service.
 #[derive(Clone, Debug)]
 pub(crate) struct IntroduceLayer(pub(crate) Option<Introduction>);
 

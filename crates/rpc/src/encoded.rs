@@ -18,9 +18,9 @@ const KIB: usize = 1 << 10;
 /// A structure that travels as hex, with a bound on what a peer may send for it. The bound keeps hostile input from
 /// being decoded at all; the decoder checks the exact form.
 pub trait Wire {
-    /// The structure's name, for error messages.
+    /// Name of the structure, for error messages.
     const NAME: &'static str;
-    /// No encoding is longer.
+    /// Length of the longest encoding, in bytes.
     const MAX_BYTES: usize;
 }
 
@@ -63,12 +63,12 @@ pub struct Encoded<T> {
 }
 
 impl<T: Wire + Canonical> Encoded<T> {
-    /// Encodes a structure.
+    /// Wraps the encoding of a structure.
     pub fn new(structure: &T) -> Self {
         Self { bytes: structure.encode().into(), structure: PhantomData }
     }
 
-    /// Decodes the structure.
+    /// Decodes the structure, as strictly as everywhere.
     pub fn decode(&self) -> Result<T, DecodeError> {
         T::decode(&self.bytes)
     }
@@ -86,12 +86,12 @@ impl<T> Encoded<T> {
         Self { bytes: bytes.into(), structure: PhantomData }
     }
 
-    /// The encoding.
+    /// The encoding, unchecked where it came from a peer.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// The encoding, by value.
+    /// The encoding itself, unchecked where it came from a peer.
     pub fn into_bytes(self) -> Bytes {
         self.bytes
     }
@@ -166,12 +166,12 @@ impl<'de, T: Wire> Deserialize<'de> for Encoded<T> {
 pub mod quantity {
     use super::*;
 
-    /// Writes `0x…`.
+    /// Writes the amount as `0x` and hexadecimal digits.
     pub fn serialize<S: Serializer>(value: &u128, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&format!("{value:#x}"))
     }
 
-    /// Reads `0x…`.
+    /// Reads an amount from `0x` and hexadecimal digits.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
         struct Visitor;
 

@@ -33,9 +33,9 @@ pub mod code {
 pub struct RpcError {
     /// The JSON-RPC error code, see [`code`].
     pub code: i32,
-    /// For a reader.
+    /// What happened, for a person; its words may change.
     pub message: String,
-    /// For a program: stable, snake_case.
+    /// What happened, for a program: a snake_case word that stays.
     pub reason: Cow<'static, str>,
     /// Whether the same request may succeed later.
     pub retry: bool,
@@ -86,7 +86,7 @@ impl RpcError {
         Self::new(code::CONFLICT, reason, false, message)
     }
 
-    /// Bad parameters (`-32602`).
+    /// A parameter is missing, superfluous or malformed (`-32602`).
     pub fn invalid_params(reason: impl Into<Cow<'static, str>>, message: impl fmt::Display) -> Self {
         Self::new(code::INVALID_PARAMS, reason, false, message)
     }

@@ -28,15 +28,15 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum FeedEvent {
-    /// Topic `headers`.
+    /// A header was sealed: topic `headers`.
     Header(HeaderNotification),
-    /// Topic `certificates`.
+    /// A batch was certified: topic `certificates`.
     Certificate(CertificateNotification),
-    /// Topic `releases`.
+    /// A batch was released: topic `releases`.
     Release(ReleaseNotification),
-    /// Topic `hints`.
+    /// A batch has hints: topic `hints`.
     Hints(HintsNotification),
-    /// Topic `blocks`.
+    /// A block was executed: topic `blocks`.
     Block(BlockNotification),
 }
 
@@ -74,13 +74,13 @@ impl FeedEvent {
         })
     }
 
-    /// The notification's JSON.
+    /// The JSON that subscribers get as the notification's result.
     pub fn to_raw(&self) -> Result<Box<RawValue>, serde_json::Error> {
         to_raw_value(self)
     }
 }
 
-/// What a [`Feed`] yields.
+/// What a [`Feed`] yields, in the order in which it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeedItem {
     /// The first connection stands and all topics are subscribed: from here on nothing is missed until
@@ -88,13 +88,13 @@ pub enum FeedItem {
     Connected,
     /// A connection stands again after one was lost; notifications between the two are gone. Fetch them.
     Reconnected,
-    /// A notification.
+    /// A notification of a subscribed topic.
     Event(FeedEvent),
     /// The server sent something that is no notification of its topic: its fault. The feed goes on.
     Invalid {
-        /// The topic.
+        /// The topic that it came under.
         topic: Topic,
-        /// What is wrong.
+        /// What is wrong with it.
         reason: String,
     },
 }
@@ -102,9 +102,9 @@ pub enum FeedItem {
 /// How a [`Feed`] connects and waits.
 #[derive(Clone, Debug)]
 pub struct FeedConfig {
-    /// The connection's limits.
+    /// Limits of the connection.
     pub client: ClientConfig,
-    /// Events held for the consumer.
+    /// How many events are held for the consumer at most.
     pub buffer_events: usize,
     /// First pause before connecting again.
     pub backoff_initial_ms: u64,

@@ -43,7 +43,7 @@ pub const WAITING_CONNECTIONS: usize = 64;
 pub const WAITING_CONNECTIONS_PER_ADDRESS: usize = 8;
 /// Addresses that are remembered for a peer's hello from them; the one whose hello is the oldest is forgotten.
 pub const MAX_ADDRESSES_PER_PEER: usize = 8;
-/// How long they wait.
+/// How long they wait, in milliseconds.
 pub const WAITING_MS: u64 = 3_000;
 /// How far a hello's time may be from ours.
 pub const HELLO_WINDOW_MS: u64 = 60_000;
@@ -75,7 +75,7 @@ pub const MAX_READS_PER_ADDRESS: usize = 16;
 pub const MAX_CALLS_PER_ADDRESS: usize = 64;
 /// Most calls of one address that wait for those under way; more are refused.
 pub const MAX_WAITING_CALLS_PER_ADDRESS: usize = 512;
-/// How long they wait.
+/// How long they wait, in milliseconds.
 pub const TURN_WAIT_MS: u64 = 5_000;
 /// Most calls in one JSON-RPC batch request.
 pub const MAX_CALLS_PER_REQUEST: u32 = 100;

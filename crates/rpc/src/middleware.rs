@@ -34,7 +34,7 @@ pub struct CallRecord<'a> {
     pub method: &'a str,
     /// The error code, or none for a result.
     pub error_code: Option<i32>,
-    /// How long it took.
+    /// From its arrival to its answer.
     pub elapsed: Duration,
 }
 
@@ -69,7 +69,7 @@ struct Held {
     lease: Option<Lease>,
 }
 
-/// Makes [`Guard`]s.
+/// Puts a [`Guard`] in front of each connection's service.
 #[derive(Clone, Debug)]
 pub(crate) struct GuardLayer(pub(crate) Arc<Shared>);
 

@@ -14,7 +14,7 @@ pub enum AllowedOrigins {
     /// No web page (the default).
     #[default]
     None,
-    /// Every web page.
+    /// Every web page, wherever it comes from.
     Any,
     /// These, each as browsers send it (`https://wallet.example`).
     List(Vec<String>),

@@ -47,7 +47,7 @@ use crate::{
 pub struct ServerConfig {
     /// Where to listen; port 0 takes a free one.
     pub addr: SocketAddr,
-    /// Most open connections.
+    /// How many connections may be open at once.
     pub max_connections: u32,
     /// Whose address counts, and what one address may take.
     pub inbound: Inbound,
@@ -115,7 +115,7 @@ pub enum ServeError {
     /// The address cannot be listened on.
     #[error("cannot listen on {addr}: {cause}")]
     Bind {
-        /// The address.
+        /// The address in the configuration.
         addr: SocketAddr,
         /// What the operating system said.
         cause: std::io::Error,

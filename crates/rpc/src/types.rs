@@ -12,13 +12,13 @@ use crate::{Encoded, encoded::quantity, limits::MAX_TEXT_BYTES};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EncryptionKeyInfo {
-    /// The epoch.
+    /// Number of the epoch.
     pub epoch: u64,
-    /// Its first batch number.
+    /// First batch number of the epoch.
     pub first_number: u64,
-    /// Its last batch number.
+    /// Last batch number of the epoch, as far as it is known.
     pub last_number: u64,
-    /// The key.
+    /// The key, 576 bytes: an element of GT.
     pub encryption_key: alloy_primitives::Bytes,
     /// SHA-256 of the key, as registered on L1.
     pub encryption_key_hash: B256,
@@ -28,7 +28,7 @@ pub struct EncryptionKeyInfo {
     pub parameters_location: String,
 }
 
-/// Second parameter of `blind_sendEnvelope`.
+/// Second parameter of `blind_sendEnvelope`; all of it may be left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SendOptions {
@@ -37,24 +37,24 @@ pub struct SendOptions {
     pub promise: bool,
 }
 
-/// Result of `blind_sendEnvelope`.
+/// Result of `blind_sendEnvelope`, once the envelope is durable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SentEnvelope {
-    /// The envelope id.
+    /// The id by which its receipt is asked for.
     pub id: B256,
     /// The promise, if asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promise: Option<Encoded<Promise>>,
 }
 
-/// States of an envelope.
+/// What has become of an envelope, as receipts tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EnvelopeState {
     /// Admitted, not in a batch yet.
     Pending,
-    /// In a signed header.
+    /// It stands in a header that is signed and not certified yet.
     Sealed,
     /// Its header has a certificate.
     Certified,
@@ -70,17 +70,17 @@ pub enum EnvelopeState {
     Void,
 }
 
-/// States of a batch.
+/// What has become of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BatchState {
-    /// Signed and durable.
+    /// Signed and durable at the sequencer.
     Sealed,
-    /// t members acknowledged.
+    /// t members acknowledged it, or a later header.
     Certified,
-    /// A part of an executed block.
+    /// The second that it belongs to is executed.
     Executed,
-    /// Declared void.
+    /// Its run was declared void on L1.
     Void,
 }
 
@@ -92,35 +92,35 @@ pub struct TransactionOutcome {
     pub hash: Option<B256>,
     /// Whether it stands in the block.
     pub included: bool,
-    /// Why not.
+    /// Why it does not, in one stable word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Result of `blind_getReceipt`.
+/// Result of `blind_getReceipt`, which gives null for an id that the server does not know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Receipt {
-    /// The envelope id.
+    /// Id of the envelope.
     pub id: B256,
-    /// Where it stands.
+    /// How far it has come.
     pub state: EnvelopeState,
-    /// Why it was skipped.
+    /// Why it was skipped or expired, in one stable word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Its batch number.
+    /// Number of the batch that holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
-    /// Its index in the batch.
+    /// Its index in the batch, from 0, skipped items counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<u32>,
-    /// Its batch's header hash.
+    /// Header hash of that batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header_hash: Option<B256>,
     /// The L2 block that holds its batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_number: Option<u64>,
-    /// That block's hash.
+    /// Hash of that block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_hash: Option<B256>,
     /// What became of the inner transactions.
@@ -128,38 +128,38 @@ pub struct Receipt {
     pub transactions: Option<Vec<TransactionOutcome>>,
 }
 
-/// Result of `blind_getBatch`.
+/// Result of `blind_getBatch`, which gives null for a number that is not here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchInfo {
-    /// The batch number.
+    /// Number of the batch.
     pub number: u64,
-    /// The header hash.
+    /// Hash of its header.
     pub hash: B256,
-    /// The header's time.
+    /// Its time, in Unix milliseconds.
     pub timestamp_ms: u64,
-    /// Where it stands.
+    /// How far it has come.
     pub state: BatchState,
-    /// Header, signature and items.
+    /// Header, sequencer's signature and items.
     pub sealed: Encoded<SealedBatch>,
-    /// The certificate, once there.
+    /// The certificate, once there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<Encoded<Certificate>>,
-    /// The release, once there.
+    /// The combined release, once it is here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release: Option<Encoded<Release>>,
-    /// The hints, once there.
+    /// The hints, once they are here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hints: Option<Encoded<BatchHints>>,
     /// Per item: null for accepted, or why it was skipped.
     pub verdicts: Vec<Option<String>>,
 }
 
-/// Result of `blind_getFeeAccount`.
+/// Result of `blind_getFeeAccount`, zeros for an account that never had anything.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FeeAccount {
-    /// The payer.
+    /// Address of the payer.
     pub address: Address,
     /// Wei that may be spent, after the last sealed batch the server knows.
     #[serde(with = "quantity")]
@@ -194,19 +194,19 @@ pub enum LedgerAt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LedgerTag {
-    /// The last one posted to L1, as far as the server knows.
+    /// The last header on L1, as far as the server knows.
     Posted,
-    /// The last certified one.
+    /// The last certified header.
     Certified,
     /// The newest, which may not be certified yet.
     Latest,
 }
 
-/// Result of `blind_getFeeAccountProof`.
+/// Result of `blind_getFeeAccountProof`; null for an account that is not in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FeeAccountProof {
-    /// The payer.
+    /// Address of the payer.
     pub address: Address,
     /// Wei that can be spent; nothing that waits is subtracted.
     #[serde(with = "quantity")]
@@ -218,7 +218,7 @@ pub struct FeeAccountProof {
     pub siblings: Vec<B256>,
     /// The batch after which the ledger is so.
     pub number: u64,
-    /// Its header hash.
+    /// Hash of that batch's header.
     pub header_hash: B256,
 }
 
@@ -226,11 +226,11 @@ pub struct FeeAccountProof {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchHead {
-    /// The batch number.
+    /// Number of the batch.
     pub number: u64,
-    /// The header hash.
+    /// Hash of its header.
     pub hash: B256,
-    /// The header's time.
+    /// Its time, in Unix milliseconds.
     pub timestamp_ms: u64,
     /// The chain's generation, which an envelope's expiry names: the headers so far that L1 made, modulo 65,536.
     pub generation: u16,
@@ -240,38 +240,38 @@ pub struct BatchHead {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BlockHead {
-    /// The block number.
+    /// Number of the L2 block.
     pub number: u64,
-    /// The block hash.
+    /// Hash of the L2 block.
     pub hash: B256,
-    /// Its second.
+    /// Its timestamp, in Unix seconds.
     pub timestamp: u64,
 }
 
-/// Result of `blind_getStatus`.
+/// Result of `blind_getStatus`: how far the server is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
     /// `sequencer` or `full_node`.
     pub role: String,
-    /// The program's version.
+    /// Version of the program that answers.
     pub version: String,
-    /// The L2 chain id.
+    /// Chain id of the rollup.
     pub chain_id: u64,
-    /// The L1 chain id.
+    /// Chain id of its L1.
     pub l1_chain_id: u64,
-    /// The BlindedInbox.
+    /// Address of the `BlindedInbox`.
     pub inbox: Address,
-    /// The newest batch.
+    /// The newest batch that the server knows.
     pub head: BatchHead,
-    /// The newest certified number.
+    /// The newest number that is certified here.
     pub certified: u64,
     /// The newest number up to which every batch has hints, or is executed: what L1 made or voided gets none.
     pub hinted: u64,
     /// The newest number on L1, where the server knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub posted: Option<u64>,
-    /// The newest L2 block.
+    /// The newest L2 block that is executed here.
     pub block: BlockHead,
     /// Envelopes that wait to be sealed (sequencer).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -293,11 +293,11 @@ pub struct Status {
     "serves another chain: its {field} is {given}, your rollup.json says {expected}; correct the URL or the file"
 )]
 pub struct OtherChain {
-    /// What differs.
+    /// Name of the field that differs.
     pub field: &'static str,
-    /// The server's word.
+    /// What the server says.
     pub given: String,
-    /// The caller's settings.
+    /// What the caller's settings say.
     pub expected: String,
 }
 
@@ -325,9 +325,9 @@ impl Status {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Refusal {
-    /// The batch number.
+    /// Number of the batch.
     pub number: u64,
-    /// The header it refuses.
+    /// Hash of the header that it refuses.
     pub header_hash: B256,
     /// The member's index, from 1.
     pub member: u16,
@@ -340,21 +340,21 @@ pub struct Refusal {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RefusedHeader {
-    /// The batch number.
+    /// Number of the batch.
     pub number: u64,
-    /// The header.
+    /// Hash of the refused header.
     pub header_hash: B256,
-    /// Why.
+    /// Why it was refused, as [`Refusal::reason`].
     pub reason: String,
 }
 
-/// Result of `committee_getStatus`.
+/// Result of `committee_getStatus`: what the member did and does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CommitteeStatus {
     /// The member's index, from 1.
     pub member: u16,
-    /// Its epoch.
+    /// Epoch of the number after the head; 0 where none is registered.
     pub epoch: u64,
     /// The newest number it acknowledged.
     pub acknowledged: u64,
@@ -369,11 +369,11 @@ pub struct CommitteeStatus {
     pub votes_from: Option<u64>,
 }
 
-/// Result of `committee_getSealed`.
+/// Result of `committee_getSealed`: a batch that the member holds, certified or not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HeldBatch {
-    /// Header, signature and items.
+    /// Header, sequencer's signature and items.
     pub sealed: Encoded<SealedBatch>,
     /// The certificate of this very number; without one it is certified by a later number's, or not yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -384,20 +384,20 @@ pub struct HeldBatch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Topic {
-    /// [`HeaderNotification`].
+    /// Sealed headers, as [`HeaderNotification`].
     Headers,
-    /// [`CertificateNotification`].
+    /// Certificates, as [`CertificateNotification`].
     Certificates,
-    /// [`ReleaseNotification`].
+    /// Combined releases, as [`ReleaseNotification`].
     Releases,
-    /// [`HintsNotification`].
+    /// Verified hints, as [`HintsNotification`].
     Hints,
-    /// [`BlockNotification`].
+    /// Executed blocks, as [`BlockNotification`].
     Blocks,
 }
 
 impl Topic {
-    /// All topics.
+    /// All topics, in the order in which a batch passes them.
     pub const ALL: [Self; 5] = [Self::Headers, Self::Certificates, Self::Releases, Self::Hints, Self::Blocks];
 
     /// The name on the wire.
@@ -412,53 +412,53 @@ impl Topic {
     }
 }
 
-/// Topic `headers`.
+/// A sealed header: notification of the topic `headers`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HeaderNotification {
-    /// The batch number.
+    /// Number of the batch.
     pub number: u64,
-    /// The header hash.
+    /// Hash of its header.
     pub hash: B256,
-    /// Header, signature and items.
+    /// Header, sequencer's signature and items.
     pub sealed: Encoded<SealedBatch>,
     /// Per item: null for accepted, or why it was skipped.
     pub verdicts: Vec<Option<String>>,
 }
 
-/// Topic `certificates`.
+/// A certificate: notification of the topic `certificates`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateNotification {
-    /// The batch number.
+    /// Number of the certified batch.
     pub number: u64,
-    /// The header hash.
+    /// Hash of its header.
     pub hash: B256,
-    /// The certificate.
+    /// The certificate, at the number that it was made for.
     pub certificate: Encoded<Certificate>,
 }
 
-/// Topic `releases`.
+/// A combined release: notification of the topic `releases`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReleaseNotification {
-    /// The batch number.
+    /// Number of the opened batch.
     pub number: u64,
-    /// The header hash.
+    /// Hash of its header.
     pub hash: B256,
-    /// The release.
+    /// The release, one point for each sub-batch.
     pub release: Encoded<Release>,
 }
 
-/// Topic `hints`.
+/// The hints of a batch: notification of the topic `hints`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HintsNotification {
-    /// The batch number.
+    /// Number of the batch.
     pub number: u64,
-    /// The header hash.
+    /// Hash of its header.
     pub hash: B256,
-    /// The hints.
+    /// The hints, verified by the server.
     pub hints: Encoded<BatchHints>,
 }
 
@@ -466,27 +466,27 @@ pub struct HintsNotification {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkippedItem {
-    /// The envelope id.
+    /// Id of the envelope.
     pub envelope: B256,
     /// The transaction's index in the bundle; null when the whole envelope was skipped.
     pub index: Option<u16>,
-    /// Why.
+    /// Why it was skipped, in one stable word.
     pub reason: String,
 }
 
-/// Topic `blocks`.
+/// An executed block: notification of the topic `blocks`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BlockNotification {
-    /// The L2 block number.
+    /// Number of the L2 block.
     pub number: u64,
-    /// The block hash.
+    /// Hash of the L2 block.
     pub hash: B256,
-    /// The parent's hash.
+    /// Hash of the block before it.
     pub parent_hash: B256,
-    /// The state root.
+    /// State root after the block.
     pub state_root: B256,
-    /// The block's second.
+    /// Its timestamp, in Unix seconds.
     pub timestamp: u64,
     /// The first batch in it.
     pub first_batch: u64,
@@ -494,7 +494,7 @@ pub struct BlockNotification {
     pub last_batch: u64,
     /// Hashes of its transactions, in order.
     pub transactions: Vec<B256>,
-    /// What was skipped.
+    /// Envelopes and transactions that the block leaves out.
     pub skipped: Vec<SkippedItem>,
 }
 
