@@ -24,7 +24,7 @@ pub trait HeaderSource: Send + Sync {
 pub struct TakenRun {
     /// The batches, ancestors first, and what became of each.
     pub batches: Vec<(Arc<SealedBatch>, Applied)>,
-    /// What the certificate did.
+    /// What the certificate changed here.
     pub outcome: CertificateOutcome,
 }
 

@@ -16,7 +16,7 @@ pub fn verdict_names(verdicts: &[Verdict]) -> Vec<Option<String>> {
     verdicts.iter().map(|verdict| verdict.reason().map(str::to_owned)).collect()
 }
 
-/// Topic `headers`.
+/// A sealed header, for the topic `headers`.
 pub fn header(sealed: &SealedBatch, hash: B256, verdicts: &[Verdict]) -> FeedEvent {
     FeedEvent::Header(HeaderNotification {
         number: sealed.header.number,
@@ -26,7 +26,7 @@ pub fn header(sealed: &SealedBatch, hash: B256, verdicts: &[Verdict]) -> FeedEve
     })
 }
 
-/// Topic `certificates`.
+/// A certificate, for the topic `certificates`.
 pub fn certificate(certificate: &Certificate) -> FeedEvent {
     FeedEvent::Certificate(CertificateNotification {
         number: certificate.number,
@@ -35,7 +35,7 @@ pub fn certificate(certificate: &Certificate) -> FeedEvent {
     })
 }
 
-/// Topic `releases`.
+/// A combined release, for the topic `releases`.
 pub fn release(release: &Release) -> FeedEvent {
     FeedEvent::Release(ReleaseNotification {
         number: release.number,
@@ -44,7 +44,7 @@ pub fn release(release: &Release) -> FeedEvent {
     })
 }
 
-/// Topic `hints`.
+/// Verified hints, for the topic `hints`.
 pub fn hints(hints: &BatchHints) -> FeedEvent {
     FeedEvent::Hints(HintsNotification {
         number: hints.number,
@@ -53,7 +53,7 @@ pub fn hints(hints: &BatchHints) -> FeedEvent {
     })
 }
 
-/// Topic `blocks`.
+/// An executed block, for the topic `blocks`.
 pub fn block(block: &NewBlock) -> FeedEvent {
     let NewBlock { record, details } = block;
     let mut skipped = Vec::new();

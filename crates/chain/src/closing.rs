@@ -17,7 +17,7 @@ use crate::limits::{CLOSING_NOTICE_PART, POSTING_MARGIN};
 /// An epoch whose end at the head is announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closing {
-    /// The epoch.
+    /// Number of the epoch that ends.
     pub epoch: u64,
     /// After this L1 block the end is due.
     pub until: u64,

@@ -20,7 +20,7 @@ pub trait GivenRun {
     fn bytes(&self) -> usize;
 }
 
-/// What members gave.
+/// What members gave in one round of asking.
 #[derive(Debug)]
 pub struct FetchedRuns<R> {
     /// Consecutive runs from the number asked for, and whose each is.

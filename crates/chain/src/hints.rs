@@ -47,41 +47,41 @@ pub enum HintsError {
     /// Not one entry per item.
     #[error("{found} hints for {expected} items")]
     Count {
-        /// Items of the batch.
+        /// How many items the batch has.
         expected: usize,
-        /// Entries that came.
+        /// How many entries the hints have.
         found: usize,
     },
     /// Not one point per sub-batch.
     #[error("the release has {found} points for {expected} sub-batches")]
     SubBatches {
-        /// Sub-batches of the batch.
+        /// How many sub-batches the batch has.
         expected: usize,
-        /// Points that came.
+        /// How many points the release has.
         found: usize,
     },
     /// An accepted item is claimed to be skipped.
     #[error("item {index} was accepted, its hint says skipped")]
     NotSkipped {
-        /// Item index.
+        /// Index of the item in the batch, from 0.
         index: u32,
     },
     /// A skipped item, or a forced transaction, has a hint.
     #[error("item {index} was skipped, yet it has a hint")]
     Skipped {
-        /// Item index.
+        /// Index of the item in the batch, from 0.
         index: u32,
     },
     /// The key does not re-encrypt to the ciphertext.
     #[error("the key of item {index} does not re-encrypt to its ciphertext")]
     WrongKey {
-        /// Item index.
+        /// Index of the item in the batch, from 0.
         index: u32,
     },
     /// The singleton release is not τ·C.
     #[error("the singleton release of item {index} is not the one of its ciphertext")]
     WrongSingleton {
-        /// Item index.
+        /// Index of the item in the batch, from 0.
         index: u32,
     },
     /// Blinding factors are stated, and are not those of all singleton releases. Which one is wrong is not found out.
@@ -90,13 +90,13 @@ pub enum HintsError {
     /// The singleton release shows that the ciphertext is well-formed.
     #[error("item {index} is claimed to be malformed and is not")]
     FalseMalformed {
-        /// Item index.
+        /// Index of the item in the batch, from 0.
         index: u32,
     },
     /// An accepted item does not decode; impossible for verdicts that we computed.
     #[error("item {index} was accepted but does not decode")]
     Undecodable {
-        /// Item index.
+        /// Index of the item in the batch, from 0.
         index: u32,
     },
 }

@@ -16,30 +16,30 @@ pub enum HintsIntakeError {
     /// The batch is not here.
     #[error("batch {number} is not known here")]
     UnknownBatch {
-        /// Batch number.
+        /// Number of the batch that they are for.
         number: u64,
     },
     /// Hints mean nothing without a certificate.
     #[error("batch {number} is not certified here")]
     NotCertified {
-        /// Batch number.
+        /// Number of the batch that they are for.
         number: u64,
     },
     /// The parameters of the batch's epoch are not configured here.
     #[error("no parameters are configured for batch {number}")]
     NoParameters {
-        /// Batch number.
+        /// Number of the batch that they are for.
         number: u64,
     },
     /// They are not the truth.
     #[error("hints of batch {number}: {fault}")]
     Wrong {
-        /// Batch number.
+        /// Number of the batch that they are for.
         number: u64,
-        /// What is wrong.
+        /// The first thing that is wrong.
         fault: HintsError,
     },
-    /// The disk refused.
+    /// The disk did not take them.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The process is shutting down.
@@ -66,12 +66,12 @@ impl HintsIntakeError {
     }
 }
 
-/// Hints that stand.
+/// Hints that are right, and on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HintsAccepted {
-    /// Batch number.
+    /// Number of the batch that they are for.
     pub number: u64,
-    /// Header hash.
+    /// Hash of the batch's header.
     pub hash: B256,
     /// Entries verified against ciphertexts; 0 when the hints were known.
     pub verified: usize,

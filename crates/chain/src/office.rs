@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 
 use blindfold_protocol::limits::HANDOVER_BLOCKS;
 
-/// Where a key stands.
+/// What a key may do, by the term that L1 gave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Office {
     /// L1 never named it.
@@ -25,7 +25,7 @@ pub enum Office {
         /// It begins when this L1 block is final.
         begins: u64,
     },
-    /// It seals.
+    /// It admits envelopes and seals.
     Holds {
         /// The L1 origins of its headers.
         term: RangeInclusive<u64>,
@@ -35,7 +35,7 @@ pub enum Office {
         /// The L1 origins of its headers.
         term: RangeInclusive<u64>,
     },
-    /// Another one seals.
+    /// Its time is over: another one seals.
     Left {
         /// The last L1 origin of its headers.
         until: u64,
@@ -60,7 +60,7 @@ impl Office {
         }
     }
 
-    /// Whether envelopes are admitted.
+    /// Whether it admits envelopes: only while its term lasts.
     pub fn admits(&self) -> bool {
         matches!(self, Self::Holds { .. })
     }

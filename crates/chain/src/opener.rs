@@ -13,21 +13,21 @@ use crate::{HintsError, ItemOutcome, OpenedBatches, ParameterSet, verify_hints};
 /// Why a batch with hints does not open: the fault of our disk or of our configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenBatchError {
-    /// Our disk.
+    /// The disk failed, or holds damaged records.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Hints that were verified when they were stored no longer stand: our disk is damaged.
     #[error("stored hints of batch {number}: {fault}")]
     StoredHints {
-        /// Batch number.
+        /// Number of the batch to be opened.
         number: u64,
-        /// What does not stand.
+        /// What is wrong with what was stored.
         fault: HintsError,
     },
     /// The parameters of the batch's epoch are not configured.
     #[error("no parameters are configured for batch {number}")]
     NoParameters {
-        /// Batch number.
+        /// Number of the batch to be opened.
         number: u64,
     },
     /// The process is shutting down.
@@ -56,7 +56,7 @@ impl Opener {
         Self { store, parameters, backend, opened }
     }
 
-    /// Changes whenever hints arrive.
+    /// Changes whenever hints of a batch are verified and stored.
     pub fn arrivals(&self) -> watch::Receiver<u64> {
         self.opened.watch()
     }

@@ -61,11 +61,11 @@ pub struct Look {
 /// Whose turn it is to post in the sequencer's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// Full nodes post first.
+    /// A full node posts as soon as anybody may.
     FullNode,
     /// Members post one after another.
     Member {
-        /// Its index, from 1.
+        /// The member's index, from 1.
         index: u16,
         /// How many the committee has.
         of: u16,

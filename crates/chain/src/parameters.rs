@@ -22,33 +22,33 @@ pub enum ParametersMismatch {
     /// The file is another one than the one registered.
     #[error("epoch {epoch}: the parameters have hash {found}, L1 registered {registered}")]
     ParametersHash {
-        /// The epoch.
+        /// Number of the epoch.
         epoch: u64,
-        /// Hash of what we hold.
+        /// Hash of what is held here.
         found: B256,
-        /// Hash on L1.
+        /// Hash that L1 registered.
         registered: B256,
     },
     /// The encryption key in the parameters is another one than the one registered.
     #[error("epoch {epoch}: the encryption key has hash {found}, L1 registered {registered}")]
     EncryptionKeyHash {
-        /// The epoch.
+        /// Number of the epoch.
         epoch: u64,
-        /// Hash of what we hold.
+        /// Hash of what is held here.
         found: B256,
-        /// Hash on L1.
+        /// Hash that L1 registered.
         registered: B256,
     },
     /// B, n or t differs from what is registered.
     #[error("epoch {epoch}: {field} is {found} in the parameters and {registered} on L1")]
     Field {
-        /// The epoch.
+        /// Number of the epoch.
         epoch: u64,
         /// `max_batch`, `members` or `threshold`.
         field: &'static str,
-        /// In the parameters.
+        /// Its value in the parameters held here.
         found: u64,
-        /// On L1.
+        /// Its value on L1.
         registered: u64,
     },
     /// Two sets for one epoch, or epochs that are not in rising order.
@@ -91,12 +91,12 @@ impl EpochParameters {
         Ok(Self { epoch, parameters, encryption_key, parameters_location })
     }
 
-    /// The epoch as registered.
+    /// The epoch as L1 registered it.
     pub fn epoch(&self) -> &Epoch {
         &self.epoch
     }
 
-    /// The committee's public parameters.
+    /// The committee's public parameters, which have the registered hash.
     pub fn parameters(&self) -> &Arc<Parameters> {
         &self.parameters
     }
@@ -173,7 +173,7 @@ impl ParameterSet {
         self.epochs.read().iter().find(|entry| entry.epoch.epoch == epoch).cloned()
     }
 
-    /// Every epoch, in order.
+    /// Every epoch with parameters here, in order of their numbers.
     pub fn all(&self) -> Vec<EpochParameters> {
         self.epochs.read().clone()
     }

@@ -26,7 +26,7 @@ use cache::DetailsCache;
 
 /// What a role adds to the shared reads.
 pub trait RoleView: Send + Sync + 'static {
-    /// `sequencer` or `full_node`.
+    /// `sequencer` or `full_node`, as `blind_getStatus` says it.
     fn role(&self) -> &'static str;
 
     /// Counts for `blind_getStatus`, by stable name.
@@ -58,13 +58,13 @@ pub trait RoleView: Send + Sync + 'static {
 pub struct ReadContext {
     /// The chain of headers and its store.
     pub tracker: Tracker,
-    /// Keys for `blind_getEncryptionKey`.
+    /// The epochs' keys, for `blind_getEncryptionKey`.
     pub parameters: Arc<ParameterSet>,
-    /// Where execution stands.
+    /// How far execution is.
     pub executor: Executor,
-    /// Notifications of the topics.
+    /// Where subscribers get the topics' notifications.
     pub hub: Hub,
-    /// What the role adds.
+    /// What the role adds to these reads.
     pub role: Arc<dyn RoleView>,
 }
 
@@ -76,7 +76,7 @@ pub struct ReadApi {
 }
 
 impl ReadApi {
-    /// Reads over `context`.
+    /// Reads that all have this context.
     pub fn new(context: ReadContext) -> Self {
         Self { context, details: Arc::default() }
     }

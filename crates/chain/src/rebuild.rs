@@ -21,10 +21,10 @@ use crate::{Applied, HeaderId, L1Error, L1Reader, NextStep, Tracker, TrackerErro
 /// Why a disk does not go back to what L1 holds. It is as it was, or has gone back already; trying again harms nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum RebuildError {
-    /// L1.
+    /// L1 failed, or tells a contradiction.
     #[error("L1 does not tell what was posted: {0}; start again when it answers")]
     L1(#[from] L1Error),
-    /// The disk.
+    /// The disk failed, or refused a step.
     #[error(transparent)]
     Store(StoreError),
     /// L1's chain does not begin where this one does.
@@ -50,11 +50,11 @@ pub enum RebuildError {
          (`blindfold l1 sequencer name`)"
     )]
     SignedTwo {
-        /// Batch number.
+        /// Number of the batch in question.
         number: u64,
-        /// What this disk signed.
+        /// Hash of the header that this disk signed.
         ours: B256,
-        /// What L1 holds.
+        /// Hash of the header that L1 holds.
         posted: B256,
     },
     /// Two certificates exclude each other, and no header that L1 made explains it.
@@ -63,11 +63,11 @@ pub enum RebuildError {
          is broken. Keep this data_dir, it holds the proof; an empty one follows L1"
     )]
     TwoCertificates {
-        /// Batch number.
+        /// Number of the batch in question.
         number: u64,
-        /// What is certified here.
+        /// Hash of the header that is certified here.
         ours: B256,
-        /// What L1 holds.
+        /// Hash of the header that L1 holds.
         posted: B256,
     },
     /// The execution client takes no block back that it holds for final.
@@ -77,7 +77,7 @@ pub enum RebuildError {
          its blocks from here"
     )]
     ClientFinal {
-        /// Its finalized block.
+        /// Number of the block that it holds for final.
         finalized: u64,
         /// The last block of which every batch stands.
         last: u64,
@@ -90,19 +90,19 @@ pub enum RebuildError {
     /// What L1 holds is not taken.
     #[error("batches {first} to {last}, posted to L1, are refused here: {refusal}")]
     Refused {
-        /// First number.
+        /// First number of the run.
         first: u64,
-        /// Last number.
+        /// Last number of the run.
         last: u64,
-        /// Why.
+        /// Why the chain here refuses them.
         refusal: TrackerError,
     },
     /// The items of a header that L1 made are missing.
     #[error("what L1 forced into batch {number} is missing: {fault}")]
     Forced {
-        /// Batch number.
+        /// Number of the batch in question.
         number: u64,
-        /// Why.
+        /// Why L1 does not give it.
         fault: DataError,
     },
 }
@@ -119,7 +119,7 @@ impl From<StoreError> for RebuildError {
 /// What L1 holds in place of a header here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OtherHeader {
-    /// The header.
+    /// The header that L1 holds.
     pub header: BatchHeader,
     /// Whether L1 made it.
     pub by_l1: bool,

@@ -47,9 +47,9 @@ pub fn makes_block(record: &BatchRecord) -> usize {
 /// Where a header that was just applied comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Maker {
-    /// This process signs it.
+    /// This process seals and signs it.
     Us,
-    /// The sequencer, somewhere else.
+    /// A sequencer that runs somewhere else.
     Sequencer,
     /// L1 in this block, whose word certifies it.
     L1(u64),

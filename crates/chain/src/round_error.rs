@@ -10,7 +10,7 @@ pub enum L1RoundError {
     /// L1. Where it refuses, somebody else may have been faster.
     #[error(transparent)]
     L1(#[from] L1Error),
-    /// The disk.
+    /// The disk failed, or refused a step.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -9,9 +9,9 @@ use crate::{Tracker, verdicts};
 /// Bounds of a run that is posted in one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunLimits {
-    /// Headers.
+    /// The most headers of one posting.
     pub max_headers: usize,
-    /// Bytes of its batches.
+    /// The most bytes that their sealed batches take together.
     pub max_bytes: usize,
 }
 

@@ -11,7 +11,7 @@ use crate::limits::DEPOSIT_READ_STEP_BLOCKS;
 
 /// The deposits that no block has taken yet, as far as they were read.
 pub(super) struct Deposits {
-    /// In L1 order.
+    /// Those that wait, in L1 order.
     waiting: VecDeque<L1Deposit>,
     /// Deposits of the first blocks read that are taken already: what the cursor says after a restart.
     skip: u64,

@@ -51,11 +51,11 @@ pub struct ExecutedEnvelope {
     /// Envelope id; zero for an item that has none: it does not decode, is a forced transaction, or stands in a header
     /// that L1 made.
     pub id: B256,
-    /// Batch number.
+    /// Number of the batch that holds it.
     pub number: u64,
-    /// Item index in the batch.
+    /// Its index in that batch, from 0.
     pub index: u32,
-    /// What became of it.
+    /// Whether it was opened and executed.
     pub outcome: EnvelopeOutcome,
     /// Its inner transactions in order; none if the bundle was never opened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

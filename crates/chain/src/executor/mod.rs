@@ -48,18 +48,18 @@ pub struct ExecutorDeps {
     pub tracker: Tracker,
     /// Public parameters, to open batches whose hints are on disk only.
     pub parameters: Arc<ParameterSet>,
-    /// Opens hints.
+    /// Checks hints by encrypting again.
     pub backend: Arc<dyn Backend>,
     /// Executes. The executor is its only driver.
     pub client: Arc<dyn ExecutionClient>,
-    /// The L1 origins.
+    /// Where L1 origins, deposits and void runs are read.
     pub l1: Arc<dyn L1Reader>,
 }
 
 /// A block that is executed and durable.
 #[derive(Clone, Debug)]
 pub struct NewBlock {
-    /// The record on disk.
+    /// The block's record, which is on disk already.
     pub record: BlockRecord,
     /// The record's details, parsed.
     pub details: BlockDetails,
@@ -72,14 +72,14 @@ pub enum ExecutionState {
     Waiting,
     /// Waiting for the hints of this batch.
     WaitingForHints {
-        /// Batch number.
+        /// Number of the batch whose hints are missing.
         number: u64,
     },
     /// At work.
     Executing,
     /// Something failed that may pass; the words say what.
     Retrying {
-        /// Why.
+        /// What failed, in words.
         reason: String,
     },
     /// Bringing the client back to our head.
@@ -87,21 +87,21 @@ pub enum ExecutionState {
     /// Stopped by a fault that hardly passes by itself. It is tried again from what is on disk, with growing pauses; when
     /// that does not help, the task ends.
     Halted {
-        /// Why.
+        /// What failed, in words.
         reason: String,
     },
-    /// Stopped on request.
+    /// It was told to stop.
     Stopped,
 }
 
-/// Where the executor stands.
+/// How far execution is, and what it is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecutorStatus {
     /// The last block that is durable; `None` before the first.
     pub block: Option<BlockId>,
-    /// The last batch in it.
+    /// The last batch whose second that block executed.
     pub last_batch: u64,
-    /// What it is doing.
+    /// What the executor is doing now.
     pub state: ExecutionState,
     /// Attempts that failed and were repeated.
     pub retries: u64,
@@ -130,7 +130,7 @@ pub struct Executor {
 pub struct HaltLimits {
     /// First pause before it is tried again; it doubles.
     pub pause_ms: u64,
-    /// Longest such pause.
+    /// The longest pause that this comes to, in milliseconds.
     pub max_pause_ms: u64,
     /// The task ends when no block came for so long after the first fault.
     pub exit_ms: u64,
@@ -157,7 +157,7 @@ impl Executor {
         Self::start_with(deps, HaltLimits::default()).await
     }
 
-    /// [`start`](Self::start) with other limits.
+    /// As [`start`](Self::start), with other limits of how long a halt may last.
     pub async fn start_with(deps: ExecutorDeps, halt: HaltLimits) -> Result<Self, StoreError> {
         let opened = Arc::new(OpenedBatches::default());
         let blocks = broadcast::Sender::new(TOPIC_BUFFER_EVENTS);
@@ -185,12 +185,12 @@ impl Executor {
         self.inner.blocks.subscribe()
     }
 
-    /// Where it stands now.
+    /// How far it is at this moment.
     pub fn status(&self) -> ExecutorStatus {
         self.inner.status.borrow().clone()
     }
 
-    /// Follows the status.
+    /// The status, and every change of it.
     pub fn watch_status(&self) -> watch::Receiver<ExecutorStatus> {
         self.inner.status.clone()
     }

@@ -41,7 +41,7 @@ impl OpenedBatches {
         self.shelf.lock().take(number)
     }
 
-    /// Changes whenever hints arrive.
+    /// Changes whenever hints of a batch are verified and stored.
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }

@@ -27,9 +27,9 @@ fn names_transaction(reason: StaticSkip) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the execution client skipped transaction {index} of a list of {len}")]
 pub struct SkippedOutside {
-    /// The index it named.
+    /// The index that the client named.
     pub index: usize,
-    /// Length of the list.
+    /// Length of the list that it was given.
     pub len: usize,
 }
 

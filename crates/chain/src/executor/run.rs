@@ -47,7 +47,7 @@ pub enum ExecutionError {
     /// The client named a transaction outside the list.
     #[error(transparent)]
     Skipped(#[from] SkippedOutside),
-    /// Our disk.
+    /// The disk failed, or holds damaged records.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A record that must be there is not, or cannot be read: our disk is damaged.
@@ -55,7 +55,7 @@ pub enum ExecutionError {
     Damaged {
         /// `batch`, `hints`, `block`.
         what: &'static str,
-        /// Batch or block number.
+        /// Number of the batch or block.
         number: u64,
     },
     /// Stored batches are out of order: our disk is damaged.
@@ -67,17 +67,17 @@ pub enum ExecutionError {
     /// L1 does not have, or no longer has, the block that a certified header names.
     #[error("L1 block {number} has not the hash {expected} that a certified header names")]
     OriginMismatch {
-        /// L1 block number.
+        /// Number of the L1 block.
         number: u64,
-        /// The certified hash.
+        /// The hash that the certified header names.
         expected: B256,
     },
     /// L1 declared a batch void that is executed here already: the state here is not the chain's.
     #[error("L1 declared batch {number} void, and block {block} has executed it: resynchronise from L1")]
     VoidedAfterExecution {
-        /// Batch number.
+        /// Number of the batch that L1 declared void.
         number: u64,
-        /// L2 block number.
+        /// Number of the L2 block that executed it.
         block: u64,
     },
     /// L1 answers with something unusable.
@@ -85,7 +85,7 @@ pub enum ExecutionError {
     L1(#[from] L1Error),
 }
 
-/// Why the loop ends.
+/// Why the executing loop ends.
 pub(super) enum End {
     Stopped,
     Fault(ExecutionError),
@@ -131,7 +131,6 @@ pub(super) struct Runner {
     halted: bool,
 }
 
-/// Where execution goes on.
 struct Start {
     parent: Option<Parent>,
     last_batch: u64,
@@ -139,7 +138,6 @@ struct Start {
 }
 
 impl Start {
-    /// What the disk says.
     async fn load(deps: &ExecutorDeps) -> Result<Self, StoreError> {
         let store = deps.tracker.store();
         let last = match store.heads().await?.block {

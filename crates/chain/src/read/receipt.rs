@@ -11,7 +11,7 @@ use crate::executor::parse_details;
 use crate::{BlockDetails, EnvelopeOutcome, ExecutedEnvelope};
 
 impl ReadApi {
-    /// `blind_getReceipt` (ST-1).
+    /// What `blind_getReceipt` answers; `None` for an id that is not known here (ST-1).
     pub async fn receipt(&self, id: B256) -> Result<Option<Receipt>, RpcError> {
         let tracker = &self.context.tracker;
         let location = tracker.for_caller(tracker.store().envelope_location(id)).await;

@@ -2,7 +2,6 @@
 
 use blindfold_store::{Store, StoreError, What};
 
-/// Where it is stored.
 const KEY: &str = "settlement";
 
 /// How far the chain stands in final L1 blocks, as batch numbers. None of them ever falls.
@@ -34,7 +33,7 @@ impl Settled {
     }
 }
 
-/// What is on disk.
+/// The marks as they are on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stored {
     /// Everything in L1 blocks up to this one that matters is in the marks.
@@ -62,7 +61,7 @@ impl Stored {
         }
     }
 
-    /// Durable when it returns.
+    /// Writes them; they are durable when this returns.
     pub(super) async fn save(self, store: &dyn Store) -> Result<(), StoreError> {
         let Settled { posted, safe, finalized } = self.marks;
         let bytes = [self.after, posted, safe, finalized].map(u64::to_be_bytes).concat();

@@ -101,7 +101,7 @@ impl Settlement {
         }
     }
 
-    /// The marks now.
+    /// The marks, which never fall and are on disk.
     pub fn marks(&self) -> Settled {
         self.stored.marks
     }

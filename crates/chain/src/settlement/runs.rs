@@ -26,7 +26,7 @@ impl OwnRoots {
     }
 }
 
-/// A posted run.
+/// A posted run, as long as L1 may still say something about it.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     pub(super) reference: RunReference,

@@ -11,7 +11,7 @@ use super::{HeaderId, Tracker};
 /// A fee account after a header, with its proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProvedAccount {
-    /// The account.
+    /// The account as that ledger has it.
     pub account: Account,
     /// The proof that it stands in the ledger.
     pub proof: LedgerProof,
@@ -25,9 +25,9 @@ pub enum AccountProofError {
     /// No header of this number is here.
     #[error("there is no header {number} here, the newest is {newest}")]
     NoHeader {
-        /// Asked for.
+        /// The number that was asked for.
         number: u64,
-        /// The newest here.
+        /// The newest number that is here.
         newest: u64,
     },
     /// The ledger of this header is forgotten.
@@ -36,7 +36,7 @@ pub enum AccountProofError {
     /// The chain changed while it was read. Ask again.
     #[error("the chain changed meanwhile; ask again")]
     Changed,
-    /// The disk.
+    /// The disk failed, or holds damaged records.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

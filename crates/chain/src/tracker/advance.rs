@@ -21,9 +21,9 @@ use crate::records::{Maker, sealed_record, verdicts};
 pub struct Sealed {
     /// The signed header and its items: durable, ready to be announced.
     pub batch: Arc<SealedBatch>,
-    /// Header hash.
+    /// Hash of the new header.
     pub hash: B256,
-    /// One verdict per item.
+    /// One verdict for each item, in order.
     pub verdicts: Vec<Verdict>,
 }
 
@@ -33,19 +33,19 @@ pub enum SealingError {
     /// As many headers wait for a certificate as may.
     #[error("{limit} headers wait for a certificate already")]
     TooManyUncertified {
-        /// How many may wait.
+        /// How many headers may wait.
         limit: u64,
     },
     /// No registered epoch contains the next number.
     #[error("no epoch is registered for number {number}")]
     NoEpoch {
-        /// The next number.
+        /// The number that was to be sealed.
         number: u64,
     },
     /// The next number's epoch does not certify yet: L1 has to get there.
     #[error("the epoch of number {number} counts from L1 block {counts_from} on, L1 is final up to {origin}")]
     EpochNotInForce {
-        /// The next number.
+        /// The number that was to be sealed.
         number: u64,
         /// The L1 block from which on the epoch counts.
         counts_from: u64,
@@ -57,13 +57,13 @@ pub enum SealingError {
     NotOurs {
         /// The origin that was to be sealed with.
         origin: u64,
-        /// Whose key counts there.
+        /// Address of the key that counts there.
         sequencer: Address,
     },
     /// From the next number on the chain has other rules than this build knows.
     #[error("number {number} has the rule set {rules}, which this build does not know: install a newer one")]
     UnknownRules {
-        /// The next number.
+        /// The number that was to be sealed.
         number: u64,
         /// The rule set that L1 schedules.
         rules: u16,
@@ -74,7 +74,7 @@ pub enum SealingError {
     /// The rule does not allow such a header: time, origin, sums over the second.
     #[error(transparent)]
     Rule(#[from] SealError),
-    /// The disk refused.
+    /// The disk did not take the header.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The process is shutting down.

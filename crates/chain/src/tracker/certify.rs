@@ -13,14 +13,14 @@ use super::{Applied, HeaderId, Tracker, TrackerError, load_state};
 use crate::limits::{DEAD_BRANCH_HEADERS, MAX_UNCERTIFIED_RUN};
 use crate::{L1Error, Office};
 
-/// What a certificate changed.
+/// What a certificate changed on this disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CertificateOutcome {
     /// The number and its ancestors are certified now.
     Advanced,
     /// The number was certified through a descendant; its own certificate is kept.
     Kept,
-    /// It was known.
+    /// It was known already: nothing changed.
     Known,
 }
 

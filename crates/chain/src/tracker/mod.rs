@@ -41,11 +41,11 @@ pub use blindfold_protocol::HeaderId;
 /// A header that the tracker holds.
 #[derive(Clone, Debug)]
 pub struct Applied {
-    /// Batch number.
+    /// Number of the header.
     pub number: u64,
-    /// Header hash.
+    /// Hash of the header.
     pub hash: B256,
-    /// One verdict per item.
+    /// One verdict for each item, in order.
     pub verdicts: Vec<Verdict>,
     /// The checked items, with the decoded points of their ciphertexts; `None` when the header was known already
     /// ([`check_items`] makes them again).
@@ -62,7 +62,7 @@ impl Applied {
 /// Why a tracker cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The disk.
+    /// The disk failed, or holds damaged records.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// L1, asked for the epochs.
@@ -71,7 +71,7 @@ pub enum OpenError {
     /// The accounts on disk do not add up to the ledger root of the head on disk: the disk is damaged.
     #[error("the stored fee ledger does not have the root that header {number} commits to")]
     DamagedLedger {
-        /// The stored head.
+        /// Number of the stored head.
         number: u64,
     },
 }
@@ -150,7 +150,7 @@ impl Tracker {
         Ok(tracker)
     }
 
-    /// The chain's configuration.
+    /// The chain's settings, the same for every party.
     pub fn config(&self) -> &Arc<ChainConfig> {
         &self.shared.config
     }

@@ -27,18 +27,18 @@ pub enum TrackerError {
     /// The L1 origin is not final here yet.
     #[error("header {number}: L1 block {origin} is not final here yet")]
     OriginNotFinal {
-        /// Batch number.
+        /// Number of the header in question.
         number: u64,
         /// L1 block number that the header names.
         origin: u64,
     },
-    /// L1 cannot be asked.
+    /// L1 cannot be asked, or answered with an error.
     #[error(transparent)]
     L1(#[from] L1Error),
     /// As many headers wait for a certificate as may.
     #[error("header {number}: {limit} headers wait for a certificate already")]
     TooManyUncertified {
-        /// Batch number.
+        /// Number of the header in question.
         number: u64,
         /// How many may wait.
         limit: u64,
@@ -64,7 +64,7 @@ pub enum TrackerError {
     OtherHeaderCertified {
         /// The number to fetch, with its certificate.
         number: u64,
-        /// The header here.
+        /// Hash of the header that is held here.
         known: B256,
         /// The header that the certificate names.
         certified: B256,
@@ -72,37 +72,37 @@ pub enum TrackerError {
     /// A second header, signed by the sequencer, for a number that has one.
     #[error("second header {offered} for number {number}, the first is {known}")]
     Second {
-        /// Batch number.
+        /// Number of the header in question.
         number: u64,
-        /// The header here.
+        /// Hash of the header that is held here.
         known: B256,
-        /// The other one.
+        /// Hash of the header that was offered.
         offered: B256,
     },
     /// The header breaks a rule.
     #[error("header {number} is invalid: {fault}")]
     Invalid {
-        /// Batch number.
+        /// Number of the header in question.
         number: u64,
-        /// The rule.
+        /// The rule that it breaks.
         fault: HeaderError,
     },
     /// No registered epoch contains the number.
     #[error("no epoch is registered for number {number}")]
     NoEpoch {
-        /// Batch number.
+        /// Number of the header in question.
         number: u64,
     },
     /// L1 does not have the epoch that a header of its own names.
     #[error("L1 made a header of epoch {epoch}, which is not registered")]
     UnknownEpoch {
-        /// The epoch.
+        /// Number of the epoch that L1 named.
         epoch: u64,
     },
     /// From this number on the chain has other rules than this build knows.
     #[error("number {number} has the rule set {rules}, which this build does not know: install a newer one")]
     UnknownRules {
-        /// Batch number.
+        /// Number of the header in question.
         number: u64,
         /// The rule set that L1 schedules.
         rules: u16,
@@ -110,19 +110,19 @@ pub enum TrackerError {
     /// The origin is older than the epoch's notice: its certificates do not count on L1 yet.
     #[error("header {number}: epoch {epoch} counts from L1 block {counts_from} on, its origin is {origin}")]
     EpochNotInForce {
-        /// Batch number.
+        /// Number of the header in question.
         number: u64,
-        /// Its epoch.
+        /// Number of its epoch.
         epoch: u64,
         /// The L1 block from which on the epoch counts.
         counts_from: u64,
-        /// The header's origin.
+        /// L1 origin of the header.
         origin: u64,
     },
     /// The certificate does not stand.
     #[error("certificate of {number}: {fault}")]
     Certificate {
-        /// Batch number.
+        /// Number of the header in question.
         number: u64,
         /// What is wrong with it.
         fault: CertificateError,
@@ -130,37 +130,37 @@ pub enum TrackerError {
     /// The certificate is for another header than the one it came with.
     #[error("the certificate of {number} names {certified}, not {offered}")]
     CertificateMismatch {
-        /// Batch number.
+        /// Number of the header in question.
         number: u64,
-        /// The header it came with.
+        /// Hash of the header that it came with.
         offered: B256,
-        /// The header it names.
+        /// Hash of the header that it names.
         certified: B256,
     },
     /// Two certificates that exclude each other: more members are dishonest than the scheme bears.
     #[error("number {number} is certified as {known} and now also as {offered}: the committee is broken")]
     ConflictingCertificates {
-        /// Batch number.
+        /// Number of the header in question.
         number: u64,
-        /// The certified header here.
+        /// Hash of the header that is certified here.
         known: B256,
-        /// The other one.
+        /// Hash of the header that was offered.
         offered: B256,
     },
     /// Nobody signed the header, and L1 did not make it as far as it is final here.
     #[error("header {number} is not signed, and L1 has not made it")]
     NotMadeByL1 {
-        /// Batch number.
+        /// Number of the header in question.
         number: u64,
     },
     /// L1 made the header of that number itself: another one is void, even with a certificate.
     #[error("L1 made header {made} for number {number}, so {offered} is void")]
     ReplacedByL1 {
-        /// Batch number.
+        /// Number of the header in question.
         number: u64,
-        /// The header that L1 made.
+        /// Hash of the header that L1 made.
         made: B256,
-        /// The other one.
+        /// Hash of the header that was offered.
         offered: B256,
     },
     /// L1 made a header of a number up to this one's, in a block that may not be final yet, and ours is another: nothing is
@@ -169,18 +169,18 @@ pub enum TrackerError {
     OverruledByL1 {
         /// Number of the header that L1 made.
         number: u64,
-        /// Its hash.
+        /// Hash of that header.
         made: B256,
     },
     /// The oldest header without a certificate has an origin with which nobody could post it in time any more: L1 makes
     /// another one in its place.
     #[error("header {number} cannot be posted in time: its origin is {origin}, and L1 is at {newest}")]
     TooOldForL1 {
-        /// Batch number.
+        /// Number of the header in question.
         number: u64,
-        /// Its L1 origin.
+        /// L1 origin of that header, the oldest without a certificate.
         origin: u64,
-        /// L1's newest block.
+        /// L1's newest block, final or not.
         newest: u64,
     },
     /// The end of the header's epoch is announced, and what is not posted by then L1 takes no more.
@@ -188,9 +188,9 @@ pub enum TrackerError {
         "header {number}: the end of epoch {epoch} is due after L1 block {until}, and it may not be posted by then"
     )]
     EpochEnds {
-        /// Batch number.
+        /// Number of the header in question.
         number: u64,
-        /// Its epoch.
+        /// Number of its epoch.
         epoch: u64,
         /// The last L1 block before the end is due.
         until: u64,
@@ -202,9 +202,9 @@ pub enum TrackerError {
          and members with --rebuild-from-l1)"
     )]
     VoidedByL1 {
-        /// Batch number.
+        /// Number of the header in question.
         number: u64,
-        /// The certified header here.
+        /// Hash of the header that is certified here.
         known: B256,
         /// The header that L1 made, or its parent.
         made: B256,
@@ -212,14 +212,14 @@ pub enum TrackerError {
     /// Its sequencer's time is over: the next one seals.
     #[error("header {number}: its sequencer's last L1 origin is {until}, and L1 is final up to {read_at}")]
     OutOfOffice {
-        /// Batch number.
+        /// Number of the header in question.
         number: u64,
         /// The last origin of headers that this sequencer signs.
         until: u64,
         /// L1's newest final block.
         read_at: u64,
     },
-    /// The disk refused.
+    /// The disk did not take it.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The process is shutting down.
@@ -241,7 +241,7 @@ impl TrackerError {
         }
     }
 
-    /// What to do.
+    /// What whoever offered it, or holds it, does about it.
     pub fn next_step(&self) -> NextStep {
         match self {
             Self::L1(fault) if !fault.may_pass() => NextStep::Stop,
