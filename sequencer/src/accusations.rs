@@ -30,11 +30,11 @@ enum Outcome {
     Answered,
     /// It has to wait for the posting of the batch, or for the disk to reach it.
     Waits,
-    /// There is no answer.
+    /// Nothing answers it: the bond is lost.
     Lost,
 }
 
-/// Answers accusations.
+/// Looks for open accusations on L1 and answers them.
 pub(crate) struct Answerer {
     pub(crate) cx: Arc<Context>,
     pub(crate) l1: Arc<dyn L1Submitter>,

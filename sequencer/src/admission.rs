@@ -34,7 +34,7 @@ pub(crate) const EVICTED_OUTCOME: &str = "evicted";
 /// An envelope that the sequencer answers for.
 #[derive(Clone, Debug)]
 pub(crate) struct Admitted {
-    /// Its id.
+    /// Id of the admitted envelope.
     pub(crate) id: B256,
     /// The promise, if asked for.
     pub(crate) promise: Option<Promise>,

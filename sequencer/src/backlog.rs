@@ -68,7 +68,7 @@ impl Backlog {
         Ok(())
     }
 
-    /// A header was sealed.
+    /// A header was sealed, with so many bytes of items.
     pub(crate) fn sealed(&self, number: u64, bytes: u32) {
         if bytes > 0 {
             self.state.lock().bytes.insert(number, bytes.into());

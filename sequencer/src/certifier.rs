@@ -43,7 +43,7 @@ struct Collected {
     certified: bool,
 }
 
-/// What members acknowledged.
+/// Acknowledgements that wait for a certificate, by batch number.
 #[derive(Default)]
 struct Collection(Mutex<BTreeMap<u64, Collected>>);
 

@@ -41,7 +41,7 @@ impl Capacity {
     }
 }
 
-/// What was chosen.
+/// What goes into the next header.
 #[derive(Debug)]
 pub(crate) struct Choice<T> {
     /// In the order to commit.

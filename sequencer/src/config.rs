@@ -24,15 +24,15 @@ pub struct SequencerConfig {
     pub admin_addr: SocketAddr,
     /// Folder of this sequencer's files; a lock file in it keeps a second process away.
     pub data_dir: PathBuf,
-    /// Sealing.
+    /// How headers are sealed.
     pub sealing: SealingConfig,
-    /// Limits of the mempool.
+    /// How much may wait to be sealed.
     pub mempool: MempoolConfig,
-    /// Admission of envelopes.
+    /// How envelopes are checked and admitted.
     pub admission: AdmissionConfig,
     /// Certificates, refusals and hints that members and hint publishers send.
     pub peers: PeerConfig,
-    /// Posting to L1.
+    /// How certified headers and their data are posted to L1.
     pub posting: PostingConfig,
     /// Answers to accusations on L1.
     pub accusations: AccusationsConfig,
@@ -42,7 +42,7 @@ pub struct SequencerConfig {
     pub hint_publishers: Vec<Address>,
     /// The committee's members, asked before the first header what this sequencer has signed.
     pub members: Vec<MemberUrl>,
-    /// Asking them.
+    /// How they are asked.
     pub recovery: RecoveryConfig,
     /// How often the final L1 block is looked up, in milliseconds.
     pub l1_poll_ms: u64,
@@ -107,7 +107,7 @@ pub struct SealingConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MempoolConfig {
-    /// Pending envelopes at most.
+    /// The most envelopes that may be pending.
     pub max_envelopes: usize,
     /// Bytes of all pending envelopes at most.
     pub max_bytes: usize,
@@ -117,7 +117,7 @@ pub struct MempoolConfig {
     pub max_gas_per_payer: u64,
 }
 
-/// Limits of admission.
+/// How many envelopes are taken, from whom, and how they are checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdmissionConfig {
@@ -151,7 +151,7 @@ pub struct PeerConfig {
     pub max_refusals: usize,
 }
 
-/// Posting to L1.
+/// How certified headers and their data are posted to L1, by which account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PostingConfig {
@@ -301,9 +301,9 @@ pub enum ConfigError {
     /// A value lies outside what works.
     #[error("setting {name} = {value} is outside {low}..={high}")]
     OutOfRange {
-        /// The setting's name.
+        /// Name of the setting.
         name: &'static str,
-        /// What it says.
+        /// The value that it has.
         value: u64,
         /// Smallest value that works.
         low: u64,

@@ -10,7 +10,7 @@ use blindfold_store::Store;
 
 use crate::{config::SequencerConfig, metrics::SequencerMetrics};
 
-/// The handles.
+/// Handles that every part of the sequencer shares.
 pub(crate) struct Context {
     pub(crate) config: SequencerConfig,
     pub(crate) chain: Arc<ChainConfig>,

@@ -13,7 +13,7 @@ use crate::{context::Context, gate::Gate, refusal::SubmissionError};
 /// Hint lists that may wait for their verification.
 const QUEUE_ITEMS: usize = 32;
 
-/// What takes hints.
+/// Takes the hints of hint publishers, verified first.
 pub(crate) struct HintReceiver {
     cx: Arc<Context>,
     intake: HintIntake,

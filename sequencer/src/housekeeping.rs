@@ -24,7 +24,7 @@ use crate::{
     recover::{Recovered, out_of_office},
 };
 
-/// How often housekeeping looks.
+/// How often housekeeping looks, in milliseconds.
 const KEEP_INTERVAL_MS: u64 = 500;
 /// Uncertified headers are announced again when no certificate came for this long.
 const ANNOUNCE_AGAIN_MS: u64 = 3_000;
@@ -37,7 +37,7 @@ const PRUNE_EVERY_BATCHES: u64 = 256;
 pub(crate) const CONDITIONS: &[&str] =
     &["l1", "clock", "recovery", "office", "epoch", "committee", "execution", "sealing"];
 
-/// Looks after things.
+/// The task that looks after all that comes up once in a while.
 pub(crate) struct Housekeeping {
     pub(crate) cx: Arc<Context>,
     pub(crate) l1: Arc<L1Cache>,

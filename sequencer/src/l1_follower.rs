@@ -14,7 +14,7 @@ use crate::{
 /// How long a final block is held back after it was seen before a header names it, in polls.
 const ORIGIN_HOLD_POLLS: u32 = 4;
 
-/// The one that follows.
+/// Reads L1 for the sealer, and takes the headers that L1 made.
 pub(crate) struct L1Follower {
     pub(crate) cx: Arc<Context>,
     pub(crate) l1: Arc<L1Cache>,

@@ -20,17 +20,17 @@ pub struct DataLock {
 /// Why the folder cannot be used.
 #[derive(Debug, Error)]
 pub enum LockError {
-    /// Another process has it.
+    /// Another process holds the lock of this folder.
     #[error(
         "{0} is in use by another process; two sequencers on one disk would sign two headers for one number"
     )]
     InUse(PathBuf),
-    /// The operating system refused.
+    /// The operating system did not give the lock file.
     #[error("cannot lock {path}: {cause}")]
     Io {
         /// The lock file or its folder.
         path: PathBuf,
-        /// What it said.
+        /// What the operating system said.
         cause: io::Error,
     },
 }

@@ -15,7 +15,7 @@ use crate::config::MemberUrl;
 /// A batch as a member holds it. Nothing of it is believed before it is checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldBatch {
-    /// Header, signature and items.
+    /// Header, sequencer's signature and items.
     pub sealed: SealedBatch,
     /// The certificate of this very number, if the member has one.
     pub certificate: Option<Certificate>,
@@ -39,7 +39,7 @@ pub trait Committee: Send + Sync {
     async fn sealed(&self, member: u16, number: u64) -> Result<Option<HeldBatch>, MemberError>;
 }
 
-/// The members' JSON-RPC.
+/// The members, asked over JSON-RPC.
 pub struct CommitteeClient {
     members: Vec<(u16, HttpClient)>,
     limit: Duration,

@@ -18,9 +18,9 @@ use crate::{
 /// What ordering and accounting need to know of an envelope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
-    /// Envelope id.
+    /// Id of the envelope.
     pub id: B256,
-    /// Fee payer.
+    /// The account that pays its fee.
     pub payer: Address,
     /// The payer's fee nonce, used once.
     pub fee_nonce: u64,
@@ -85,11 +85,11 @@ pub enum PoolRefusal {
 /// What the sealer says of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pick {
-    /// Into the batch.
+    /// It goes into the batch.
     Take,
     /// Not into this batch; ask about the next candidate.
     Leave,
-    /// The batch is full.
+    /// The batch is full; no further candidate is looked at.
     Stop,
 }
 
@@ -168,7 +168,7 @@ impl<T: Clone> Mempool<T> {
         }
     }
 
-    /// Pending envelopes.
+    /// How many envelopes are pending.
     #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -293,7 +293,7 @@ impl<T: Clone> Mempool<T> {
         self.reservations.reserve(numbers, demand)
     }
 
-    /// Gives such room back.
+    /// Gives back the room that a promise took of a number.
     pub(crate) fn release_number(&mut self, number: u64, demand: Demand) {
         self.reservations.release(number, demand);
     }

@@ -11,10 +11,10 @@ use crate::refusal::{ADMISSION_REASONS, SUBMISSION_REASONS};
 /// Buckets for counts of items, from 1 to the most a batch holds.
 const ITEMS_BUCKETS: &[f64] = &[1.0, 4.0, 16.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0];
 
-/// The sequencer's metrics.
+/// What a sequencer counts, and shows at `/metrics`.
 #[derive(Clone, Debug)]
 pub struct SequencerMetrics {
-    /// The registry, for `/metrics`.
+    /// The registry that all of them are registered in, for `/metrics`.
     pub registry: Metrics,
     /// Envelopes acknowledged to their sender.
     pub envelopes_admitted: Counter,
@@ -24,23 +24,23 @@ pub struct SequencerMetrics {
     pub envelopes_expired: Counter,
     /// Envelopes that gave their places in a full mempool to others.
     pub envelopes_evicted: Counter,
-    /// Promises signed.
+    /// Promises that were signed.
     pub promises: Counter,
     /// Envelopes in the mempool.
     pub envelopes_pending: Gauge,
-    /// Their bytes.
+    /// Bytes of the envelopes in the mempool.
     pub envelopes_pending_bytes: Gauge,
     /// From request to answer of an admitted envelope.
     pub admission_seconds: Histogram,
-    /// Envelopes verified together.
+    /// How many envelopes were verified together.
     pub proof_group_items: Histogram,
     /// Batches sealed, closing ones included.
     pub batches_sealed: Counter,
     /// Empty batches sealed to close a second.
     pub closing_headers: Counter,
-    /// Items of sealed batches.
+    /// How many items a sealed batch has.
     pub batch_items: Histogram,
-    /// Bytes of sealed batches.
+    /// How many bytes of items a sealed batch has.
     pub batch_bytes: Histogram,
     /// From choosing the items to durable.
     pub seal_seconds: Histogram,
@@ -60,11 +60,11 @@ pub struct SequencerMetrics {
     pub acknowledgements: Counter,
     /// Acknowledgements refused, by reason.
     pub acknowledgements_refused: CounterSet,
-    /// Certificates aggregated.
+    /// Certificates that were made of acknowledgements.
     pub certificates: Counter,
-    /// From sealed to certified.
+    /// From a header's sealing to its certificate, in seconds.
     pub certify_seconds: Histogram,
-    /// Refusals that members reported.
+    /// Refusals of headers that members reported.
     pub member_refusals: Counter,
     /// Batches whose hints were verified and stored.
     pub hints: Counter,
@@ -72,15 +72,15 @@ pub struct SequencerMetrics {
     pub hints_refused: CounterSet,
     /// Number of the newest header posted to L1.
     pub posted_number: Gauge,
-    /// Runs posted to L1.
+    /// Runs that were posted to L1.
     pub postings: Counter,
-    /// Postings that failed.
+    /// Postings that failed and are tried again.
     pub posting_failures: Counter,
     /// Accusations on L1 that wait for an answer.
     pub accusations_open: Gauge,
     /// Of them those that cannot be answered: each costs the bond.
     pub accusations_lost: Gauge,
-    /// Accusations answered.
+    /// Accusations that were answered on L1.
     pub accusations_answered: Counter,
     /// Rounds or answers that failed.
     pub accusation_failures: Counter,
@@ -88,13 +88,13 @@ pub struct SequencerMetrics {
     pub output_block_number: Gauge,
     /// L2 blocks claimed on L1.
     pub outputs_proposed: Counter,
-    /// Claims that failed.
+    /// Claims of L2 blocks that failed and are tried again.
     pub output_failures: Counter,
     /// Number of the newest final L1 block.
     pub l1_final_number: Gauge,
     /// Lookups on L1 that failed.
     pub l1_failures: Counter,
-    /// L2 blocks executed.
+    /// L2 blocks that were executed.
     pub blocks: Counter,
     /// Number of the newest L2 block.
     pub block_number: Gauge,
@@ -107,7 +107,7 @@ pub struct SequencerMetrics {
 }
 
 impl SequencerMetrics {
-    /// Registers everything.
+    /// Registers every series, at zero.
     pub fn new() -> Result<Self, MetricsError> {
         let m = Metrics::new("sequencer", env!("CARGO_PKG_VERSION"))?;
         Ok(Self {

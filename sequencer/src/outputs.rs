@@ -15,11 +15,11 @@ const MAX_OUTPUTS: usize = 32;
 /// `OutputRegistry.DELAY_SECONDS`, in milliseconds: how far the head on L1 must be after a claimed block.
 const DELAY_MS: u64 = 10_000;
 
-/// Claims blocks.
+/// Claims executed blocks in `OutputRegistry`.
 pub(crate) struct Proposer {
     pub(crate) cx: Arc<Context>,
     pub(crate) l1: Arc<dyn L1Submitter>,
-    /// Where execution stands.
+    /// How far execution is.
     pub(crate) executed: watch::Receiver<ExecutorStatus>,
 }
 

@@ -47,7 +47,7 @@ impl Pool {
         self.mempool.lock()
     }
 
-    /// Shows the mempool's size.
+    /// Shows the mempool's size in the metrics.
     pub(crate) fn show(&self, pool: &Mempool<PoolItem>) {
         self.cx.metrics.envelopes_pending.set(pool.len() as u64);
         self.cx.metrics.envelopes_pending_bytes.set(pool.bytes() as u64);
@@ -126,7 +126,7 @@ impl Arrived {
         items >= u64::from(limits.max_batch_items) || total >= u64::from(limits.max_batch_bytes)
     }
 
-    /// Begins anew.
+    /// Counts from nothing again, for the next batch.
     pub(crate) fn clear(&self) {
         self.items.store(0, Ordering::Relaxed);
         self.bytes.store(0, Ordering::Relaxed);

@@ -152,7 +152,7 @@ pub(crate) async fn check_posted(cx: &Context, posted: PostedHead) -> Result<(),
     Ok(())
 }
 
-/// Posts certified headers.
+/// Posts certified headers and their data to L1.
 pub(crate) struct Poster {
     cx: Arc<Context>,
     l1: Arc<dyn L1Submitter>,

@@ -15,7 +15,7 @@ const KEY: &str = "late_promises";
 /// id 32 ‖ sealBy u64.
 const ENTRY_BYTES: usize = 40;
 
-/// The list.
+/// Promises that were given after their envelopes were stored, by id.
 #[derive(Default)]
 pub(crate) struct LatePromises(tokio::sync::Mutex<BTreeMap<B256, u64>>);
 

@@ -8,7 +8,7 @@ use blindfold_store::Store;
 
 use crate::{poster::forget_intent_above, supplier::forget_supplied_above};
 
-/// What it looks at.
+/// What the way back needs.
 pub(crate) struct Rebuild<'a> {
     pub(crate) chain: &'a ChainConfig,
     pub(crate) store: &'a dyn Store,

@@ -47,7 +47,7 @@ use crate::{
 /// Why nothing is sealed yet.
 #[derive(Debug, Error)]
 pub(crate) enum L1RoundError {
-    /// Too few members answer.
+    /// Too few members answer to be sure what was signed.
     #[error(
         "{answered} of {needed} members needed tell what they hold; a header that this disk does not know may have \
          been signed (silent: {silent:?})"
@@ -59,7 +59,7 @@ pub(crate) enum L1RoundError {
     /// L1 is ahead and no member has given what is missing.
     #[error("L1 holds header {posted}, this disk ends at {head}, and no member has given what lies between")]
     Behind { posted: u64, head: u64 },
-    /// L1 holds another header.
+    /// L1 holds another header than this disk.
     #[error("L1 holds header {hash} at {number}, which is not the one on this disk")]
     OtherChain { number: u64, hash: B256 },
     /// A header of ours cannot be taken yet.
@@ -77,7 +77,7 @@ pub(crate) enum L1RoundError {
     /// Another sequencer is at work, or may be.
     #[error("{0}")]
     OutOfOffice(String),
-    /// The disk.
+    /// The disk failed, or refused a step.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// We signed two headers, or are about to: an operator has to look.
@@ -90,7 +90,7 @@ pub(crate) enum L1RoundError {
 }
 
 impl L1RoundError {
-    /// Whether waiting cannot help.
+    /// Whether waiting cannot help, so that the sequencer stops.
     pub(crate) fn is_fatal(&self) -> bool {
         match self {
             Self::TwoHeaders { .. } => true,
@@ -135,7 +135,7 @@ enum Adopted {
 /// Who holds which header, by number and hash, in the place of one here.
 type Contested = BTreeMap<(u64, B256), BTreeSet<u16>>;
 
-/// What the members say.
+/// What the members that answered say.
 struct Answers {
     answered: BTreeSet<u16>,
     silent: Vec<u16>,
@@ -145,7 +145,7 @@ struct Answers {
 #[derive(Default)]
 pub(crate) struct Recovered {
     complete: AtomicBool,
-    /// Why not.
+    /// What keeps it from being complete, for `/readyz`.
     hindrance: Mutex<Option<String>>,
 }
 
@@ -411,7 +411,7 @@ impl Recovery {
         }
     }
 
-    /// Adopts one header.
+    /// Adopts one header that a member shows, if it is ours to adopt.
     async fn adopt(&self, member: u16, held: HeldBatch) -> Result<Adopted, L1RoundError> {
         let HeldBatch { sealed, certificate } = held;
         let sealed = Arc::new(sealed);

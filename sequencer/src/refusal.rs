@@ -76,15 +76,15 @@ pub enum AdmissionRefusal {
     /// Longer than any envelope.
     #[error("{bytes} bytes; an envelope has at most {limit}")]
     TooLarge {
-        /// Bytes received.
+        /// How many bytes were received.
         bytes: usize,
-        /// The limit.
+        /// The most that there may be.
         limit: usize,
     },
     /// A rule of validity would make it a skipped item. The sender's fault.
     #[error("{detail}")]
     Fault {
-        /// The rule.
+        /// The fault by the validity rule.
         fault: EnvelopeError,
         /// What exactly is wrong.
         detail: String,
@@ -98,7 +98,7 @@ pub enum AdmissionRefusal {
     /// No more room for this payer.
     #[error("the payer has {limit} pending envelopes, the most one payer may have")]
     PayerLimit {
-        /// The limit.
+        /// The most that there may be.
         limit: usize,
     },
     /// Too many envelopes from one network address.
@@ -115,7 +115,7 @@ pub enum AdmissionRefusal {
         "epoch {epoch} ends after L1 block {until}, and nothing more is sealed for it: make another envelope then"
     )]
     EpochEnds {
-        /// The epoch.
+        /// Number of the epoch that ends.
         epoch: u64,
         /// The last L1 block before its end is due.
         until: u64,
@@ -135,25 +135,25 @@ pub enum AdmissionRefusal {
     /// Posting, hints or execution are behind.
     #[error("{behind} is behind; what is admitted waits for it")]
     Backlogged {
-        /// What is behind.
+        /// What is behind: posting, hints or execution.
         behind: &'static str,
     },
     /// The committee has not told yet what this sequencer signed before.
     #[error("this sequencer is still finding out what was signed before")]
     Recovering,
-    /// L1 names another sequencer.
+    /// L1 names another sequencer's key.
     #[error("another sequencer's key counts on L1: send the envelope to that one")]
     OutOfOffice,
     /// Our disk did not take it.
     #[error("the envelope could not be stored")]
     Storage,
-    /// We are stopping.
+    /// The sequencer is shutting down.
     #[error("the sequencer is shutting down")]
     ShuttingDown,
 }
 
 impl AdmissionRefusal {
-    /// The stable reason.
+    /// The reason as callers get it: a word that does not change.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::TooLarge { .. } => "too_large",
@@ -211,63 +211,63 @@ pub enum SubmissionError {
     /// No batch of this number is here, or it was sealed only just now.
     #[error("no batch {number} here yet; the newest is {newest}")]
     UnknownBatch {
-        /// The number named.
+        /// The number that was named.
         number: u64,
         /// Our newest, or our newest certified one.
         newest: u64,
     },
-    /// Another header than ours.
+    /// It names another header than ours.
     #[error("batch {number} has header {known}, not {offered}")]
     WrongHeader {
-        /// The number.
+        /// Number of the batch.
         number: u64,
-        /// Our header.
+        /// Hash of the header that is sealed here.
         known: B256,
-        /// The one named.
+        /// Hash of the header that was named.
         offered: B256,
     },
     /// Another epoch than the number's.
     #[error("batch {number} is of epoch {known}, not {offered}")]
     WrongEpoch {
-        /// The number.
+        /// Number of the batch.
         number: u64,
-        /// Its epoch.
+        /// Number of the epoch that the batch is of.
         known: u64,
-        /// The one named.
+        /// Number of the epoch that was named.
         offered: u64,
     },
     /// The committee has no such member.
     #[error("the committee has no member {member}, only 1 to {members}")]
     UnknownMember {
-        /// The index named.
+        /// The index that was named.
         member: u16,
-        /// Size of the committee.
+        /// How many members the committee has.
         members: usize,
     },
     /// The BLS signature is not the member's.
     #[error("the signature is not member {member}'s")]
     InvalidSignature {
-        /// The member named.
+        /// The member that it names, from 1.
         member: u16,
     },
     /// The member's acknowledgement is here already.
     #[error("the acknowledgement of member {member} for batch {number} is here already")]
     DuplicateAcknowledgement {
-        /// The number.
+        /// Number of the batch.
         number: u64,
-        /// The member.
+        /// Index of the member, from 1.
         member: u16,
     },
     /// Certified long ago; nothing is collected for it any more.
     #[error("batch {number} was certified long ago")]
     AlreadyCertified {
-        /// The number.
+        /// Number of the batch.
         number: u64,
     },
-    /// Hints before the certificate.
+    /// Hints came before the batch had a certificate.
     #[error("batch {number} has no certificate yet")]
     NotCertified {
-        /// The number.
+        /// Number of the batch.
         number: u64,
     },
     /// Release and hints are for different batches.
@@ -276,13 +276,13 @@ pub enum SubmissionError {
     /// A release point is no point of the group.
     #[error("point {index} of the release is not in the group")]
     InvalidRelease {
-        /// Which one.
+        /// Place of the point among the sub-batches, from 0.
         index: usize,
     },
     /// The hints are not the truth about the batch.
     #[error("{detail}")]
     Hints {
-        /// The stable reason.
+        /// The reason as callers get it: a word that does not change.
         reason: &'static str,
         /// What exactly is wrong.
         detail: String,
@@ -293,13 +293,13 @@ pub enum SubmissionError {
     /// Our disk did not take it.
     #[error("it could not be stored")]
     Storage,
-    /// We are stopping.
+    /// The sequencer is shutting down.
     #[error("the sequencer is shutting down")]
     ShuttingDown,
 }
 
 impl SubmissionError {
-    /// The stable reason.
+    /// The reason as callers get it: a word that does not change.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::UnknownBatch { .. } => "unknown_batch",

@@ -84,7 +84,7 @@ impl RoleView for SequencerView {
     }
 }
 
-/// The methods.
+/// Everything that the sequencer serves over JSON-RPC.
 #[derive(Clone)]
 pub(crate) struct SequencerRpc {
     pub(crate) cx: Arc<Context>,

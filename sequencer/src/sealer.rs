@@ -52,7 +52,7 @@ pub(crate) enum SealFailure {
     NoEpoch(u64),
 }
 
-/// What one attempt did.
+/// What one attempt to seal did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SealOutcome {
     /// A header was sealed and announced; `full` says that more envelopes are ready for another full batch.
@@ -96,7 +96,7 @@ impl OpenBlock {
     }
 }
 
-/// Makes headers.
+/// Makes headers of what waits, one after another.
 pub(crate) struct Sealer {
     pub(crate) cx: Arc<Context>,
     pub(crate) pool: Arc<Pool>,
@@ -106,7 +106,7 @@ pub(crate) struct Sealer {
     pub(crate) backlog: Arc<Backlog>,
     pub(crate) displaced: Arc<Displaced>,
     pub(crate) recovered: Arc<Recovered>,
-    /// Where execution stands.
+    /// How far execution is.
     pub(crate) executed: watch::Receiver<ExecutorStatus>,
 }
 

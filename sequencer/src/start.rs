@@ -55,11 +55,11 @@ const ROLE: &str = "sequencer";
 
 /// What a sequencer works with.
 pub struct SequencerDeps {
-    /// The chain's settings.
+    /// The chain's settings, the same for every party.
     pub chain: Arc<ChainConfig>,
     /// The disk. This sequencer is its only user.
     pub store: Arc<dyn Store>,
-    /// Final facts of L1.
+    /// What L1 says: what is final, and its newest block.
     pub l1: Arc<dyn L1Reader>,
     /// Posts to L1; `None` only if `posting.enabled` is false.
     pub poster: Option<Arc<dyn L1Submitter>>,
@@ -73,23 +73,23 @@ pub struct SequencerDeps {
     pub settlement: Option<Arc<dyn L1Reader>>,
     /// Executes. This sequencer is its only driver.
     pub execution: Arc<dyn ExecutionClient>,
-    /// Signs headers and promises.
+    /// The key that signs headers and promises.
     pub key: Arc<SigningKey>,
     /// With it, before anything is served, the disk goes back to what L1 holds: the remedy where L1 made or posted another
     /// header in place of one that is certified here. Where there is none it changes nothing.
     pub rebuild: Option<Arc<dyn L1Reader>>,
     /// The committees' public parameters, checked.
     pub parameters: Arc<ParameterSet>,
-    /// Opens hints.
+    /// Checks hints by encrypting again.
     pub backend: Arc<dyn Backend>,
-    /// Tells the time.
+    /// The clock that headers are stamped by.
     pub clock: Arc<dyn Clock>,
 }
 
 /// Why a sequencer does not start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// A setting cannot work.
+    /// A setting that cannot work.
     #[error("settings: {0}")]
     Config(#[from] ConfigError),
     /// A setting of the chain cannot work.
@@ -103,7 +103,7 @@ pub enum StartError {
     WrongKey {
         /// Address of the key given.
         key: Address,
-        /// The sequencer in office.
+        /// Address of the key that counts.
         named: Address,
     },
     /// Posting is switched on, but nothing posts.
@@ -115,7 +115,7 @@ pub enum StartError {
     /// The chain on disk cannot be opened.
     #[error("cannot open the chain: {0}")]
     Open(#[from] OpenError),
-    /// The disk.
+    /// The disk failed, or holds damaged records.
     #[error("storage: {0}")]
     Store(#[from] StoreError),
     /// The disk does not go back to what L1 holds.
@@ -124,7 +124,7 @@ pub enum StartError {
     /// Something was signed with this key that contradicts the disk.
     #[error("{0}")]
     Recovery(String),
-    /// A port.
+    /// A port cannot be listened on.
     #[error(transparent)]
     Serve(#[from] ServeError),
     /// Our own mistake in naming metrics.
@@ -132,7 +132,7 @@ pub enum StartError {
     Metrics(#[from] MetricsError),
 }
 
-/// The sequencer.
+/// The role: [`start`](Self::start) gives a running one.
 pub struct Sequencer;
 
 /// A running sequencer. Dropping it ends everything at once, as a kill would.
@@ -390,7 +390,7 @@ impl Sequencer {
 }
 
 impl SequencerHandle {
-    /// Where JSON-RPC is served.
+    /// The address that JSON-RPC is served at.
     pub fn rpc_addr(&self) -> SocketAddr {
         self.rpc_addr
     }
@@ -405,7 +405,7 @@ impl SequencerHandle {
         &self.cx.tracker
     }
 
-    /// Where execution stands.
+    /// How far execution is.
     pub fn execution(&self) -> ExecutorStatus {
         self.executor.status()
     }

@@ -25,7 +25,7 @@ const SUPPLIED_KEY: &str = "final_data";
 /// Steps that wait for their data to be final at most: each is of some dozens of L1 blocks.
 const MAX_OPEN_STEPS: usize = 64;
 
-/// First and last number.
+/// First and last number of consecutive batches.
 type Span = (u64, u64);
 
 /// What was looked at since the start and is not settled.
@@ -43,7 +43,7 @@ struct Supply {
 struct Step {
     /// The number and the L1 block that they come after.
     after: (u64, u64),
-    /// The last number.
+    /// The last number that it covers.
     through: u64,
     /// Data that is to be posted.
     lacking: Vec<Span>,
@@ -87,7 +87,7 @@ impl Step {
     }
 }
 
-/// These numbers without those.
+/// These spans without the numbers of that one.
 fn without(spans: &[Span], (first, last): Span) -> Vec<Span> {
     let rest = |&(from, to): &Span| {
         let before = (first > from).then(|| (from, to.min(first.saturating_sub(1))));
