@@ -71,7 +71,7 @@ struct Owed {
     pauses: Backoff,
 }
 
-/// Signs and sends acknowledgements.
+/// Signs acknowledgements of headers that are on disk, and sends them.
 pub(crate) struct Acknowledger {
     context: Arc<Context>,
     sequencer: HttpClient,

@@ -28,7 +28,7 @@ pub(crate) struct ToldBatch {
     pub(crate) certificate: Option<Certificate>,
 }
 
-/// Who gives batches.
+/// Whom missed batches are fetched from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     Sequencer,
@@ -65,11 +65,11 @@ pub(crate) struct Round {
 /// What a round brought from the other members.
 #[derive(Default)]
 pub(crate) struct PeerRound {
-    /// As in [`Round`].
+    /// What was certified, as in [`Round`].
     pub(crate) certified: Vec<CertifiedRun>,
     /// What a member holds, where that was wanted and nobody has a certificate: the longest run that the sequencer signed.
     pub(crate) uncertified: Vec<ToldBatch>,
-    /// Others may have more.
+    /// Whether other members may have more.
     pub(crate) more: bool,
     /// Members that claimed to hold more than they gave, or took too long to give it.
     pub(crate) failed: Vec<u16>,
@@ -79,7 +79,7 @@ pub(crate) struct PeerRound {
 pub(crate) struct Wanted {
     /// The first number that is not certified here.
     pub(crate) from: u64,
-    /// Batches in one round.
+    /// The most batches of one round.
     pub(crate) limit: u64,
     /// Whether it gave what cannot be taken a moment ago: it is not asked for what is certified.
     pub(crate) refused: bool,
@@ -87,11 +87,11 @@ pub(crate) struct Wanted {
 
 /// What to fetch from the other members.
 pub(crate) struct WantedOfPeers {
-    /// As in [`Wanted`].
+    /// The first number that is not certified here.
     pub(crate) from: u64,
-    /// As in [`Wanted`].
+    /// The most batches of one round.
     pub(crate) limit: u64,
-    /// Who is not asked.
+    /// Members that are not asked.
     pub(crate) without: BTreeSet<u16>,
     /// Whether they are asked for what is not certified, too.
     pub(crate) uncertified: bool,
@@ -103,7 +103,7 @@ pub(crate) struct WantedOfPeers {
 pub(crate) struct Survey {
     /// Other members that were asked.
     pub(crate) asked: usize,
-    /// Those that answered.
+    /// How many of them answered.
     pub(crate) answers: usize,
     /// What shows the highest number that one of them holds certified, with its certificate. Whoever shows it may give
     /// nothing more.
@@ -122,7 +122,7 @@ pub(crate) struct Survey {
     pub(crate) unjudged: bool,
 }
 
-/// What one member shows.
+/// What one member shows of the chain.
 enum Standing {
     Shown {
         /// The highest number that it acknowledged or holds certified.
@@ -182,7 +182,7 @@ impl Sources {
         !self.peers.is_empty()
     }
 
-    /// The other members.
+    /// Indices of the other members.
     pub(crate) fn members(&self) -> impl Iterator<Item = u16> + '_ {
         self.peers.iter().map(|(member, _)| *member)
     }

@@ -20,13 +20,13 @@ pub struct MemberConfig {
     pub peers: Vec<PeerUrl>,
     /// Accounts of hint publishers that prove who they are: places of their own are kept for them.
     pub hint_publishers: Vec<Address>,
-    /// Limits.
+    /// Limits of time, memory and work.
     pub limits: MemberLimits,
     /// Reverse proxies before `rpc_addr`, and what one address may take there.
     pub inbound: Inbound,
 }
 
-/// Where another member serves.
+/// Another member, and where it serves JSON-RPC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PeerUrl {
@@ -57,7 +57,7 @@ pub struct MemberLimits {
     pub catch_up_batches: u64,
     /// How long one call for a missed batch may take.
     pub fetch_timeout_ms: u64,
-    /// Threads that compute shares.
+    /// How many threads compute shares.
     pub share_threads: usize,
     /// Calls that may wait for a share thread; beyond it callers are told to come back.
     pub share_queue_calls: usize,
@@ -117,19 +117,19 @@ pub enum ConfigError {
     /// Not an `http://` or `https://` URL.
     #[error("{setting}: an http:// or https:// URL is needed")]
     Url {
-        /// The setting.
+        /// Name of the setting.
         setting: &'static str,
     },
-    /// A limit of zero.
+    /// A limit that must not be zero.
     #[error("limits.{setting} must not be zero")]
     Zero {
-        /// The setting.
+        /// Name of the setting.
         setting: &'static str,
     },
     /// A member index out of range, twice, or our own.
     #[error("peers: member {member} is {fault}")]
     Peer {
-        /// The index.
+        /// The member's index in the settings.
         member: u16,
         /// What is wrong with it.
         fault: &'static str,

@@ -30,7 +30,7 @@ pub struct DamagedEvidence;
 /// Why evidence could not be read or kept.
 #[derive(Debug, thiserror::Error)]
 pub enum EvidenceError {
-    /// The disk.
+    /// The disk failed, or refused a step.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// What is on disk is not what was written.

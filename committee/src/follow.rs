@@ -67,7 +67,7 @@ pub(crate) async fn watch_clock(context: Arc<Context>) {
 enum Taken {
     /// The chain is longer, or the header was known.
     Done,
-    /// Dropped for good.
+    /// It is refused, and dropped for good.
     Refused,
     /// Look at it again after a pause.
     Later,
@@ -919,7 +919,7 @@ impl Follower {
         self.context.tracker.head().number
     }
 
-    /// Where our chain stands.
+    /// Hash of the head, and the newest certified number.
     fn place(&self) -> (B256, u64) {
         (self.context.tracker.head().hash, self.context.tracker.certified().number)
     }

@@ -69,7 +69,7 @@ pub struct KeyFileCost {
     pub memory_kib: u32,
     /// Passes over the memory, 1..=16.
     pub iterations: u32,
-    /// Lanes, 1..=16.
+    /// Lanes of Argon2, 1..=16.
     pub lanes: u32,
 }
 
@@ -102,13 +102,13 @@ pub struct KeyFilePublic {
     pub proof_of_possession: [u8; 48],
 }
 
-/// An opened key file.
+/// What an opened key file holds.
 pub struct OpenedKey {
     /// The clear part, checked against the secrets.
     pub public: KeyFilePublic,
     /// Shares of the decryption key.
     pub member_key: MemberKey,
-    /// Key that signs acknowledgements.
+    /// The BLS key that signs acknowledgements.
     pub bls_key: bls::SecretKey,
 }
 
@@ -121,10 +121,10 @@ impl fmt::Debug for OpenedKey {
 /// Why a key file could not be written or opened.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
-    /// The operating system refused.
+    /// The operating system did not give or take the file.
     #[error("key file {path}: {cause}")]
     Io {
-        /// The file.
+        /// Path of the key file.
         path: PathBuf,
         /// What the operating system said.
         cause: io::Error,
@@ -132,7 +132,7 @@ pub enum KeyFileError {
     /// A key file is never overwritten.
     #[error("key file {path} exists already; it is never overwritten")]
     Exists {
-        /// The file.
+        /// Path of the key file.
         path: PathBuf,
     },
     /// Longer than any key file.
@@ -144,7 +144,7 @@ pub enum KeyFileError {
     /// Written by another version of this program.
     #[error("key file version {found} is not supported (supported: {VERSION})")]
     UnsupportedVersion {
-        /// The version byte found.
+        /// The version byte of the file.
         found: u8,
     },
     /// Bytes are missing, added or changed.
@@ -165,9 +165,9 @@ pub enum KeyFileError {
     /// The shares belong to other scheme parameters.
     #[error("the key file belongs to parameters {found}, not {expected}")]
     OtherParameters {
-        /// The parameters in use.
+        /// Hash of the parameters in use.
         expected: B256,
-        /// The parameters named by the file.
+        /// Hash of the parameters that the file names.
         found: B256,
     },
     /// The shares are not those that the parameters have verification keys for: every release would be refused.

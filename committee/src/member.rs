@@ -30,7 +30,7 @@ use crate::{
 
 /// What a member works with.
 pub struct MemberDeps {
-    /// The chain's configuration.
+    /// The chain's settings, the same for every party.
     pub chain: Arc<ChainConfig>,
     /// Its own disk, bound to this deployment and role.
     pub store: Arc<dyn Store>,
@@ -41,7 +41,7 @@ pub struct MemberDeps {
     /// With it the disk goes back to what L1 holds before anything is served: the remedy where L1 made or posted another
     /// header in place of one that is certified here. Where there is none it changes nothing.
     pub rebuild: Option<Arc<dyn L1Reader>>,
-    /// Its opened key file.
+    /// The opened key file: shares and BLS key.
     pub key: OpenedKey,
     /// Time, for the clock rule.
     pub clock: Arc<dyn Clock>,
@@ -50,10 +50,10 @@ pub struct MemberDeps {
 /// Why a member did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A setting.
+    /// A setting that cannot work.
     #[error("settings: {0}")]
     Config(#[from] ConfigError),
-    /// The chain's configuration.
+    /// The chain's settings cannot work.
     #[error("chain configuration: {0}")]
     Chain(#[from] ChainConfigError),
     /// The disk, or it belongs to another deployment or member.
@@ -65,10 +65,10 @@ pub enum StartError {
     /// The disk does not go back to what L1 holds.
     #[error("rebuilding from L1: {0}")]
     Rebuild(#[from] RebuildError),
-    /// The evidence on disk.
+    /// The evidence on disk cannot be read.
     #[error(transparent)]
     Evidence(#[from] EvidenceError),
-    /// A URL.
+    /// A URL in the settings cannot be used.
     #[error(transparent)]
     Client(#[from] ClientBuildError),
     /// An address to listen on.
@@ -135,7 +135,7 @@ pub(crate) fn is_member_of(public: &KeyFilePublic, epoch: &Epoch) -> bool {
         && epoch.member(public.member).is_some_and(|key| key.to_bytes() == public.bls_public_key)
 }
 
-/// A committee member.
+/// The role: [`start`](Self::start) gives a running one.
 pub struct Member;
 
 impl Member {
@@ -246,7 +246,7 @@ pub struct MemberHandle {
 }
 
 impl MemberHandle {
-    /// Where `committee_*` is served.
+    /// The address that `committee_*` is served at.
     pub fn rpc_addr(&self) -> SocketAddr {
         self.rpc.local_addr()
     }
@@ -256,12 +256,12 @@ impl MemberHandle {
         self.admin.local_addr()
     }
 
-    /// What `committee_getStatus` answers.
+    /// What `committee_getStatus` answers at this moment.
     pub async fn status(&self) -> CommitteeStatus {
         self.context.status().await
     }
 
-    /// The metrics.
+    /// What this member counts.
     pub fn metrics(&self) -> &MemberMetrics {
         &self.context.metrics
     }

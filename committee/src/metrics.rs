@@ -50,7 +50,7 @@ const SHARE_OUTCOMES: &[&str] = &["given", "refused", "busy"];
 /// The metrics of a member, under the prefix `blindfold_committee_`.
 #[derive(Clone)]
 pub struct MemberMetrics {
-    /// The registry, for `/metrics`.
+    /// The registry that all of them are registered in, for `/metrics`.
     pub registry: Metrics,
     pub(crate) acknowledged: Gauge,
     pub(crate) certified: Gauge,

@@ -34,47 +34,47 @@ pub enum ShareRequestError {
     /// The certificate is for an earlier number and says nothing about this one.
     #[error("the certificate of {certificate} does not cover {number}")]
     DoesNotCover {
-        /// Number asked for.
+        /// Number of the batch that was asked for.
         number: u64,
-        /// Number of the certificate.
+        /// The number that the certificate names.
         certificate: u64,
     },
     /// The certificate stands, but this member does not have, or has not validated, its header yet.
     #[error("header {number} is not validated here yet")]
     NotValidatedHere {
-        /// Number of the certificate.
+        /// The number that the certificate names.
         number: u64,
     },
     /// Nothing certified under this number here.
     #[error("number {number} is not certified here")]
     NotCertified {
-        /// Number asked for.
+        /// Number of the batch that was asked for.
         number: u64,
     },
     /// The number belongs to another committee, or its key is another one.
     #[error("this member's key is not in the committee of number {number}")]
     NotAMember {
-        /// Number asked for.
+        /// Number of the batch that was asked for.
         number: u64,
     },
     /// The batch has fewer items.
     #[error("batch {number} has {count} items, there is no item {index}")]
     NoSuchItem {
-        /// Number asked for.
+        /// Number of the batch that was asked for.
         number: u64,
-        /// Index asked for.
+        /// The index that was asked for.
         index: u32,
-        /// Items of the batch.
+        /// How many items the batch has.
         count: usize,
     },
     /// The item was skipped: it has no position and is not released.
     #[error("item {index} of batch {number} was skipped ({reason})")]
     ItemSkipped {
-        /// Number asked for.
+        /// Number of the batch that was asked for.
         number: u64,
-        /// Index asked for.
+        /// The index that was asked for.
         index: u32,
-        /// Why it was skipped.
+        /// Why it was skipped, by the validity rule.
         reason: String,
     },
     /// The batch was posted long ago, or may have been in a block that is not final yet, and no hints of it are on L1,
@@ -83,7 +83,7 @@ pub enum ShareRequestError {
         "batch {number} was posted from L1 block {posted_at} on and has no hints on L1: it may become void"
     )]
     UnreleasedTooLong {
-        /// Number asked for.
+        /// Number of the batch that was asked for.
         number: u64,
         /// The L1 block of its posting, or the first that is not final.
         posted_at: u64,
@@ -91,15 +91,15 @@ pub enum ShareRequestError {
     /// The batch could have been posted long ago and is not, so L1 may make a header in its place.
     #[error("batch {number} with the L1 origin {origin} is not posted: L1 may make a header in its place")]
     UnpostedTooLong {
-        /// Number asked for.
+        /// Number of the batch that was asked for.
         number: u64,
-        /// Its header's L1 origin.
+        /// L1 origin of its header.
         origin: u64,
     },
     /// The end of the batch's epoch is about to be due, and L1 takes nothing certified of it then.
     #[error("batch {number} is not posted, and the end of its epoch is due after L1 block {until}")]
     EpochEnds {
-        /// Number asked for.
+        /// Number of the batch that was asked for.
         number: u64,
         /// The last L1 block before the end is due.
         until: u64,
@@ -109,16 +109,16 @@ pub enum ShareRequestError {
     OverruledByL1 {
         /// Number of the header that L1 made.
         number: u64,
-        /// Its hash.
+        /// Hash of that header.
         made: B256,
     },
-    /// Too many calls wait.
+    /// Too many calls wait for the threads that compute shares.
     #[error("too many calls wait for shares")]
     Busy,
     /// L1 cannot be asked for the epoch, or the process is stopping.
     #[error("cannot judge now: {0}")]
     Unavailable(TrackerError),
-    /// The disk refused.
+    /// The disk failed, or holds damaged records.
     #[error("storage: {0}")]
     Store(#[from] StoreError),
     /// What is on disk contradicts itself, or the key does not fit the batch.
@@ -196,7 +196,7 @@ pub(crate) struct ShareService {
     peer_readers: Arc<Semaphore>,
     /// One pairing at a time, beside the threads that compute shares.
     pairing: tokio::sync::Mutex<()>,
-    /// Everybody computing.
+    /// Bounds how many compute at once, whoever asks.
     threads: Arc<Semaphore>,
     singletons: Mutex<LruCache<(u64, u32), Once<SingletonShare>>>,
     /// Certificates that were accepted; the certified head never falls, so they stay good.

@@ -36,7 +36,7 @@ const L1_BLOCK_MS: u64 = 12_000;
 /// How long a share waits for L1's height where an older one is known, in milliseconds.
 const HEIGHT_PATIENCE_MS: u64 = 500;
 
-/// How far L1 is.
+/// How far L1 is, by block numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Heights {
     finalized: u64,
