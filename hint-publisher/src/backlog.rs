@@ -16,7 +16,7 @@ pub(crate) const MAX_BACKLOG_BATCHES: usize = 4_096;
 /// Longest pause before a batch that failed is tried again, in milliseconds.
 const MAX_RETRY_PAUSE_MS: u64 = 60_000;
 
-/// A batch that failed.
+/// A batch that failed and is tried again.
 #[derive(Clone, Copy, Debug)]
 struct Failed {
     times: u32,
@@ -134,7 +134,7 @@ impl Backlog {
         self.waiting.first().copied().filter(|_| tried < places.div_ceil(2))
     }
 
-    /// Every number that waits.
+    /// Numbers of all batches that wait.
     pub(crate) fn numbers(&self) -> BTreeSet<u64> {
         self.fresh.iter().copied().chain(self.waiting.iter().map(|(_, number)| *number)).collect()
     }

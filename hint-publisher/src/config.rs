@@ -16,11 +16,11 @@ pub struct HintPublisherConfig {
     pub sequencer_url: String,
     /// The members, each with its JSON-RPC. At least a threshold of them is needed to open anything.
     pub members: Vec<MemberUrl>,
-    /// Limits.
+    /// Limits of time, memory and work.
     pub limits: HintPublisherLimits,
 }
 
-/// Where a member serves.
+/// A member, and where it serves JSON-RPC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemberUrl {
@@ -106,21 +106,21 @@ pub enum ConfigError {
     /// Not an `http://` or `https://` URL.
     #[error("{setting}: an http:// or https:// URL is needed")]
     Url {
-        /// The setting.
+        /// Name of the setting.
         setting: &'static str,
     },
     /// A limit below what works.
     #[error("limits.{setting} must be at least {least}")]
     TooSmall {
-        /// The setting.
+        /// Name of the setting.
         setting: &'static str,
-        /// The least value.
+        /// The least value that works.
         least: u64,
     },
     /// A member index out of range or named twice.
     #[error("members: member {member} is {fault}")]
     Member {
-        /// The index.
+        /// The member's index in the settings.
         member: u16,
         /// What is wrong with it.
         fault: &'static str,
@@ -128,11 +128,11 @@ pub enum ConfigError {
     /// Fewer members than an epoch needs.
     #[error("members: {given} are named, epoch {epoch} needs {needed} to open a batch")]
     TooFewMembers {
-        /// The epoch.
+        /// Number of the epoch.
         epoch: u64,
-        /// How many are named.
+        /// How many members are named.
         given: usize,
-        /// Its threshold.
+        /// The epoch's threshold t.
         needed: u16,
     },
 }

@@ -35,10 +35,10 @@ pub(crate) const SEQUENCER: &str = "sequencer";
 /// How far above what is certified a header may be to be worked on: further ones nobody seals.
 const MAX_AHEAD: u64 = MAX_UNCERTIFIED_RUN as u64;
 
-/// Name of the task.
+/// Name of the task that coordinates all batches.
 pub(crate) const COORDINATOR: &str = "coordinator";
 
-/// A batch in work.
+/// A batch that is worked on.
 struct Entry {
     hash: B256,
     parent_hash: B256,
@@ -55,11 +55,11 @@ struct FetchedBatch {
 }
 
 enum Fetched {
-    /// It has hints.
+    /// The sequencer has hints of it already.
     Hinted,
     /// L1 made its header: nothing of it is opened.
     MadeByL1,
-    /// It has none.
+    /// The sequencer has no hints of it yet.
     Batch(Box<FetchedBatch>),
 }
 

@@ -17,7 +17,7 @@ const MEMBERS: [&str; 64] = [
 /// The metrics of the hint publisher, under the prefix `blindfold_hint_publisher_`.
 #[derive(Clone)]
 pub struct HintPublisherMetrics {
-    /// The registry, for `/metrics`.
+    /// The registry that all of them are registered in, for `/metrics`.
     pub registry: Metrics,
     pub(crate) faulty_members: CounterSet,
     pub(crate) member_failures: CounterSet,

@@ -26,7 +26,7 @@ use crate::{
 
 /// What the hint publisher works with.
 pub struct HintPublisherDeps {
-    /// The chain's configuration.
+    /// The chain's settings, the same for every party.
     pub chain: Arc<ChainConfig>,
     /// The parameters of every epoch, matched with L1 and checked.
     pub parameters: Arc<ParameterSet>,
@@ -38,9 +38,9 @@ pub struct HintPublisherDeps {
     pub l1_posting: Option<L1PostingDeps>,
 }
 
-/// Posting hints to L1.
+/// What posting hints to L1 needs.
 pub struct L1PostingDeps {
-    /// Its settings.
+    /// Settings of the posting.
     pub config: L1PostingConfig,
     /// The account whose bond answers for its postings.
     pub l1: Arc<dyn L1Submitter>,
@@ -49,16 +49,16 @@ pub struct L1PostingDeps {
 /// Why the hint publisher did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A setting.
+    /// A setting that cannot work.
     #[error("settings: {0}")]
     Config(#[from] ConfigError),
     /// A setting of posting to L1.
     #[error("settings: {0}")]
     L1Posting(#[from] L1PostingConfigError),
-    /// The chain's configuration.
+    /// The chain's settings cannot work.
     #[error("chain configuration: {0}")]
     Chain(#[from] ChainConfigError),
-    /// A URL.
+    /// A URL in the settings cannot be used.
     #[error(transparent)]
     Client(#[from] ClientBuildError),
     /// The address to listen on.
@@ -69,7 +69,7 @@ pub enum StartError {
     Metrics(#[from] MetricsError),
 }
 
-/// The hint publisher.
+/// The role: [`start`](Self::start) gives a running one.
 pub struct HintPublisher;
 
 impl HintPublisher {
@@ -188,7 +188,7 @@ impl HintPublisherHandle {
         self.status.get()
     }
 
-    /// The metrics.
+    /// What this hint publisher counts.
     pub fn metrics(&self) -> &HintPublisherMetrics {
         &self.shop.metrics
     }

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 /// Where the hint publisher stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HintPublisherStatus {
-    /// Numbers being worked on.
+    /// Numbers of the batches that are worked on.
     pub in_work: BTreeSet<u64>,
     /// Certified numbers without hints that wait to be worked on.
     pub backlog: BTreeSet<u64>,

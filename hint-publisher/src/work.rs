@@ -26,15 +26,15 @@ pub enum WorkError {
     /// The sequencer refused the hints for good.
     #[error("the sequencer refused the hints: {reason}")]
     NotTaken {
-        /// What it said.
+        /// What the sequencer answered.
         reason: String,
     },
-    /// The process is stopping.
+    /// The process is stopping; nothing is wrong with the batch.
     #[error("stopped")]
     Stopped,
 }
 
-/// What all batches share.
+/// What the work on all batches shares.
 pub(crate) struct Workshop {
     pub(crate) config: HintPublisherConfig,
     pub(crate) parameters: Arc<ParameterSet>,

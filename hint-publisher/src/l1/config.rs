@@ -35,13 +35,13 @@ pub enum L1PostingConfigError {
     /// A time out of its bounds.
     #[error("l1_posting.{setting} is {value}, allowed are {least} to {most}")]
     Range {
-        /// The setting.
+        /// Name of the setting.
         setting: &'static str,
-        /// What is set.
+        /// The value that it has.
         value: u64,
-        /// Smallest.
+        /// The least value that works.
         least: u64,
-        /// Largest.
+        /// The greatest value that works.
         most: u64,
     },
 }

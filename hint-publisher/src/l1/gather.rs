@@ -48,31 +48,31 @@ pub enum GatherError {
     /// The sequencer does not answer: nobody's batches can be had.
     #[error("the sequencer does not give batch {number}: {reason}")]
     Source {
-        /// The batch.
+        /// Number of the batch.
         number: u64,
-        /// What it said.
+        /// What the sequencer answered.
         reason: String,
     },
     /// The sequencer has no such batch, or no hints for it yet.
     #[error("the sequencer has no {what} of batch {number} yet")]
     NotYet {
-        /// The batch.
+        /// Number of the batch.
         number: u64,
-        /// What is missing.
+        /// What of the batch is missing.
         what: &'static str,
     },
     /// What the sequencer gives is not what the committee certified, or not the truth about it.
     #[error("batch {number} from the sequencer: {reason}")]
     Wrong {
-        /// The batch.
+        /// Number of the batch.
         number: u64,
-        /// What is wrong.
+        /// What does not fit what L1 holds.
         reason: String,
     },
     /// No parameters are configured for the batch.
     #[error("no parameters are configured for batch {number}: add its epoch's file and restart")]
     NoParameters {
-        /// The batch.
+        /// Number of the batch.
         number: u64,
     },
     /// The process is shutting down.

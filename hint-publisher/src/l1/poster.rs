@@ -38,15 +38,15 @@ const MAX_UNANSWERED_RUNS: usize = 2;
 /// Why a round ended before its end. The next one begins where L1 stands then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PostingError {
-    /// L1.
+    /// L1 failed, or refused a transaction.
     #[error(transparent)]
     L1(#[from] L1Error),
-    /// The sequencer.
+    /// The sequencer did not give a batch.
     #[error(transparent)]
     Source(GatherError),
 }
 
-/// What a round found.
+/// What a round found and did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Round {
     /// Runs for which hints were posted.
@@ -68,11 +68,11 @@ pub struct HintPosterDeps {
     pub l1: Arc<dyn L1Submitter>,
     /// Before this L1 block nothing was posted: the one after `genesis_l1_origin` of the chain.
     pub first_block: u64,
-    /// The sequencer.
+    /// The sequencer did not give a batch.
     pub source: Arc<dyn BatchSource>,
     /// The parameters of every epoch.
     pub parameters: Arc<ParameterSet>,
-    /// Verifies hints.
+    /// Checks hints by encrypting again.
     pub backend: Arc<dyn Backend>,
     /// What the hint publisher counts.
     pub metrics: HintPublisherMetrics,
@@ -132,7 +132,7 @@ struct RunEntry {
 /// posted within the deadlines, and whatever nobody posted hints for.
 #[derive(Clone, Default)]
 struct Book {
-    /// By last number.
+    /// Posted runs, by their last numbers.
     runs: BTreeMap<u64, PostedRun>,
     hints: RegistryState,
 }
@@ -601,7 +601,7 @@ async fn terms(l1: &dyn L1Reader) -> Result<HintTerms, L1Error> {
 struct Task<'a> {
     blocks: L1Blocks,
     terms: HintTerms,
-    /// Our bond, in wei.
+    /// What answers for our postings, in wei.
     bond: u128,
     /// When the round began, and what tells the time meanwhile.
     now_ms: u64,

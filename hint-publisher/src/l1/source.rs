@@ -7,15 +7,15 @@ use blindfold_rpc::{BlindApiClient, HttpClient, ReceivedError};
 /// A batch as the sequencer gives it. Nothing of it is believed.
 #[derive(Clone, Debug)]
 pub struct SourcedBatch {
-    /// Header and items.
+    /// Header, sequencer's signature and items.
     pub sealed: SealedBatch,
     /// One entry for each item: why it was skipped, `None` for accepted.
     pub verdicts: Vec<Option<String>>,
-    /// Its hints, once there.
+    /// Its hints, once the sequencer has them.
     pub hints: Option<BatchHints>,
 }
 
-/// Where batches come from.
+/// Where the batches of posted runs come from.
 #[async_trait]
 pub trait BatchSource: Send + Sync {
     /// The batch of this number, `None` while it has none. An error says what did not work, and asking again may help.
