@@ -52,13 +52,13 @@ pub enum Source {
     L1,
 }
 
-/// One committee member's address.
+/// A committee member, and where it serves JSON-RPC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemberEndpoint {
     /// The member's index, from 1.
     pub member: u16,
-    /// Its JSON-RPC, `http://…`.
+    /// Its JSON-RPC, an `http://` or `https://` URL.
     pub url: String,
 }
 
@@ -68,7 +68,7 @@ pub enum ConfigError {
     /// Not an `http://` or `https://` URL.
     #[error("{key}: expected http:// or https://")]
     Url {
-        /// The key.
+        /// Name of the setting.
         key: String,
     },
     /// A member index of zero, or one that is there twice.
@@ -77,13 +77,13 @@ pub enum ConfigError {
     /// A time outside its bounds.
     #[error("{key} is {value}, allowed are {min} to {max}")]
     Range {
-        /// The key.
+        /// Name of the setting.
         key: &'static str,
-        /// What is set.
+        /// The value that it has.
         value: u64,
-        /// Smallest.
+        /// The least value that works.
         min: u64,
-        /// Largest.
+        /// The greatest value that works.
         max: u64,
     },
 }
@@ -107,7 +107,7 @@ impl FullNodeConfig {
         check_range("member_poll_interval_ms", interval, MIN_MEMBER_POLL_INTERVAL_MS, MAX_HINT_DEADLINE_MS)
     }
 
-    /// The feed's address.
+    /// The sequencer's WebSocket URL, for the feed.
     pub(crate) fn feed_url(&self) -> String {
         // `validate` saw to the scheme: http → ws, https → wss.
         format!("ws{}", self.sequencer_url.strip_prefix("http").unwrap_or(&self.sequencer_url))

@@ -96,13 +96,13 @@ impl ByReason {
         Ok(Self { total, reasons })
     }
 
-    /// Counts one.
+    /// Counts one more under this reason.
     pub fn add(&self, reason: &str) {
         self.total.increment();
         self.reasons.get(&[reason]).increment();
     }
 
-    /// All together.
+    /// The sum over all reasons.
     pub fn get(&self) -> u64 {
         self.total.get()
     }
@@ -113,13 +113,13 @@ impl ByReason {
 pub struct Counters {
     /// Headers checked completely and taken.
     pub headers_verified: Counter,
-    /// Headers refused, by reason.
+    /// Headers that were refused, by reason.
     pub headers_rejected: ByReason,
     /// Second headers for a number, signed by the sequencer, that were refused.
     pub second_headers_refused: Counter,
-    /// Certificates verified and taken.
+    /// Certificates that were verified and taken.
     pub certificates_verified: Counter,
-    /// Certificates refused, by reason.
+    /// Certificates that were refused, by reason.
     pub bad_certificates_rejected: ByReason,
     /// Hint entries verified against their ciphertexts.
     pub hints_verified: Counter,
@@ -129,9 +129,9 @@ pub struct Counters {
     pub bad_releases_rejected: Counter,
     /// Batches that the node decrypted by itself.
     pub batches_decrypted_locally: Counter,
-    /// Wrong shares, by member.
+    /// Shares that were proved wrong, by member.
     pub faulty_members: ByReason,
-    /// Blocks executed.
+    /// L2 blocks that were executed.
     pub blocks_executed: Counter,
     /// Blocks compared with the sequencer's.
     pub blocks_compared: Counter,
@@ -139,7 +139,7 @@ pub struct Counters {
     pub block_divergences: Counter,
     /// Feed connections that were lost and made again.
     pub feed_reconnections: Counter,
-    /// Notifications that are none.
+    /// Notifications of the feed that cannot be read.
     pub invalid_notifications: Counter,
     /// Certified batches that a member gave because the sequencer did not.
     pub batches_from_members: Counter,
@@ -153,7 +153,7 @@ pub struct Counters {
     pub watch_equivocations: Counter,
     /// Pairs of headers shown on L1.
     pub watch_slashings: Counter,
-    /// Rewards taken.
+    /// Rewards that were taken from the contracts.
     pub watch_rewards: Counter,
     /// Claims in `OutputRegistry` compared with our blocks.
     pub watch_outputs_compared: Counter,
@@ -171,7 +171,7 @@ pub struct Counters {
     pub watch_open_cases: Gauge,
     /// 1 where the node follows from L1 alone.
     pub source_l1: Gauge,
-    /// Runs taken from L1.
+    /// Runs of headers that were taken from L1.
     pub from_l1_runs: Counter,
     /// Postings of hints on L1 that were passed over, whole or in part.
     pub from_l1_wrong_postings: Counter,
@@ -185,11 +185,11 @@ pub struct Counters {
     pub device_failures: CounterSet,
     /// Refusals by the fast backend that the portable one overruled, by what was checked.
     pub overruled: CounterSet,
-    /// Newest header.
+    /// Number of the newest header here.
     pub head: Gauge,
-    /// Newest certified header.
+    /// Number of the newest certified header here.
     pub certified: Gauge,
-    /// Newest block.
+    /// Number of the newest L2 block here.
     pub block: Gauge,
     /// Newest header that stands in a final L1 block.
     pub posted: Gauge,
@@ -200,7 +200,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Registers everything, at zero.
+    /// Registers every series, at zero.
     pub fn new(metrics: &Metrics) -> Result<Self, MetricsError> {
         let counter = |name: &str, help: &str| metrics.counter(&format!("full_node_{name}_total"), help);
         let gauge = |name: &str, help: &str| metrics.gauge(&format!("full_node_{name}"), help);

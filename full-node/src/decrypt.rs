@@ -16,7 +16,7 @@ use crate::counters::Counters;
 /// Why a batch could not be decrypted now.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalDecryptionError {
-    /// The disk.
+    /// The disk failed, or holds damaged records.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The batch or its certificate is not here.
@@ -28,7 +28,7 @@ pub enum LocalDecryptionError {
     /// An accepted item does not decode.
     #[error("batch {number}: our disk is damaged: {fault}")]
     Damaged {
-        /// Batch number.
+        /// Number of the batch.
         number: u64,
         /// What is wrong with it.
         fault: ViewError,
@@ -36,20 +36,20 @@ pub enum LocalDecryptionError {
     /// It does not open now.
     #[error("batch {number}: {error}")]
     Decrypt {
-        /// Batch number.
+        /// Number of the batch.
         number: u64,
-        /// Why not.
+        /// Why it was not decrypted.
         error: DecryptError,
     },
 }
 
 /// Decrypts batches of our chain with what the members give.
 pub struct LocalDecryption {
-    /// The chain of headers.
+    /// The chain of headers and its store.
     pub tracker: Tracker,
-    /// Public parameters.
+    /// The committees' public parameters, checked.
     pub parameters: Arc<ParameterSet>,
-    /// Asks the members.
+    /// How members are asked and their shares combined.
     pub decryption: Decryption,
 }
 

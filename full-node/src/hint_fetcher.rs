@@ -29,7 +29,7 @@ pub(crate) enum Wake {
 
 /// A certified batch without hints.
 struct Waiting {
-    /// When to look next.
+    /// When the sequencer is asked next.
     due: Instant,
     /// From when on to open it here.
     deadline: Instant,
@@ -38,7 +38,7 @@ struct Waiting {
     queued: bool,
 }
 
-/// What the sequencer answered.
+/// What the sequencer answered when it was asked for hints.
 struct Answer {
     /// Whether these were true hints, which are stored now.
     taken: bool,

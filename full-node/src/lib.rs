@@ -68,9 +68,9 @@ pub const ROLE: &str = "full_node";
 /// What a full node works with; the binary opens it.
 #[derive(Clone)]
 pub struct FullNodeDeps {
-    /// The chain's configuration, validated.
+    /// The chain's settings, checked.
     pub chain: Arc<ChainConfig>,
-    /// The node's own disk.
+    /// The node's own disk, which nobody else writes.
     pub store: Arc<dyn Store>,
     /// The node's own view of L1.
     pub l1: Arc<dyn L1Reader>,
@@ -78,7 +78,7 @@ pub struct FullNodeDeps {
     pub client: Arc<dyn ExecutionClient>,
     /// The committees' public parameters, checked.
     pub parameters: Arc<ParameterSet>,
-    /// Does the heavy cryptography.
+    /// Checks hints by encrypting again, and opens batches where no hints come.
     pub backend: Arc<dyn Backend>,
     /// Watching L1; `None` for a node that leaves that to others.
     pub watch: Option<WatchDeps>,
@@ -88,12 +88,12 @@ pub struct FullNodeDeps {
     pub settlement: Option<Arc<dyn L1Reader>>,
 }
 
-/// Watching L1.
+/// What a node needs that watches L1.
 #[derive(Clone)]
 pub struct WatchDeps {
-    /// Its settings.
+    /// Settings of the watching.
     pub config: WatchConfig,
-    /// What L1 says.
+    /// What L1 says, read by this node.
     pub l1: Arc<dyn L1Reader>,
     /// The account that shows evidence and posts what the sequencer keeps from L1; `None` when the node only looks.
     pub reporter: Option<Arc<dyn L1Submitter>>,
@@ -102,7 +102,7 @@ pub struct WatchDeps {
 /// Why a full node did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A setting.
+    /// A setting that cannot work.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The settings say to follow from L1, and its postings are not among the parts given.
@@ -111,22 +111,22 @@ pub enum StartError {
     /// A setting of watching L1.
     #[error(transparent)]
     Watch(#[from] WatchConfigError),
-    /// The cases on disk.
+    /// The cases on disk cannot be read.
     #[error(transparent)]
     Cases(#[from] EvidenceError),
-    /// A URL.
+    /// A URL in the settings cannot be used.
     #[error(transparent)]
     Client(#[from] ClientBuildError),
     /// The chain on disk, or L1.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The disk.
+    /// The disk failed, or holds damaged records.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A metric; a mistake of this program.
     #[error(transparent)]
     Metrics(#[from] MetricsError),
-    /// A port.
+    /// A port cannot be listened on.
     #[error(transparent)]
     Serve(#[from] ServeError),
 }
@@ -306,7 +306,7 @@ impl FullNode {
         Ok(Self { tracker, executor, counters, rpc, admin, readiness, tasks })
     }
 
-    /// Where JSON-RPC is served.
+    /// The address that JSON-RPC is served at.
     pub fn rpc_addr(&self) -> SocketAddr {
         self.rpc.local_addr()
     }
@@ -321,12 +321,12 @@ impl FullNode {
         &self.tracker
     }
 
-    /// The execution of it.
+    /// The executor of the node's chain.
     pub fn executor(&self) -> &Executor {
         &self.executor
     }
 
-    /// What the node counts.
+    /// What the node counts, for `/metrics` and `blind_getStatus`.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }

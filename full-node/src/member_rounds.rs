@@ -12,7 +12,7 @@ use crate::limits::{MAX_MEMBER_PAUSE_MS, MAX_MEMBER_ROUND_BATCHES};
 use crate::members::{CertifiedRun, Member};
 use crate::node::Node;
 
-/// What a round gave.
+/// What members gave in one round of asking.
 pub(crate) type MemberRound = FetchedRuns<CertifiedRun>;
 
 /// Rounds over all members, one at a time. Nothing is taken in them. Dropping it ends the one under way.

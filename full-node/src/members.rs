@@ -39,7 +39,7 @@ pub enum MemberError {
 /// What a member holds under a number.
 #[derive(Clone, Debug)]
 pub struct Held {
-    /// The batch.
+    /// Header, sequencer's signature and items.
     pub sealed: SealedBatch,
     /// Its own certificate, where there is one.
     pub certificate: Option<Certificate>,
@@ -50,7 +50,7 @@ pub struct Held {
 pub struct CertifiedRun {
     /// In ascending order, at most [`MAX_UNCERTIFIED_RUN`].
     pub batches: Vec<Arc<SealedBatch>>,
-    /// As it came.
+    /// The certificate of the last one, as it came.
     pub certificate: Certificate,
 }
 
@@ -64,7 +64,7 @@ impl GivenRun for CertifiedRun {
     }
 }
 
-/// One member.
+/// One committee member, as this node asks it.
 #[derive(Clone, Debug)]
 pub struct Member {
     index: u16,
@@ -94,7 +94,7 @@ impl Members {
         Ok(Self { members: endpoints.iter().map(member).collect::<Result<_, ClientBuildError>>()? })
     }
 
-    /// All of them.
+    /// All members of the settings.
     pub fn iter(&self) -> impl Iterator<Item = &Member> {
         self.members.iter()
     }
@@ -104,12 +104,12 @@ impl Members {
         self.members.iter().find(|member| member.index == index)
     }
 
-    /// How many there are.
+    /// How many members the settings name.
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether there are none.
+    /// Whether the settings name no member.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }

@@ -47,7 +47,7 @@ pub(crate) struct Node {
     pub(crate) announced: mpsc::Sender<(u64, B256)>,
     /// Releases that came before their hints.
     pub(crate) releases: Mutex<BTreeMap<u64, Release>>,
-    /// Evidence for L1.
+    /// Evidence that L1 judges, kept on disk.
     pub(crate) evidence: Arc<EvidenceStore>,
     pub(crate) spawner: Spawner,
     /// How long it has been kept from going on.

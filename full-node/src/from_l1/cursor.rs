@@ -2,15 +2,14 @@
 
 use blindfold_store::{Store, StoreError, What};
 
-/// Where it is stored.
 const KEY: &str = "from_l1";
 
 /// The L1 blocks up to which everything was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cursor {
-    /// Runs of headers.
+    /// The L1 block up to which runs of headers were taken.
     pub(super) runs: u64,
-    /// Hints.
+    /// The L1 block up to which hints were taken.
     pub(super) hints: u64,
 }
 
@@ -26,7 +25,7 @@ impl Cursor {
         Ok(Self { runs: u64::from_be_bytes(*runs), hints: u64::from_be_bytes(hints) })
     }
 
-    /// Durable when it returns.
+    /// Writes it; it is durable when this returns.
     pub(super) async fn save(self, store: &dyn Store) -> Result<(), StoreError> {
         store.put_meta(KEY, &[self.runs.to_be_bytes(), self.hints.to_be_bytes()].concat()).await
     }

@@ -68,9 +68,9 @@ pub(crate) struct FromL1 {
 struct Incomplete {
     /// Number of its first header.
     first: u64,
-    /// What was posted again.
+    /// Batches that were found in data that was posted again.
     again: Vec<SealedBatch>,
-    /// When L1 is read again.
+    /// When L1 is read for its data again.
     look: NextLook,
     /// Why the last look failed.
     failed: Option<L1Error>,

@@ -32,7 +32,7 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
-    /// All of them.
+    /// All kinds, in order of their codes.
     pub const ALL: [Self; 8] = [
         Self::WrongCount,
         Self::UnknownKind,
@@ -62,11 +62,11 @@ impl FaultKind {
 /// Where a posting is wrong, and what shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The batch.
+    /// Number of the batch.
     pub number: u64,
-    /// The entry.
+    /// Index of the entry in the batch, from 0.
     pub index: u32,
-    /// What is wrong.
+    /// What is wrong with the entry.
     pub kind: FaultKind,
     /// For [`FaultKind::NotMalformed`], the key that opens the envelope: what L1 needs unless the release is wrong, too.
     pub key: Option<[u8; 16]>,
@@ -77,7 +77,7 @@ pub struct Fault {
 pub enum Finding {
     /// Every key is right, and every malformed entry names the right singleton release.
     Right,
-    /// An entry is wrong.
+    /// This entry is wrong, the first that was found.
     Wrong(Fault),
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How L1 is watched.
+/// How and how often L1 is watched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WatchConfig {
@@ -25,13 +25,13 @@ const MAX_MS: u64 = 3_600_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("watch.{key} is {value}, allowed are {min} to {max}")]
 pub struct WatchConfigError {
-    /// The key.
+    /// Name of the setting.
     pub key: &'static str,
-    /// What is set.
+    /// The value that it has.
     pub value: u64,
-    /// Smallest.
+    /// The least value that works.
     pub min: u64,
-    /// Largest.
+    /// The greatest value that works.
     pub max: u64,
 }
 

@@ -28,16 +28,16 @@ const HEADERS: u8 = 1;
 pub enum Claim {
     /// A posting is wrong.
     Hint {
-        /// The posting.
+        /// Id of the wrong posting.
         id: u64,
-        /// The batch.
+        /// Number of the batch.
         number: u64,
-        /// The entry.
+        /// Index of the wrong entry, from 0.
         index: u32,
     },
     /// The sequencer signed two headers for one number.
     Headers {
-        /// The number.
+        /// The batch number of both.
         number: u64,
         /// Hash of one header.
         first: B256,
@@ -55,7 +55,7 @@ impl Claim {
         }
     }
 
-    /// What is committed to.
+    /// The hash that is committed to before the evidence is shown.
     pub fn evidence(&self) -> B256 {
         match *self {
             Self::Hint { id, number, index } => challenge_evidence(id, number, index),
@@ -73,20 +73,20 @@ impl Claim {
 pub(super) enum Offence {
     /// A posting that is wrong.
     Hints {
-        /// The posting.
+        /// Id of the wrong posting.
         id: u64,
-        /// Its L1 block.
+        /// The L1 block that it was posted in.
         block: u64,
         /// Its root: an id may mean another posting after L1 took blocks back.
         root: B256,
-        /// Where it is wrong.
+        /// The entry that is wrong, and why.
         fault: Fault,
     },
     /// Two headers of one number, both signed by the sequencer.
     Headers(Box<[SignedHeader; 2]>),
 }
 
-/// A dispute.
+/// A dispute, from what was found to what L1 decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Dispute {
     /// Hides the evidence in the commitment until it is shown.
@@ -116,7 +116,7 @@ pub struct DamagedEvidence;
 /// Why the disputes could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum EvidenceError {
-    /// The disk.
+    /// The disk failed, or refused a step.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// What is on disk is not what was written.

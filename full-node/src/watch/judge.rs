@@ -17,7 +17,7 @@ use super::compare::{EntryFault, FaultKind, KEY, MALFORMED, NO_KEY, SKIPPED};
 pub struct Judge {
     /// The committees' public parameters, checked.
     pub parameters: Arc<ParameterSet>,
-    /// Arithmetic.
+    /// Checks keys by encrypting again.
     pub backend: Arc<dyn Backend>,
 }
 
@@ -26,7 +26,7 @@ pub struct Judge {
 pub(super) enum Judgement {
     /// Nothing is wrong with it.
     Right,
-    /// This entry is wrong.
+    /// This entry is wrong, the first that was found.
     Wrong(EntryFault),
     /// This node cannot tell: it lacks the epoch's parameters, or it stops.
     Untold,

@@ -30,7 +30,7 @@ const CATCH_UP_BLOCKS: u64 = 10_000;
 /// How many windows back a node looks at its start. Postings that nobody made final can be challenged after theirs.
 const WINDOWS_BACK: u64 = 2;
 
-/// What a round found.
+/// What a round found and did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchRound {
     /// Open postings that say something wrong.
@@ -79,7 +79,7 @@ impl Unanswered {
 /// What a watcher works with.
 #[derive(Clone)]
 pub struct WatcherDeps {
-    /// What L1 says.
+    /// What L1 says, read by this node.
     pub l1: Arc<dyn L1Reader>,
     /// The account that shows evidence; `None` when the node only looks.
     pub reporter: Option<Arc<dyn L1Submitter>>,
@@ -89,7 +89,7 @@ pub struct WatcherDeps {
     pub evidence: Arc<EvidenceStore>,
     /// What it checks hints with that it has not opened itself.
     pub judge: Judge,
-    /// What the node counts.
+    /// What the node counts, for `/metrics` and `blind_getStatus`.
     pub counters: Counters,
 }
 
