@@ -16,15 +16,15 @@ use crate::StoreError;
 pub struct ConfidentialHead {
     /// The batch number; 0 for the genesis.
     pub number: u64,
-    /// Its header hash.
+    /// Hash of that batch's header.
     pub hash: B256,
     /// Confidential transactions up to and with it.
     pub sequence: u64,
     /// Those of them that were applied.
     pub version: u64,
-    /// Confidential accounts.
+    /// How many confidential accounts there are.
     pub accounts: u32,
-    /// Public balances.
+    /// How many public balances there are.
     pub public_accounts: u32,
     /// Root of the tree of accounts.
     pub accounts_root: B256,
@@ -41,7 +41,7 @@ pub struct ConfidentialHead {
 pub struct ConfidentialAccountRecord {
     /// Its place in the tree: the order of registration.
     pub index: u32,
-    /// Whose it is.
+    /// Address of the owner.
     pub owner: Address,
     /// The account in the caller's encoding.
     pub state: Vec<u8>,
@@ -50,33 +50,33 @@ pub struct ConfidentialAccountRecord {
 /// One of the two trees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TreeName {
-    /// Of the confidential accounts.
+    /// The tree of confidential accounts.
     Accounts,
-    /// Of the public balances.
+    /// The tree of public balances.
     Public,
 }
 
 /// A node of a tree. Level 0 are the leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeNodeRecord {
-    /// Which tree.
+    /// The tree that the node is in.
     pub tree: TreeName,
-    /// Level above the leaves.
+    /// Level above the leaves, which are at 0.
     pub level: u8,
-    /// Place in its level.
+    /// Place in its level, from 0.
     pub index: u32,
-    /// Its hash.
+    /// Hash of the node.
     pub hash: B256,
 }
 
 /// A public balance of the coprocessor's ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicBalanceRecord {
-    /// Whose it is.
+    /// Address of the owner.
     pub owner: Address,
     /// Its place in the tree: the order of the first credit.
     pub index: u32,
-    /// Base units.
+    /// The balance, in base units.
     pub balance: u64,
     /// Deposits that it has signed.
     pub nonce: u64,
@@ -87,15 +87,15 @@ pub struct PublicBalanceRecord {
 pub struct ConfidentialTransactionRecord {
     /// Its place in the order of all confidential transactions, from 1.
     pub sequence: u64,
-    /// The version after it.
+    /// The state's version after it.
     pub version: u64,
-    /// Its id.
+    /// Id of the transaction.
     pub id: B256,
     /// The batch item that holds it.
     pub item: u32,
-    /// Its place in that item's bundle.
+    /// Its place in that item's bundle, from 0.
     pub position: u16,
-    /// Whether it was applied.
+    /// Whether it was applied to the state.
     pub applied: bool,
     /// The transaction's bytes as they were committed.
     pub bytes: Vec<u8>,
@@ -110,9 +110,9 @@ pub struct ConfidentialTransactionRecord {
 /// A confidential transaction with the batch it stands in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredConfidentialTransaction {
-    /// The batch.
+    /// Number of the batch that holds it.
     pub number: u64,
-    /// The transaction.
+    /// The transaction, and what became of it.
     pub record: ConfidentialTransactionRecord,
 }
 
@@ -123,11 +123,11 @@ pub struct ConfidentialBatchRecord {
     pub head: ConfidentialHead,
     /// Its confidential transactions in committed order.
     pub transactions: Vec<ConfidentialTransactionRecord>,
-    /// Accounts that changed.
+    /// The accounts that changed, as they are now.
     pub accounts: Vec<ConfidentialAccountRecord>,
-    /// Nodes that changed.
+    /// The nodes of both trees that changed, as they are now.
     pub nodes: Vec<TreeNodeRecord>,
-    /// Public balances that changed.
+    /// The public balances that changed, as they are now.
     pub balances: Vec<PublicBalanceRecord>,
 }
 

@@ -9,23 +9,23 @@ use rusqlite::ErrorCode;
 /// The kind of record an error speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// A sealed batch.
+    /// A sealed batch: header, signature and items.
     Batch,
     /// What this process signed for a number.
     Acknowledgement,
-    /// A certificate.
+    /// The certificate of a batch.
     Certificate,
-    /// A release.
+    /// The combined release of a batch.
     Release,
-    /// Hints.
+    /// The hints of a batch.
     Hints,
-    /// An L2 block.
+    /// An executed L2 block.
     Block,
-    /// A pending envelope.
+    /// An envelope that waits to be sealed.
     Envelope,
     /// An account of the fee ledger.
     Account,
-    /// A small named value.
+    /// A small value under a name.
     Meta,
     /// What a batch changed in the coprocessor's state.
     ConfidentialBatch,
@@ -61,9 +61,9 @@ pub enum StoreError {
     /// the rule that nothing is signed twice. Whoever made the second one is at fault; do not retry.
     #[error("{what} {number}: {stored} is stored, {offered} is refused")]
     Conflict {
-        /// The kind of record.
+        /// Which kind of record it is.
         what: What,
-        /// Its number.
+        /// Number of the batch or block.
         number: u64,
         /// The hash that is stored.
         stored: B256,
@@ -75,7 +75,7 @@ pub enum StoreError {
     Missing {
         /// The kind of record that is missing.
         what: What,
-        /// Its number.
+        /// Number of the batch or block.
         number: u64,
     },
     /// Batches are stored without gaps.
@@ -83,15 +83,15 @@ pub enum StoreError {
     NotNext {
         /// The number that would be taken.
         expected: u64,
-        /// The number offered.
+        /// The number that was offered.
         offered: u64,
     },
     /// Only the newest batch can be reverted.
     #[error("batch {number} is not the newest (that is {newest})")]
     NotNewest {
-        /// The number asked for.
+        /// The number that was asked for.
         number: u64,
-        /// The newest.
+        /// Number of the newest batch.
         newest: u64,
     },
     /// A certified batch is never reverted.
@@ -113,9 +113,9 @@ pub enum StoreError {
     /// The same for a fee nonce.
     #[error("the change of fee nonce {nonce} of {payer} does not start from the stored one")]
     NonceMismatch {
-        /// Whose nonce it is.
+        /// The payer whose nonce it is.
         payer: Address,
-        /// The fee nonce.
+        /// The fee nonce itself.
         nonce: u64,
     },
     /// The same for the surcharges held for a batch.
@@ -124,11 +124,11 @@ pub enum StoreError {
     /// A record contradicts itself (item counts, numbers, hashes). The caller's fault.
     #[error("{what} {number} contradicts itself: {reason}")]
     Inconsistent {
-        /// The kind of record.
+        /// Which kind of record it is.
         what: What,
-        /// Its number.
+        /// Number of the batch or block.
         number: u64,
-        /// What does not fit.
+        /// What does not fit the rest of it.
         reason: &'static str,
     },
     /// A number does not fit the storage's 63 bits, or a value is longer than allowed.
@@ -160,7 +160,7 @@ pub enum StoreError {
     NewerSchema {
         /// The schema of the files.
         found: i64,
-        /// The newest known.
+        /// The newest schema that this program knows.
         known: i64,
     },
     /// Another process has these files open.
@@ -169,15 +169,15 @@ pub enum StoreError {
     /// The files cannot be opened or prepared.
     #[error("cannot open {path}: {reason}")]
     Open {
-        /// The file.
+        /// Path of the database file.
         path: PathBuf,
-        /// What happened.
+        /// What SQLite or the operating system said.
         reason: String,
     },
     /// A stored record does not decode: the files are damaged, or were changed from outside.
     #[error("stored {what} does not decode: {fault}")]
     Corrupt {
-        /// The kind of record.
+        /// Which kind of record it is.
         what: What,
         /// What is wrong with it.
         fault: String,

@@ -6,7 +6,7 @@ use blindfold_protocol::{BatchHints, Certificate, Release, SealedBatch, ledger::
 /// An admitted envelope that waits to be sealed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingEnvelope {
-    /// The envelope id.
+    /// Id of the envelope.
     pub id: B256,
     /// The envelope as it was sent.
     pub bytes: Vec<u8>,
@@ -28,9 +28,9 @@ pub struct ItemRecord {
 /// A sealed batch with everything that changes with it, stored in one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedRecord {
-    /// Header, signature and items.
+    /// Header, sequencer's signature and items.
     pub sealed: SealedBatch,
-    /// The header hash.
+    /// Hash of the header.
     pub hash: B256,
     /// One entry for each item, in order.
     pub items: Vec<ItemRecord>,
@@ -47,31 +47,31 @@ pub struct SealedRecord {
     pub made_at: Option<u64>,
 }
 
-/// A stored batch.
+/// A batch with all that is stored of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchRecord {
-    /// The batch number.
+    /// Number of the batch.
     pub number: u64,
-    /// The header hash.
+    /// Hash of the header.
     pub hash: B256,
-    /// Header, signature and items.
+    /// Header, sequencer's signature and items.
     pub sealed: SealedBatch,
     /// One entry for each item, in order.
     pub items: Vec<ItemRecord>,
-    /// The certificate, once there.
+    /// The certificate of this very number, once there is one.
     pub certificate: Option<Certificate>,
     /// L1 made this header: it is certified and has no certificate.
     pub by_l1: bool,
-    /// The release, once there.
+    /// The combined release, once it is here.
     pub release: Option<Release>,
-    /// The hints, once there.
+    /// The hints, once they are here.
     pub hints: Option<BatchHints>,
 }
 
-/// Where an envelope stands.
+/// Where an envelope stands, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemLocation {
-    /// The batch number.
+    /// Number of the batch.
     pub number: u64,
     /// The index in the batch.
     pub index: u32,
@@ -82,15 +82,15 @@ pub struct ItemLocation {
 /// An executed L2 block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockRecord {
-    /// Its second (Unix time).
+    /// Its second and timestamp, in Unix seconds.
     pub second: u64,
-    /// The block number.
+    /// Number of the L2 block.
     pub number: u64,
-    /// The block hash.
+    /// Hash of the L2 block.
     pub hash: B256,
-    /// The parent's hash.
+    /// Hash of the block before it.
     pub parent_hash: B256,
-    /// The state root.
+    /// State root after the block.
     pub state_root: B256,
     /// The first batch in it.
     pub first_batch: u64,
@@ -107,25 +107,25 @@ pub struct BlockRecord {
 pub struct PostedRecord {
     /// The last batch number in it.
     pub up_to_number: u64,
-    /// The L1 transaction.
+    /// Hash of the L1 transaction that posted it.
     pub l1_transaction: B256,
 }
 
 /// Where the ledger stands: what a restart continues from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerHead {
-    /// The newest batch number.
+    /// Number of the newest batch.
     pub number: u64,
-    /// Its header hash.
+    /// Hash of that batch's header.
     pub hash: B256,
     /// [`SealedRecord::head`] of it.
     pub head: Vec<u8>,
 }
 
-/// The newest of everything.
+/// The newest of everything that is stored, by number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heads {
-    /// The newest sealed batch.
+    /// Number and hash of the newest sealed batch.
     pub sealed: Option<(u64, B256)>,
     /// The newest number signed or acknowledged by this process, but for what L1's headers displaced.
     pub acknowledged: Option<u64>,
@@ -137,7 +137,7 @@ pub struct Heads {
     pub hinted: Option<u64>,
     /// The newest number up to which every stored batch has hints.
     pub hinted_through: Option<u64>,
-    /// The newest block.
+    /// Number and hash of the newest L2 block.
     pub block: Option<(u64, B256)>,
     /// The newest number on L1 as far as this process posted it.
     pub posted: Option<u64>,

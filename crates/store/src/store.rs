@@ -125,13 +125,13 @@ pub trait Store: Send + Sync {
     /// Blocks by number from `from` on; at most `limit` and at most the implementation's page.
     async fn blocks(&self, from: u64, limit: usize) -> Result<Vec<BlockRecord>, StoreError>;
 
-    /// The newest of everything.
+    /// The newest of everything that is stored, by number.
     async fn heads(&self) -> Result<Heads, StoreError>;
 
     /// Where an envelope was sealed: the batch that accepted it, else the newest that skipped it.
     async fn envelope_location(&self, id: B256) -> Result<Option<ItemLocation>, StoreError>;
 
-    /// One account.
+    /// One account of the fee ledger, after the newest batch; `None` where it has no leaf.
     async fn account(&self, payer: Address) -> Result<Option<Account>, StoreError>;
 
     /// All accounts, by payer, for a restart.
@@ -161,7 +161,7 @@ pub trait Store: Send + Sync {
         up_to: u64,
     ) -> Result<Option<Vec<LedgerEntry>>, StoreError>;
 
-    /// A small named value.
+    /// A small value under a name; `None` where there is none.
     async fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Stores a small named value in place of the previous.

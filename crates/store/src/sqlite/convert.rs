@@ -17,7 +17,7 @@ pub(super) fn integer(value: u64, name: &'static str) -> Result<i64, StoreError>
     i64::try_from(value).map_err(|_| StoreError::OutOfRange(name))
 }
 
-/// Reads a non-negative number.
+/// Reads a number; SQLite's are signed, and a negative one is damage.
 pub(super) fn number(row: &Row<'_>, column: usize, what: What) -> Result<u64, StoreError> {
     let value: i64 = row.get(column)?;
     u64::try_from(value).map_err(|_| corrupt(what, "negative number"))
@@ -37,7 +37,7 @@ pub(super) fn array<const N: usize>(row: &Row<'_>, column: usize, what: What) ->
     }
 }
 
-/// Reads a hash.
+/// Reads a hash of 32 bytes.
 pub(super) fn hash(row: &Row<'_>, column: usize, what: What) -> Result<B256, StoreError> {
     array::<32>(row, column, what).map(B256::from)
 }
@@ -84,7 +84,7 @@ pub(super) fn held_to_bytes(held: &[Held]) -> Vec<u8> {
     bytes
 }
 
-/// The reverse of [`held_to_bytes`].
+/// Reads what [`held_to_bytes`] wrote.
 pub(super) fn held_from_bytes(bytes: &[u8]) -> Result<Vec<Held>, StoreError> {
     let (entries, rest) = bytes.as_chunks::<HELD_BYTES>();
     if !rest.is_empty() {

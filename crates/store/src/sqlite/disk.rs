@@ -33,7 +33,7 @@ struct Shared {
     condition: Mutex<Condition>,
 }
 
-/// How a disk does.
+/// How a disk in memory behaves: how long it takes, and what it refuses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Condition {
     /// How long a write waits before it is committed.

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{BlockRecord, PendingEnvelope, PostedRecord, SealedRecord, StoreError, What};
 
-/// Longest value of [`crate::Store::put_meta`].
+/// Longest value of [`crate::Store::put_meta`], in bytes.
 pub const MAX_META_VALUE_BYTES: usize = 1 << 20;
 
 pub(super) fn execute(
