@@ -74,7 +74,7 @@ pub struct BridgeDeposit<'a> {
 pub struct DepositTransaction {
     /// Raw EIP-2718 bytes (0x7e ‖ RLP).
     pub raw: Bytes,
-    /// Its gas limit.
+    /// Gas limit of the deposit.
     pub gas: u64,
 }
 

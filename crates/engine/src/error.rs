@@ -27,9 +27,9 @@ pub enum Recovery {
 pub enum Fault {
     /// The execution client, its machine, or the way to it.
     Client,
-    /// The operator's settings.
+    /// The operator's settings do not fit the client.
     Configuration,
-    /// The caller's arguments.
+    /// The arguments of the caller here.
     Caller,
 }
 
@@ -39,7 +39,7 @@ pub enum TransportError {
     /// No connection, or it broke.
     #[error("execution client did not answer {method}: {reason}")]
     Unreachable {
-        /// The JSON-RPC method.
+        /// The JSON-RPC method that was called.
         method: String,
         /// What the connection reported.
         reason: String,
@@ -47,9 +47,9 @@ pub enum TransportError {
     /// No whole answer in time.
     #[error("execution client did not answer {method} within {timeout_ms} ms")]
     Timeout {
-        /// The JSON-RPC method.
+        /// The JSON-RPC method that was called.
         method: String,
-        /// The limit, in milliseconds.
+        /// How long the answer was waited for, in milliseconds.
         timeout_ms: u64,
     },
     /// The token was refused: the two sides hold different secrets, or their clocks differ by over a minute.
@@ -57,33 +57,33 @@ pub enum TransportError {
         "execution client refused our token for {method} (HTTP {status}): check the secret and the clocks"
     )]
     Unauthorized {
-        /// The JSON-RPC method.
+        /// The JSON-RPC method that was called.
         method: String,
-        /// HTTP status.
+        /// The HTTP status code.
         status: u16,
     },
-    /// Another HTTP failure.
+    /// An HTTP status other than success.
     #[error("execution client answered {method} with HTTP status {status}")]
     HttpStatus {
-        /// The JSON-RPC method.
+        /// The JSON-RPC method that was called.
         method: String,
-        /// HTTP status.
+        /// The HTTP status code.
         status: u16,
     },
     /// The answer was longer than we are ready to hold.
     #[error("execution client's answer to {method} exceeds {limit_bytes} bytes")]
     ResponseTooLarge {
-        /// The JSON-RPC method.
+        /// The JSON-RPC method that was called.
         method: String,
-        /// The limit, in bytes.
+        /// The most that is read of an answer, in bytes.
         limit_bytes: usize,
     },
     /// The answer is not the JSON that the interface promises.
     #[error("execution client's answer to {method} is malformed: {reason}")]
     Malformed {
-        /// The JSON-RPC method.
+        /// The JSON-RPC method that was called.
         method: String,
-        /// What did not fit.
+        /// What did not fit the interface.
         reason: String,
     },
 }
@@ -91,17 +91,17 @@ pub enum TransportError {
 /// A failure of an [`crate::ExecutionClient`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
-    /// No answer.
+    /// The client gave no usable answer.
     #[error(transparent)]
     Transport(#[from] TransportError),
     /// The client answered with a JSON-RPC error that has no meaning of its own here.
     #[error("execution client refused {method}: {message} (code {code})")]
     Rpc {
-        /// The JSON-RPC method.
+        /// The JSON-RPC method that was called.
         method: String,
-        /// JSON-RPC error code.
+        /// The code of the JSON-RPC error.
         code: i64,
-        /// The client's words.
+        /// What the client said.
         message: String,
     },
     /// The client does not have this block, or not its state.
@@ -117,21 +117,21 @@ pub enum EngineError {
         safe: B256,
         /// The block to be marked finalised.
         finalized: B256,
-        /// The client's words.
+        /// What the client said.
         reason: String,
     },
     /// The client holds the block for invalid.
     #[error("execution client holds block {hash} for invalid: {reason}")]
     InvalidBlock {
-        /// The block.
+        /// Hash of the block.
         hash: B256,
-        /// The client's words.
+        /// What the client said.
         reason: String,
     },
     /// The client refused to build with these inputs.
     #[error("execution client cannot build on {parent}: {reason}")]
     InvalidInputs {
-        /// The parent.
+        /// Hash of the parent.
         parent: B256,
         /// The client's words, or ours.
         reason: String,
@@ -139,9 +139,9 @@ pub enum EngineError {
     /// More transactions than one block can be asked to hold.
     #[error("{count} transactions for one block, at most {limit} are taken")]
     TooManyTransactions {
-        /// How many came.
+        /// How many transactions came.
         count: usize,
-        /// How many are allowed.
+        /// How many one block may have.
         limit: usize,
     },
     /// An L1 deposit that is not a deposit transaction.
@@ -153,7 +153,7 @@ pub enum EngineError {
     /// The filter's answer is not a partition of the list, in order.
     #[error("execution client's filter answered nonsense: {reason}")]
     InvalidFilterResult {
-        /// What does not fit.
+        /// What does not fit the interface.
         reason: String,
     },
     /// The client built another block than the one asked for.
@@ -168,13 +168,13 @@ pub enum EngineError {
     /// The client knows another list of skip reasons than we do: the two were built from different versions.
     #[error("execution client's skip rule differs from ours: {reason}")]
     IncompatibleClient {
-        /// What differs.
+        /// What differs, in words.
         reason: String,
     },
 }
 
 impl EngineError {
-    /// What to do.
+    /// What whoever drives the client does about it.
     pub fn recovery(&self) -> Recovery {
         match self {
             Self::Transport(error) => error.recovery(),
@@ -195,7 +195,7 @@ impl EngineError {
         }
     }
 
-    /// Whose fault it is.
+    /// Whose fault it is: where to look first.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Transport(TransportError::Unauthorized { .. }) | Self::IncompatibleClient { .. } => {
@@ -217,7 +217,7 @@ impl EngineError {
 }
 
 impl TransportError {
-    /// What to do.
+    /// What whoever drives the client does about it.
     pub fn recovery(&self) -> Recovery {
         match self {
             // A secret is renewed on both sides, one after the other; and clocks are set right.
@@ -237,7 +237,7 @@ pub enum ReadError {
     /// Not a read of public state that passes through.
     #[error("the method {method} is not a public read")]
     NotAllowed {
-        /// The method.
+        /// The JSON-RPC method that was asked for.
         method: String,
     },
     /// Too many reads are under way: come back later.
@@ -249,14 +249,14 @@ pub enum ReadError {
     /// The client's own error; to be handed to the caller as it is.
     #[error("{message} (code {code})")]
     Rpc {
-        /// JSON-RPC error code.
+        /// The code of the JSON-RPC error.
         code: i64,
-        /// The client's words.
+        /// What the client said.
         message: String,
         /// The client's `data`, for instance the return data of a revert.
         data: Option<serde_json::Value>,
     },
-    /// No answer.
+    /// The client gave no usable answer.
     #[error(transparent)]
     Transport(#[from] TransportError),
 }

@@ -22,7 +22,7 @@ use crate::{JwtSecret, JwtSecretError, OpGeth, OpGethConfig};
 /// How long a node may take to write its state down after it was asked to stop.
 const STOP_TIMEOUT_MS: u64 = 30_000;
 
-/// Longest line of readiness.
+/// Longest line in which the node says that it is ready.
 const READY_LINE_LIMIT_BYTES: u64 = 4_096;
 
 /// Environment variable that names the node's binary.
@@ -34,7 +34,7 @@ const BINARY_PATH: &str = "target/tools/blindfold-node";
 /// How a node is to run.
 #[derive(Clone, Debug)]
 pub struct ManagedNodeConfig {
-    /// The node's binary.
+    /// Path of the node's binary.
     pub binary: PathBuf,
     /// Its folder: chain data, `genesis.json`, `jwt.hex` and `node.log` live here. Created if missing.
     pub data_dir: PathBuf,
@@ -85,9 +85,9 @@ pub enum ManagedNodeError {
     Io {
         /// What was tried.
         action: &'static str,
-        /// On which file.
+        /// The file that it was tried on.
         path: PathBuf,
-        /// Why it failed.
+        /// What the operating system said.
         cause: io::Error,
     },
     /// The folder belongs to another chain.
@@ -99,9 +99,9 @@ pub enum ManagedNodeError {
     /// The process ended instead of becoming ready.
     #[error("the execution node ended at start ({status}); the end of {log}:\n{tail}")]
     Died {
-        /// Exit code or signal.
+        /// Exit code or signal that it ended with.
         status: String,
-        /// Its log file.
+        /// Path of its log file.
         log: PathBuf,
         /// The last lines of it.
         tail: String,
@@ -109,9 +109,9 @@ pub enum ManagedNodeError {
     /// It was not ready in time.
     #[error("the execution node was not ready within {timeout_ms} ms; its log is {log}")]
     NotReady {
-        /// The limit, in milliseconds.
+        /// How long it was waited for, in milliseconds.
         timeout_ms: u64,
-        /// Its log file.
+        /// Path of its log file.
         log: PathBuf,
     },
     /// Its first line is not what this version expects.
@@ -150,7 +150,7 @@ impl ManagedNode {
         Ok(Self { config, secret, child, ready })
     }
 
-    /// Where it serves reads.
+    /// The URL at which it serves public reads.
     pub fn http_url(&self) -> &str {
         &self.ready.http
     }
@@ -175,7 +175,7 @@ impl ManagedNode {
         self.child.id()
     }
 
-    /// Its log.
+    /// Path of its log file.
     pub fn log_path(&self) -> PathBuf {
         log_path(&self.config)
     }

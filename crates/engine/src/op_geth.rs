@@ -42,7 +42,7 @@ const FILTER_INVALID_REQUEST: i64 = -39002;
 pub struct OpGethConfig {
     /// Engine API, `http://host:port`. Plain HTTP: the client stands beside us, on a private network.
     pub engine_url: String,
-    /// Public reads, `http://host:port`.
+    /// Public reads of the client, `http://host:port`.
     pub http_url: String,
     /// Secret of the Engine API.
     pub jwt_secret: JwtSecret,
@@ -79,7 +79,7 @@ impl OpGethConfig {
 pub struct FilterInfo {
     /// Version of the skip rule's interface.
     pub version: u32,
-    /// L2 chain id.
+    /// Chain id of the rollup.
     pub chain_id: u64,
     /// Hash of the genesis block.
     pub genesis_hash: B256,
@@ -104,7 +104,7 @@ pub struct OpGeth {
 }
 
 impl OpGeth {
-    /// A client for `config`.
+    /// A client of the node that `config` names; nothing is sent yet.
     pub fn new(config: OpGethConfig) -> Self {
         Self {
             engine: Endpoint::new(

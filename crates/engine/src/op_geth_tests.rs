@@ -86,7 +86,6 @@ async fn executed(
     client(lie).await.execute(PARENT, &inputs(), &transactions()).await
 }
 
-/// Answers `method` so.
 fn answer(
     method: &'static str,
     answer: impl Fn() -> Answer + Send + Sync,

@@ -16,24 +16,24 @@ const STORED_PAYLOAD_LIMIT_BYTES: usize = 33 << 20;
 /// Bytes that are no stored payload.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PayloadError {
-    /// Longer than any payload.
+    /// The bytes are more than any payload has.
     #[error("a stored payload of {len} bytes exceeds {limit_bytes} bytes")]
     TooLarge {
-        /// Its length.
+        /// How many bytes there are.
         len: usize,
-        /// The limit.
+        /// The most that a payload has, in bytes.
         limit_bytes: usize,
     },
     /// Not the JSON of a payload.
     #[error("a stored payload cannot be read: {reason}")]
     Malformed {
-        /// What does not fit.
+        /// What does not fit the form.
         reason: String,
     },
-    /// Written by another version.
+    /// Another version of this program wrote it.
     #[error("a stored payload has version {version}, this program reads version {VERSION}")]
     UnknownVersion {
-        /// The version found.
+        /// The version that it states.
         version: u8,
     },
 }
@@ -58,7 +58,7 @@ impl StoredPayload {
         Self(Box::new(Content { version: VERSION, parent_beacon_block_root, execution_payload }))
     }
 
-    /// The bytes to store.
+    /// The bytes to store, from which it is read back.
     pub fn encode(&self) -> Vec<u8> {
         serde_json::to_vec(&self.0).expect("strings, numbers and lists always have a JSON form")
     }
@@ -80,7 +80,7 @@ impl StoredPayload {
         Ok(Self(serde_json::from_slice(bytes).map_err(malformed)?))
     }
 
-    /// The block it makes.
+    /// The block that it makes, by number, hash and time.
     pub fn id(&self) -> BlockId {
         let payload = self.execution_payload();
         BlockId {

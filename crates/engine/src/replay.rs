@@ -8,9 +8,9 @@ use crate::{BlockId, EngineError, ExecutionClient, Recovery, StoredPayload};
 #[derive(Debug, thiserror::Error)]
 #[error("the stored payload of block {number} cannot be read: {source}")]
 pub struct PayloadSourceError {
-    /// The block.
+    /// Number of the block.
     pub number: u64,
-    /// Why.
+    /// Why its payload cannot be had.
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
@@ -24,10 +24,10 @@ pub trait PayloadSource: Send + Sync {
 /// A replay that did not reach its goal.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// The client failed.
+    /// The execution client failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The storage failed.
+    /// The payloads cannot be read from storage.
     #[error(transparent)]
     Source(#[from] PayloadSourceError),
     /// A payload is missing between what the client knows and our head.
@@ -41,7 +41,7 @@ pub enum ReplayError {
     /// The payloads do not form one chain ending in our head: the storage is damaged.
     #[error("the payload kept for block {number} does not continue the chain of payloads")]
     BrokenChain {
-        /// Where the chain breaks.
+        /// Number of the block that does not follow.
         number: u64,
     },
     /// The client was initialised with another genesis.
@@ -50,7 +50,7 @@ pub enum ReplayError {
 }
 
 impl ReplayError {
-    /// What to do.
+    /// What whoever asked for the replay does about it.
     pub fn recovery(&self) -> Recovery {
         match self {
             Self::Engine(error) => error.recovery(),
@@ -60,7 +60,7 @@ impl ReplayError {
     }
 }
 
-/// What a replay did.
+/// What a replay gave back to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayReport {
     /// The last block that the client already had in common with us.

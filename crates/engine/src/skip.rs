@@ -42,7 +42,7 @@ skip_reasons! {
     TypeNotAllowed = "type_not_allowed",
     /// A legacy transaction without replay protection (EIP-155).
     Unprotected = "unprotected",
-    /// Signed for another chain.
+    /// It was signed for another chain.
     WrongChainId = "wrong_chain_id",
     /// No sender can be recovered, or s is in the upper half.
     InvalidSignature = "invalid_signature",

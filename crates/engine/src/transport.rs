@@ -32,12 +32,12 @@ pub enum JwtSecretError {
     /// The file cannot be read or written.
     #[error("cannot use the secret file {path}: {cause}")]
     File {
-        /// The file.
+        /// Path of the secret's file.
         path: String,
-        /// Why.
+        /// What the operating system said.
         cause: io::Error,
     },
-    /// Not 64 hex digits.
+    /// The text is not 64 hex digits.
     #[error("the Engine API secret must be 64 hex digits, with or without 0x")]
     NotHex,
     /// The operating system gave no randomness.
@@ -50,7 +50,7 @@ pub enum JwtSecretError {
 pub struct JwtSecret([u8; 32]);
 
 impl JwtSecret {
-    /// A fresh random secret.
+    /// A fresh secret from the operating system's randomness.
     pub fn generate() -> Result<Self, JwtSecretError> {
         let mut secret = [0u8; 32];
         getrandom::fill(&mut secret).map_err(|_| JwtSecretError::NoRandomness)?;
@@ -75,7 +75,7 @@ impl JwtSecret {
         Self::from_hex(&text)
     }
 
-    /// As 64 hex digits.
+    /// The secret as 64 hex digits, without `0x`.
     pub fn to_hex(&self) -> Zeroizing<String> {
         Zeroizing::new(hex::encode(self.0))
     }
@@ -121,7 +121,7 @@ struct Response<R> {
     error: Option<RpcError>,
 }
 
-/// One JSON-RPC server.
+/// One JSON-RPC server, and how it is called.
 pub(crate) struct Endpoint {
     client: reqwest::Client,
     url: String,

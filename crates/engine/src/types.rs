@@ -15,9 +15,9 @@ pub const MIN_BASE_FEE_WEI: u64 = 0;
 /// A block, named by number and hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BlockId {
-    /// Height; genesis is 0.
+    /// Number of the block; genesis is 0.
     pub number: u64,
-    /// Block hash.
+    /// Hash of the block.
     pub hash: B256,
     /// Time stamp, in whole seconds.
     pub timestamp: u64,
@@ -26,9 +26,9 @@ pub struct BlockId {
 /// The finalised L1 block that a batch header names as its origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct L1Origin {
-    /// L1 height.
+    /// Number of the L1 block.
     pub number: u64,
-    /// L1 block hash.
+    /// Hash of the L1 block.
     pub hash: B256,
     /// L1 time stamp, in whole seconds.
     pub timestamp: u64,
@@ -52,7 +52,7 @@ pub struct BlockInputs {
     pub fee_recipient: Address,
     /// Gas limit of the block, the attributes deposit included.
     pub gas_limit: u64,
-    /// The L1 origin.
+    /// The L1 block that the block names as its origin.
     pub l1_origin: L1Origin,
     /// Blocks since the first one with this origin: 0 for the first.
     pub sequence_number: u64,
@@ -72,11 +72,11 @@ pub struct SkippedTransaction {
 /// A block that was built, checked, imported and made the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecutedBlock {
-    /// Height.
+    /// Number of the block.
     pub number: u64,
-    /// Block hash.
+    /// Hash of the block.
     pub hash: B256,
-    /// Hash of the parent.
+    /// Hash of the block before it.
     pub parent_hash: B256,
     /// State root after the block.
     pub state_root: B256,

@@ -112,7 +112,7 @@ pub(crate) struct ForkchoiceResponse {
     pub payload_id: Option<B64>,
 }
 
-/// Answer of `engine_filterV1`.
+/// What the client answers to `engine_filterV1`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct FilterResult {
