@@ -9,7 +9,7 @@ use blindfold_rpc::types::EncryptionKeyInfo;
 use blindfold_runtime::{Instant, now};
 use tokio::{sync::Mutex, time::Duration};
 
-/// The first batch.
+/// Number of the chain's first batch.
 const GENESIS_NUMBER: u64 = 1;
 
 /// Where a client learns of committees: L1's `CommitteeRegistry`.
@@ -46,7 +46,7 @@ pub enum CommitteeKeyError {
     /// The bytes are no encryption key.
     #[error("the encryption key of epoch {epoch} is unusable: {reason}")]
     Unusable {
-        /// The epoch.
+        /// Number of the epoch.
         epoch: u64,
         /// What is wrong with it.
         reason: String,
@@ -56,9 +56,9 @@ pub enum CommitteeKeyError {
         "the encryption key of epoch {epoch} has the hash {got}, expected {expected}: do not encrypt to it"
     )]
     WrongHash {
-        /// The epoch.
+        /// Number of the epoch.
         epoch: u64,
-        /// The hash expected.
+        /// The hash that is expected of the key.
         expected: B256,
         /// The hash of the bytes given.
         got: B256,
@@ -66,11 +66,11 @@ pub enum CommitteeKeyError {
     /// The sequencer tells another key than L1. It may be trying to read what users send.
     #[error("the sequencer serves another key for epoch {epoch} ({served}) than L1 registers ({registered})")]
     SequencerDisagrees {
-        /// The epoch.
+        /// Number of the epoch.
         epoch: u64,
         /// The hash the sequencer serves.
         served: B256,
-        /// The hash L1 registers.
+        /// The hash that L1 registers.
         registered: B256,
     },
 }
@@ -174,7 +174,7 @@ pub struct CommitteeKey {
     pub epoch: Epoch,
     /// Everything that L1 registers: whose signature stands under headers, among others.
     pub registered: Epochs,
-    /// Its key.
+    /// The epoch's encryption key, which has the registered hash.
     pub key: EncryptionKey,
 }
 

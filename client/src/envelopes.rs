@@ -30,7 +30,7 @@ pub struct Offer {
     pub gas_base_fee: u128,
     /// Wei per byte on top.
     pub priority_fee: u128,
-    /// Newest batch number known.
+    /// The newest batch number that is known.
     pub head: u64,
     /// The chain's generation at that batch, see [`Expiry`](blindfold_protocol::Expiry).
     pub generation: u16,
@@ -78,7 +78,7 @@ impl Offer {
 /// accepts one at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InPlaceOf {
-    /// The fee nonce.
+    /// The fee nonce to be used again.
     pub fee_nonce: u64,
     /// The number of the expiry.
     pub expiry: u64,
@@ -94,11 +94,11 @@ struct Fees {
 
 /// Makes envelopes that `payer` pays for.
 pub struct EnvelopeMaker<'a> {
-    /// The chain's settings.
+    /// The chain's settings, the same for every party.
     pub chain: &'a ChainConfig,
     /// The committee the envelope is encrypted to.
     pub committee: &'a CommitteeKey,
-    /// Who pays.
+    /// The key of the account that pays.
     pub payer: &'a SigningKey,
 }
 

@@ -14,9 +14,9 @@ const SEARCHED_BLOCKS: u64 = 7_200;
 /// A fee account after one batch, as a server shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeeProof {
-    /// Whose account it is.
+    /// The payer whose account it is.
     pub payer: Address,
-    /// The account.
+    /// Its balance and what was withdrawn.
     pub account: Account,
     /// The proof that it stands in the ledger.
     pub proof: LedgerProof,
@@ -31,7 +31,7 @@ pub struct FeeProof {
 /// Why there is no proof to go to L1 with.
 #[derive(Debug, thiserror::Error)]
 pub enum FeeProofError {
-    /// The URL is unusable.
+    /// The server's URL cannot be used.
     #[error(transparent)]
     Endpoint(#[from] ClientBuildError),
     /// The server refused, or did not answer.
@@ -43,7 +43,7 @@ pub enum FeeProofError {
     /// The server's proof leads to no root.
     #[error("the server's proof for {0} is none: ask another node")]
     NotAProof(Address),
-    /// L1.
+    /// L1 failed, or tells a contradiction.
     #[error(transparent)]
     L1(#[from] L1Error),
     /// The header that L1 has is not the one whose ledger the server showed.
@@ -51,11 +51,11 @@ pub enum FeeProofError {
         "L1 has another header {number} than your node ({posted} instead of {shown}): ask a node that follows L1"
     )]
     OtherHeader {
-        /// The batch.
+        /// Number of the batch.
         number: u64,
-        /// The header on L1.
+        /// Hash of the header on L1.
         posted: B256,
-        /// The server's.
+        /// Hash of the header that the server shows.
         shown: B256,
     },
 }

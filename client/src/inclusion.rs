@@ -19,11 +19,11 @@ use crate::committee_key::CommitteeKey;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Inclusion {
-    /// The envelope.
+    /// Id of the envelope.
     pub id: B256,
-    /// Its batch.
+    /// Number of the batch that holds it.
     pub number: u64,
-    /// The certified header's hash.
+    /// Hash of that batch's certified header.
     pub header_hash: B256,
     /// Its index in the batch.
     pub index: u32,
@@ -39,13 +39,13 @@ pub struct Inclusion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HintFinding {
-    /// No hints yet.
+    /// The batch has no hints yet.
     NotYet,
     /// Re-encryption gives exactly this ciphertext.
     WellFormed,
     /// Skipped by rule, as the committee certified.
     Skipped,
-    /// Malformed, says the node.
+    /// The node calls it malformed.
     Malformed,
 }
 
@@ -64,17 +64,17 @@ pub enum InclusionError {
     /// The promise names a batch that may not hold the envelope any more: it promises nothing.
     #[error("the promise names batch {seal_by}, after the envelope's expiry {expiry}")]
     PromiseTooLate {
-        /// The number promised.
+        /// The number that was promised.
         seal_by: u64,
-        /// The envelope's expiry.
+        /// The number of the envelope's expiry.
         expiry: u64,
     },
     /// The batch is not the one asked for.
     #[error("the server gave batch {got} for {asked}")]
     WrongBatch {
-        /// The number asked for.
+        /// The number that was asked for.
         asked: u64,
-        /// The number given.
+        /// The number that was given.
         got: u64,
     },
     /// The header is not the sequencer's.

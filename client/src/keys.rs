@@ -44,9 +44,9 @@ pub enum KeyError {
     /// A file cannot be read or written.
     #[error("{action} {path}: {cause}")]
     Io {
-        /// What was tried.
+        /// What was tried on the file.
         action: &'static str,
-        /// On which file.
+        /// The file that it was tried on.
         path: PathBuf,
         /// What the operating system said.
         cause: io::Error,
@@ -54,7 +54,7 @@ pub enum KeyError {
     /// The file is not a key file.
     #[error("{path} is not an Ethereum key file (keystore V3): {reason}")]
     NotAKeyFile {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
@@ -62,25 +62,25 @@ pub enum KeyError {
     /// The password does not open the file.
     #[error("the password does not open {path}")]
     WrongPassword {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// Neither a password file nor a set environment variable.
     #[error("no password for {path}: set `password_file`, or the variable that `password_env` names")]
     NoPassword {
-        /// The key file.
+        /// Path of the key file.
         path: PathBuf,
     },
     /// An empty password protects nothing.
     #[error("the password for {path} is empty: it has to be the first line of the password file")]
     EmptyPassword {
-        /// The key file.
+        /// Path of the key file.
         path: PathBuf,
     },
     /// A file of that name is already there; a key is never overwritten.
     #[error("{path} exists already; a key is never overwritten")]
     Exists {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// What should be imported is no key.

@@ -21,7 +21,7 @@ pub enum NodeError {
     /// The node refused, or gave no answer.
     #[error("{method}: {cause}")]
     Call {
-        /// The method.
+        /// The JSON-RPC method that was called.
         method: String,
         /// What came instead of a result.
         cause: ReceivedError,
@@ -29,9 +29,9 @@ pub enum NodeError {
     /// The result is not what the method gives.
     #[error("{method}: the node's answer is not understood: {answer:.200}")]
     Answer {
-        /// The method.
+        /// The JSON-RPC method that was called.
         method: String,
-        /// The answer.
+        /// The answer that the node gave.
         answer: String,
     },
 }

@@ -16,13 +16,13 @@ pub const MAX_TRANSACTION_GAS: u64 = 1 << 24;
 pub struct SignedTransaction {
     /// The bytes as the wallet signed them.
     pub raw: Bytes,
-    /// Its hash.
+    /// Hash of the transaction.
     pub hash: B256,
-    /// Who signed it.
+    /// The account that signed it.
     pub sender: Address,
-    /// The sender's nonce.
+    /// The sender's nonce that it uses.
     pub nonce: u64,
-    /// Its gas limit.
+    /// Gas limit of the transaction.
     pub gas_limit: u64,
     /// The most it can cost: gas limit × fee cap + value, in wei. Saturates.
     pub max_cost: U256,
@@ -41,12 +41,12 @@ pub enum TransactionError {
     /// No chain id: it could be replayed on every chain.
     #[error("only replay-protected (EIP-155) transactions allowed over RPC")]
     Unprotected,
-    /// Signed for another chain.
+    /// It was signed for another chain.
     #[error("invalid chain id for signer: have {have} want {want}")]
     WrongChain {
-        /// The transaction's chain.
+        /// Chain id that it was signed for.
         have: u64,
-        /// This chain.
+        /// Chain id of this rollup.
         want: u64,
     },
     /// No address fits the signature.
@@ -122,17 +122,17 @@ impl std::fmt::Debug for SignedTransaction {
 pub struct TransactionFields {
     /// Chain id of the rollup.
     pub chain_id: u64,
-    /// The sender's nonce.
+    /// The sender's nonce that it uses.
     pub nonce: u64,
-    /// Whom it calls.
+    /// The account that it calls or pays.
     pub to: Address,
-    /// Wei it carries.
+    /// What it carries, in wei.
     pub value: U256,
-    /// Its input.
+    /// Its input, empty for a plain transfer.
     pub input: Bytes,
-    /// Its gas limit.
+    /// Gas limit of the transaction.
     pub gas_limit: u64,
-    /// Most wei per gas.
+    /// The most that it pays for a unit of gas, in wei.
     pub max_fee_per_gas: u128,
     /// Wei per gas above the base fee.
     pub max_priority_fee_per_gas: u128,

@@ -61,13 +61,13 @@ pub struct Wallet {
 /// What went wrong, and at whom.
 #[derive(Debug, thiserror::Error)]
 pub enum WalletError {
-    /// A URL is unusable.
+    /// A URL cannot be used.
     #[error(transparent)]
     Endpoint(#[from] ClientBuildError),
     /// The committee's key cannot be trusted or had.
     #[error(transparent)]
     CommitteeKey(#[from] CommitteeKeyError),
-    /// The user's node.
+    /// The user's node failed, or gave no answer.
     #[error("your node: {0}")]
     Node(#[from] NodeError),
     /// The user's node refused a `blind_*` call, or did not answer.
@@ -91,7 +91,7 @@ pub enum WalletError {
     /// The sequencer answered with another id than the envelope's.
     #[error("the sequencer answered with id {got} for envelope {sent}")]
     WrongId {
-        /// The envelope's id.
+        /// Id of the envelope that was sent.
         sent: B256,
         /// The id in the answer.
         got: B256,
@@ -102,9 +102,9 @@ pub enum WalletError {
     /// More gas than a forced envelope may use.
     #[error("{gas} gas is more than a forced envelope may use, {limit}: force it in parts, or give --gas")]
     GasAboveForced {
-        /// The transaction's gas limit.
+        /// Gas limit of the transaction.
         gas: u64,
-        /// The limit.
+        /// The most that an envelope may ask for.
         limit: u64,
     },
     /// The envelope is not in a batch the node knows.
@@ -116,9 +116,9 @@ pub enum WalletError {
         seen(*state)
     )]
     TimedOut {
-        /// The envelope.
+        /// Id of the envelope.
         id: B256,
-        /// Its last known state.
+        /// The state that was known last.
         state: Option<EnvelopeState>,
         /// The last batch that may hold it.
         expiry: u64,
@@ -130,7 +130,7 @@ pub enum WalletError {
 /// An envelope that is made and not sent yet, so that its names are known before anybody else has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepared {
-    /// The envelope.
+    /// The envelope as it was sent.
     pub envelope: Envelope,
     /// Hashes of the inner transactions.
     pub transactions: Vec<B256>,
@@ -139,7 +139,7 @@ pub struct Prepared {
 /// A promise that names the envelope in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Promised {
-    /// The promise.
+    /// The sequencer's signed promise.
     pub promise: Promise,
     /// Why L1 could not be asked whose signature it has. Whoever sends once more may get no promise at all.
     pub unchecked: Option<String>,
@@ -149,7 +149,7 @@ pub struct Promised {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sent {
-    /// The envelope id.
+    /// Id of the envelope.
     pub envelope: B256,
     /// Hashes of the inner transactions.
     pub transactions: Vec<B256>,
@@ -169,11 +169,11 @@ pub struct Sent {
 /// A call or transfer to be sent.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Whom.
+    /// The account that is called or paid.
     pub to: Address,
-    /// Wei.
+    /// What it carries, in wei.
     pub value: U256,
-    /// Input.
+    /// Its input, empty for a plain transfer.
     pub input: Bytes,
     /// Gas limit; the user's node estimates where none is given.
     pub gas_limit: Option<u64>,
@@ -207,7 +207,7 @@ impl Wallet {
         })
     }
 
-    /// The wallet's address.
+    /// Address of the wallet's key, which pays.
     #[must_use]
     pub fn address(&self) -> Address {
         self.key.address()

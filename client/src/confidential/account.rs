@@ -19,12 +19,12 @@ pub enum AccountClaimError {
     /// The account of somebody else.
     #[error("the coprocessor shows the account of {found}, {asked} was asked for")]
     OtherOwner {
-        /// Whose was asked for.
+        /// The owner that was asked for.
         asked: Address,
-        /// Whose is shown.
+        /// The owner of the account that is shown.
         found: Address,
     },
-    /// The proof leads elsewhere.
+    /// The proof does not lead to the state root that was told with it.
     #[error("the coprocessor's account is not under the state root that it tells")]
     WrongRoot,
 }

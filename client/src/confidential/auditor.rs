@@ -24,13 +24,13 @@ pub struct Auditor {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Audited {
-    /// The transaction.
+    /// Id of the transaction.
     pub id: B256,
     /// Its place in the order.
     pub sequence: u64,
-    /// Who paid.
+    /// The account that paid.
     pub sender: Address,
-    /// Who was paid.
+    /// The account that was paid.
     pub receiver: Address,
     /// The amount, in base units.
     pub amount: u64,

@@ -20,7 +20,7 @@ pub struct ConfidentialDeployment {
     pub seed: B256,
     /// The auditor's public key, packed.
     pub auditor_key: Bytes,
-    /// Who earns the fees.
+    /// The account that earns the fees.
     pub operator: Address,
     /// The least fee of a transfer and the least deposit, in base units.
     pub minimum_fee: u64,
@@ -34,9 +34,9 @@ pub struct ConfidentialDeployment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Allocation {
-    /// Whose it is.
+    /// Address of the owner.
     pub owner: Address,
-    /// Base units.
+    /// What it has at first, in base units.
     pub balance: u64,
 }
 
@@ -44,9 +44,9 @@ pub struct Allocation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KeyHashes {
-    /// Of the verifying key.
+    /// Hash of the verifying key.
     pub verifying: B256,
-    /// Of the proving key.
+    /// Hash of the proving key.
     pub proving: B256,
 }
 
@@ -56,16 +56,16 @@ pub enum DeploymentError {
     /// The numbers of the scheme; a mistake of this program.
     #[error(transparent)]
     Parameters(#[from] ParametersError),
-    /// The public polynomial.
+    /// The seed gives no public polynomial.
     #[error(transparent)]
     Polynomial(#[from] KeyError),
-    /// The auditor's key.
+    /// The auditor's key is no public key.
     #[error("auditorKey is no public key: {0}")]
     AuditorKey(String),
     /// The parts do not fit each other.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// The allocations.
+    /// The allocations make no first state.
     #[error("allocations: {0}")]
     Allocations(#[from] GenesisError),
 }

@@ -24,7 +24,7 @@ const PAGE: usize = 64;
 /// Why something is not known to be true. Nothing of it was decrypted.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifiedError {
-    /// The disk.
+    /// The coprocessor's folder cannot be read.
     #[error("the coprocessor's folder: {0}")]
     Store(#[from] StoreError),
     /// A folder in which no coprocessor has executed anything.
@@ -33,9 +33,9 @@ pub enum VerifiedError {
     /// A folder of another deployment.
     #[error("the folder's state began with root {found}, the deployment's allocations make {expected}")]
     OtherDeployment {
-        /// By the deployment.
+        /// The root that the deployment's allocations make.
         expected: B256,
-        /// In the folder.
+        /// The root in the folder.
         found: B256,
     },
     /// An account that is not under the root that was computed here, or is another one's: the disk is damaged.
@@ -66,7 +66,7 @@ pub struct VerifiedTransaction {
 }
 
 impl VerifiedTransaction {
-    /// Its id.
+    /// Id of the transaction.
     #[must_use]
     pub const fn id(&self) -> B256 {
         self.id
@@ -78,7 +78,7 @@ impl VerifiedTransaction {
         self.sequence
     }
 
-    /// What it says.
+    /// The transaction itself, decoded.
     #[must_use]
     pub const fn transaction(&self) -> &ConfidentialTransaction {
         &self.transaction
@@ -95,23 +95,23 @@ impl VerifiedTransaction {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outcome {
-    /// Its id.
+    /// Id of the transaction.
     pub id: B256,
-    /// The batch.
+    /// Number of the batch that holds it.
     pub number: u64,
-    /// The version after it.
+    /// The state's version after it.
     pub version: u64,
     /// Why it was refused; none where it was applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// A public balance.
+/// A balance of the public ledger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Public {
-    /// Base units.
+    /// The balance, in base units.
     pub balance: u64,
-    /// Deposits made.
+    /// How many deposits it has made.
     pub nonce: u64,
 }
 
@@ -147,7 +147,7 @@ impl VerifiedState {
         Ok(Self { settings, store })
     }
 
-    /// The deployment's settings.
+    /// The settings of the deployment that the state is of.
     #[must_use]
     pub const fn settings(&self) -> &Arc<Settings> {
         &self.settings

@@ -21,7 +21,7 @@ pub enum Resend {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProxyConfig {
-    /// Where wallets connect.
+    /// The address at which wallets connect.
     pub rpc_addr: SocketAddr,
     /// Where `/healthz`, `/readyz` and `/metrics` are served; keep it on loopback.
     pub admin_addr: SocketAddr,
@@ -35,7 +35,7 @@ pub struct ProxyConfig {
     pub bundle_window_ms: u64,
     /// How often envelopes under way are looked up, in milliseconds.
     pub poll_interval_ms: u64,
-    /// Transactions held at most.
+    /// How many transactions are held at most.
     pub max_held_transactions: usize,
     /// Transactions of one sender held at most.
     pub max_held_per_sender: usize,

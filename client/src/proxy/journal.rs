@@ -45,7 +45,7 @@ pub enum JournalError {
     /// The file cannot be created or locked.
     #[error("{path}: {cause}")]
     File {
-        /// The file.
+        /// Path of the journal.
         path: PathBuf,
         /// What the operating system said.
         cause: io::Error,
@@ -58,19 +58,19 @@ pub enum JournalError {
         "{path} has schema {got}, this program writes {SCHEMA_VERSION}: use the program that wrote it, or point `state` at another file"
     )]
     OtherVersion {
-        /// The file.
+        /// Path of the journal.
         path: PathBuf,
-        /// Its version.
+        /// Version of its tables.
         got: i64,
     },
     /// The file belongs to another chain or payer.
     #[error("{path} belongs to {found}, not to {expected}: point `state` at another file")]
     Foreign {
-        /// The file.
+        /// Path of the journal.
         path: PathBuf,
-        /// What it belongs to.
+        /// Chain, deployment and payer that it belongs to.
         found: String,
-        /// What this proxy is.
+        /// Chain, deployment and payer of this proxy.
         expected: String,
     },
     /// The transaction is already in the journal.
@@ -82,7 +82,7 @@ pub enum JournalError {
 #[derive(Clone, PartialEq, Eq)]
 #[cfg_attr(test, derive(Debug))]
 pub struct HeldRow {
-    /// The raw transaction.
+    /// The raw signed transaction.
     pub raw: Bytes,
     /// Envelopes that already carried it in vain.
     pub attempts: u32,
@@ -90,14 +90,14 @@ pub struct HeldRow {
     pub envelope: Option<B256>,
 }
 
-/// An envelope under way.
+/// An envelope under way, as a row of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvelopeRow {
-    /// Its id.
+    /// Id of the envelope.
     pub id: B256,
-    /// Whose transactions it carries.
+    /// The sender of the transactions that it carries.
     pub sender: Address,
-    /// Its encoding.
+    /// Its encoding, as it is sent again.
     pub bytes: Bytes,
     /// The envelopes in whose place it was made.
     pub earlier: Vec<B256>,
@@ -117,7 +117,7 @@ pub struct Traced {
 /// What the end of an envelope means for one of its transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SettledRow<'a> {
-    /// The transaction.
+    /// Hash of the transaction.
     pub hash: B256,
     /// How it ended; without an outcome it is held again.
     pub outcome: Option<&'a str>,

@@ -71,16 +71,16 @@ pub struct Proxy {
 /// Why the proxy does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
-    /// A setting.
+    /// A setting that cannot work.
     #[error(transparent)]
     Config(#[from] ProxyConfigError),
-    /// A URL.
+    /// A URL in the settings cannot be used.
     #[error(transparent)]
     Endpoint(#[from] ClientBuildError),
-    /// The journal.
+    /// The journal cannot be opened or read.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// A port.
+    /// A port cannot be listened on.
     #[error(transparent)]
     Serve(#[from] ServeError),
     /// Two metrics of one name: a fault of this program.
@@ -227,13 +227,13 @@ impl Proxy {
         Ok(Self { inner, server, admin, readiness, tasks })
     }
 
-    /// Where wallets connect.
+    /// The address at which wallets connect.
     #[must_use]
     pub fn local_addr(&self) -> std::net::SocketAddr {
         self.server.local_addr()
     }
 
-    /// Transactions under way.
+    /// How many transactions are held.
     #[must_use]
     pub fn held(&self) -> usize {
         self.inner.pool.lock().len()

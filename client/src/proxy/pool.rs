@@ -43,7 +43,7 @@ struct Held {
 /// An envelope that was sent.
 #[derive(Clone, Debug)]
 pub struct UnderWay {
-    /// Whose transactions it carries.
+    /// The sender of the transactions that it carries.
     pub sender: Address,
     /// Its encoding, to send it again.
     pub bytes: Bytes,
@@ -51,7 +51,7 @@ pub struct UnderWay {
     pub expiry: Expiry,
     /// Whether the sequencer says that it has a place in a batch: the user's node is asked from then on.
     pub sealed: bool,
-    /// The nonces it carries.
+    /// The nonces of those transactions.
     pub nonces: Vec<u64>,
     /// The envelopes in whose place it was made, the oldest first. A batch may hold one of them all the same.
     pub earlier: Vec<B256>,
@@ -62,7 +62,7 @@ pub struct UnderWay {
 /// What comes after an envelope that was left out, before it is certain that no batch will ever hold it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Why.
+    /// Why the envelope was left out.
     pub reason: String,
     /// From when on another one may take its place; never where that does not mend what was wrong.
     pub replace_from: Option<Instant>,
@@ -71,7 +71,7 @@ pub struct LeftOut {
 /// Why the pool takes no transaction, in the words wallets know from geth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PoolError {
-    /// The very same transaction.
+    /// The very same transaction is held already.
     #[error("already known")]
     AlreadyKnown,
     /// Another transaction of this sender with this nonce is held; it may be encrypted and sent already.
@@ -86,7 +86,7 @@ pub enum PoolError {
 }
 
 impl PoolError {
-    /// The stable reason.
+    /// The reason in one stable word.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
         match self {
@@ -114,7 +114,7 @@ pub enum Next {
 }
 
 impl Pool {
-    /// Transactions held.
+    /// How many transactions are held.
     #[must_use]
     pub fn len(&self) -> usize {
         self.by_hash.len()
@@ -279,13 +279,13 @@ impl Pool {
         self.envelopes.insert(id, under_way);
     }
 
-    /// Envelopes under way.
+    /// All envelopes that are under way.
     #[must_use]
     pub fn envelopes(&self) -> Vec<B256> {
         self.envelopes.keys().copied().collect()
     }
 
-    /// One envelope under way.
+    /// One of the envelopes that are under way.
     #[must_use]
     pub fn envelope(&self, id: &B256) -> Option<&UnderWay> {
         self.envelopes.get(id)

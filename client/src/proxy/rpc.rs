@@ -97,7 +97,7 @@ fn pool_refusal(fault: PoolError) -> RpcError {
     refusal(fault.reason(), fault.retry(), fault)
 }
 
-/// The registered methods.
+/// Every method that the proxy serves.
 pub(super) fn module(inner: Arc<Inner>) -> Result<RpcModule<Inner>, RegisterMethodError> {
     let mut module = RpcModule::from_arc(inner);
     module.register_async_method("eth_sendRawTransaction", |params, inner, _| async move {

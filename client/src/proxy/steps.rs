@@ -23,7 +23,7 @@ const MAX_PAUSE_MS: u64 = 30_000;
 pub(super) enum Subject {
     /// How far the user's node is.
     Node,
-    /// An envelope under way.
+    /// The envelope of this id, which is under way.
     Envelope(B256),
     /// A sender with something to send.
     Sender(Address),
@@ -34,7 +34,7 @@ pub(super) enum Subject {
 pub(super) struct Reached {
     /// The newest batch that it has as certified.
     pub(super) certified: u64,
-    /// The chain's generation there.
+    /// The chain's generation at that batch.
     pub(super) generation: u16,
 }
 

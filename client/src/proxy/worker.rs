@@ -91,24 +91,24 @@ const MAX_RETRY_DOUBLINGS: u32 = 8;
 /// What stops one step of work; it is tried again after a pause.
 #[derive(Debug, thiserror::Error)]
 pub enum RoundError {
-    /// The user's node.
+    /// The user's node failed, or gave no answer.
     #[error("the node: {0}")]
     Node(#[from] NodeError),
-    /// The proxy ends.
+    /// The proxy is to end.
     #[error(transparent)]
     Ends(#[from] Cancelled),
     /// The user's node, asked for a receipt.
     #[error("the node: {0}")]
     NodeRpc(ReceivedError),
-    /// The sequencer.
+    /// The sequencer failed, or gave no answer.
     #[error("the sequencer: {0}")]
     Sequencer(ReceivedError),
     /// One of them serves another chain.
     #[error("the {party} {other}")]
     OtherChain {
-        /// Which.
+        /// The server that it is.
         party: &'static str,
-        /// What it says.
+        /// What differs from the settings.
         other: OtherChain,
     },
     /// The chain as the sequencer knows it is not the one that the user's node knows.
@@ -116,23 +116,23 @@ pub enum RoundError {
         "the sequencer names generation {sequencer} of the chain, the node {node}: nothing is sent meanwhile"
     )]
     OtherGeneration {
-        /// The sequencer's.
+        /// Generation by the sequencer.
         sequencer: u16,
-        /// The node's.
+        /// Generation by the node.
         node: u16,
     },
     /// One of the two is too far behind the other for an envelope to be of use.
     #[error("the sequencer's head is {sequencer}, the node's {node}: nothing is sent meanwhile")]
     FarApart {
-        /// The sequencer's.
+        /// Number by the sequencer.
         sequencer: u64,
-        /// The node's.
+        /// Number by the node.
         node: u64,
     },
-    /// The committee's key.
+    /// The committee's key cannot be had.
     #[error(transparent)]
     CommitteeKey(#[from] CommitteeKeyError),
-    /// The journal.
+    /// The journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// The envelope cannot be made.

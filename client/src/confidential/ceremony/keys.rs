@@ -98,7 +98,7 @@ impl KeysState {
         }
     }
 
-    /// What contributors hand on.
+    /// The bytes of the state that contributors hand on.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();

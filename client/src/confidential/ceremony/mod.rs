@@ -52,23 +52,23 @@ pub enum CeremonyError {
     /// Phase 2 of a circuit is not what its transcript says, or cannot go on.
     #[error("phase 2, {circuit}: {fault}")]
     Keys {
-        /// The circuit.
+        /// Name of the circuit.
         circuit: &'static str,
-        /// What is wrong.
+        /// What is wrong with its key.
         fault: SetupError,
     },
     /// A ceremony that holds and is not at its end.
     #[error("{circuit}: {fault}; contribute first, then close the ceremony with a beacon")]
     Unfinished {
-        /// The circuit.
+        /// Name of the circuit.
         circuit: &'static str,
-        /// What is missing.
+        /// What its key lacks.
         fault: OriginError,
     },
     /// The operating system gives no randomness.
     #[error("the operating system gives no randomness: {0}")]
     NoRandomness(String),
-    /// Files.
+    /// A file cannot be read or written.
     #[error(transparent)]
     Files(#[from] KeysError),
 }
@@ -77,7 +77,7 @@ pub enum CeremonyError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Contributed {
-    /// Its place, from 1.
+    /// Its place in the transcript, from 1.
     pub place: usize,
     /// The transcript's hash with this contribution as the last: what the contributor was told.
     pub hash: B256,
@@ -90,7 +90,7 @@ pub struct Contributed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Beacon {
-    /// The value.
+    /// The public value that nobody could know before.
     pub value: B256,
     /// It is hashed 2^this many times, 30 at most.
     pub log_iterations: u8,
@@ -99,11 +99,11 @@ pub struct Beacon {
 /// What a verification or a start is at: told before each part begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Checking phase 1.
+    /// The powers of phase 1 are checked.
     Powers,
     /// Phase 1 in the Lagrange basis of so many rows: the longest part.
     Lagrange(usize),
-    /// A circuit's key.
+    /// The key of one circuit.
     Circuit(ConfidentialCircuit),
 }
 

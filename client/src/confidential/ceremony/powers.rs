@@ -21,7 +21,7 @@ impl ImportedPowers {
         B512::from(*self.0.hash())
     }
 
-    /// Contributions to it.
+    /// How many contributions the powers have.
     #[must_use]
     pub fn contributions(&self) -> u32 {
         self.0.contributions()
@@ -84,7 +84,7 @@ impl PowersState {
         Ok(Self(PowersCeremony::decode(bytes)?))
     }
 
-    /// What contributors hand on.
+    /// The bytes of the state that contributors hand on.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         self.0.encode()
@@ -96,7 +96,7 @@ impl PowersState {
         self.0.powers().rows()
     }
 
-    /// The contributions so far.
+    /// The contributions so far, in their order.
     #[must_use]
     pub fn contributions(&self) -> Vec<Contributed> {
         contributed(self.0.transcript().entries())

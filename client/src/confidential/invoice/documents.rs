@@ -33,12 +33,12 @@ pub struct Order {
     pub key: Bytes,
     /// The names of the lines, in their order.
     pub lines: Vec<String>,
-    /// The encrypted quantities.
+    /// The quantities, encrypted to the payer's key.
     pub quantities: Bytes,
 }
 
 impl Order {
-    /// Of salt and key.
+    /// Hash over salt and key.
     #[must_use]
     pub fn key_hash(&self) -> B256 {
         hash(KEY_TAG, [self.salt.as_slice(), &self.key[..]])
@@ -51,7 +51,7 @@ impl Order {
         hash(QUANTITIES_TAG, std::iter::once(&self.quantities[..]).chain(names))
     }
 
-    /// Of both.
+    /// Hash over both hashes: it names the order.
     #[must_use]
     pub fn hash(&self) -> B256 {
         hash(ORDER_TAG, [self.key_hash().as_slice(), self.quantities_hash().as_slice()])
@@ -65,7 +65,7 @@ impl Order {
 pub struct PriceList {
     /// The order that they are for.
     pub order_hash: B256,
-    /// The encrypted prices.
+    /// The prices, encrypted to the payer's key.
     pub prices: Bytes,
     /// The seed of the mask.
     pub mask_seed: B256,
@@ -89,13 +89,13 @@ impl fmt::Debug for PriceList {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Total {
-    /// The key.
+    /// Hash over the order's salt and key.
     pub key_hash: B256,
     /// The quantities and their names.
     pub quantities_hash: B256,
     /// The prices and the seed of the mask.
     pub prices_hash: B256,
-    /// The masked total.
+    /// The masked total, encrypted to the payer.
     pub total: Bytes,
 }
 
@@ -109,7 +109,7 @@ impl Total {
         }
     }
 
-    /// Of the masked total.
+    /// Hash of the masked total.
     #[must_use]
     pub fn hash(&self) -> B256 {
         hash(TOTAL_TAG, [&self.total[..]])

@@ -12,28 +12,28 @@ pub enum LinesError {
     /// No comma, or no name before it.
     #[error("line {line}: write a name, a comma and a whole number")]
     Form {
-        /// Where, from 1.
+        /// Place of the line, from 1.
         line: usize,
     },
     /// Not a number, or too large a one.
     #[error("line {line}, `{name}`: the number must be whole, from 0 to {largest}")]
     Number {
-        /// Where, from 1.
+        /// Place of the line, from 1.
         line: usize,
-        /// Whose.
+        /// Name of the line.
         name: String,
-        /// The largest that fits.
+        /// The largest number that fits.
         largest: u64,
     },
-    /// A name stands twice.
+    /// A name stands there a second time.
     #[error("line {line}: `{name}` stands here a second time")]
     Twice {
-        /// Where, from 1.
+        /// Place of the line, from 1.
         line: usize,
-        /// Which.
+        /// The name that stands there twice.
         name: String,
     },
-    /// Nothing in it.
+    /// The file has no line.
     #[error("there is no line in it")]
     Empty,
     /// A name of the order that the price list lacks.
@@ -41,7 +41,7 @@ pub enum LinesError {
     NoPrice {
         /// Which line of the order, from 1.
         line: usize,
-        /// Its name.
+        /// Its name in the order.
         name: String,
     },
 }
@@ -119,7 +119,7 @@ impl<T: Zeroize + FromStr + Copy + Largest> Lines<T> {
 
 /// What an error says that a number may be.
 pub trait Largest {
-    /// The largest number.
+    /// The largest number that the line may have.
     const LARGEST: u64;
 }
 

@@ -37,15 +37,15 @@ pub enum InvoiceDocumentError {
     /// The coprocessor refused, or did not answer.
     #[error("the coprocessor: {0}")]
     Rpc(ReceivedError),
-    /// The lines themselves.
+    /// The lines of the file cannot be used.
     #[error(transparent)]
     Lines(#[from] LinesError),
     /// A part of a file is no encoding, or does not open.
     #[error("{what}: {error}")]
     Part {
-        /// Which part.
+        /// The file or field that it is.
         what: &'static str,
-        /// Why.
+        /// What is wrong with it.
         error: InvoiceError,
     },
     /// The order was made with another wallet key, or for another deployment.
@@ -62,11 +62,11 @@ pub enum InvoiceDocumentError {
     /// The total names another key, other quantities or other prices.
     #[error("the total was made of other {what}: it names the hash {found}, those at hand have {expected}")]
     OtherPart {
-        /// Which.
+        /// Which part: key, quantities or prices.
         what: &'static str,
         /// Hash of what is at hand.
         expected: B256,
-        /// Hash in the total.
+        /// The hash that the total names.
         found: B256,
     },
     /// Computing it again gives other bytes.
@@ -90,7 +90,7 @@ fn part(what: &'static str) -> impl FnOnce(InvoiceError) -> InvoiceDocumentError
     move |error| InvoiceDocumentError::Part { what, error }
 }
 
-/// Invoices of one deployment.
+/// Makes and opens the invoices of one deployment.
 #[derive(Debug)]
 pub struct Invoicing {
     invoices: Invoices,

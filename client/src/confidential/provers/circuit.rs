@@ -10,13 +10,13 @@ use blindfold_groth16::{ProvingKey, R1cs};
 /// A circuit of confidential balances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConfidentialCircuit {
-    /// Opens an account.
+    /// Opens an account under a key.
     Registration,
-    /// Pays.
+    /// Pays another account.
     Transfer,
-    /// Encrypts a balance anew.
+    /// Encrypts the available balance anew.
     Refresh,
-    /// Pays out in public.
+    /// Pays out into the public ledger.
     Withdrawal,
 }
 

@@ -20,7 +20,7 @@ pub enum KeysError {
     /// A file cannot be read or written.
     #[error("{path}: {reason}")]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// What the operating system said.
         reason: String,
@@ -31,19 +31,19 @@ pub enum KeysError {
     /// A file holds no key, or another than the deployment pins.
     #[error("{path}: {fault}; fetch the deployment's key file again")]
     Key {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// What is wrong with the key in it.
         fault: KeyError,
     },
     /// A verifying key is not the one that the deployment pins.
     #[error("{path} has hash {found}, the deployment pins {pinned}")]
     Hash {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The hash of the file's key.
         found: B256,
-        /// By `confidential.json`.
+        /// The hash that `confidential.json` names.
         pinned: B256,
     },
     /// `confidential.json` says nothing of a circuit.
@@ -52,9 +52,9 @@ pub enum KeysError {
     /// Keys that production settings refuse.
     #[error("{circuit}: {fault}")]
     Origin {
-        /// The circuit.
+        /// Name of the circuit.
         circuit: &'static str,
-        /// Why.
+        /// What the key's origin lacks.
         fault: OriginError,
     },
     /// A key of another circuit.
@@ -63,7 +63,7 @@ pub enum KeysError {
     /// A verifying key of another version of a circuit.
     #[error("{0} is for another version of its circuit: take keys that were made for this program")]
     Circuit(PathBuf),
-    /// The set-up failed.
+    /// The development set-up failed.
     #[error(transparent)]
     Setup(#[from] setup::SetupError),
 }

@@ -19,7 +19,7 @@ use super::{ConfidentialCircuit, KeysError, Pinned, files};
 /// Where proving stands: told before each part begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proving {
-    /// Reading the circuit's key.
+    /// The circuit's proving key is read.
     Key,
     /// A part of the proof.
     Stage(Stage),
@@ -32,20 +32,20 @@ pub type Progress = Box<dyn FnMut(Proving) + Send>;
 
 /// A witness with its statement.
 pub enum Witness {
-    /// Of a registration.
+    /// The witness of a registration.
     Registration(Box<RegistrationWitness>),
-    /// Of a transfer.
+    /// The witness of a transfer.
     Transfer(Box<TransferWitness>),
-    /// Of a refresh.
+    /// The witness of a refresh.
     Refresh(Box<RefreshWitness>),
-    /// Of a withdrawal.
+    /// The witness of a withdrawal.
     Withdrawal(Box<WithdrawalWitness>),
 }
 
 /// Why there is no proof.
 #[derive(Debug, thiserror::Error)]
 pub enum ProvingError {
-    /// The circuit's key.
+    /// The circuit's key cannot be used.
     #[error(transparent)]
     Keys(#[from] KeysError),
     /// The statement or the witness.

@@ -21,9 +21,9 @@ use crate::confidential::provers::{Progress, ProvingKeys, Witness};
 /// A transaction ready to be sent as an item of kind 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// Its id.
+    /// Id of the transaction.
     pub id: B256,
-    /// The item's bytes.
+    /// Its bytes, as an item of a bundle.
     pub bytes: Vec<u8>,
 }
 impl ConfidentialWallet {

@@ -47,20 +47,20 @@ pub enum ConfidentialError {
     /// The auditor's key is another one.
     #[error("the key is not that of this deployment's auditor")]
     OtherAuditor,
-    /// Not enough.
+    /// The account has less than is needed.
     #[error("{available} base units are available, {needed} are needed{advice}")]
     Insufficient {
-        /// What there is.
+        /// What is available, in base units.
         available: u64,
-        /// Amount and fee.
+        /// Amount and fee together, in base units.
         needed: u128,
-        /// What would help.
+        /// What the owner could do about it.
         advice: &'static str,
     },
     /// An own ciphertext does not decrypt.
     #[error("an own ciphertext does not decrypt: {0}")]
     Balance(#[from] BalanceError),
-    /// An encryption failed.
+    /// An encryption could not be made.
     #[error(transparent)]
     Encrypt(#[from] EncryptError),
     /// A polynomial of another set.
@@ -69,13 +69,13 @@ pub enum ConfidentialError {
     /// A receiver's key that does not decode.
     #[error("the receiver's key does not decode")]
     ReceiverKey,
-    /// There is no proof.
+    /// No proof could be made.
     #[error(transparent)]
     Proving(#[from] ProvingError),
     /// The statement made no claim; a mistake of this program.
     #[error("the transaction makes no statement")]
     NoStatement,
-    /// The proving thread ended.
+    /// The thread that proves ended before it was done.
     #[error("proving was interrupted")]
     Interrupted,
 }
@@ -121,19 +121,19 @@ impl ConfidentialWallet {
         HedgedRng::new(&self.key.to_bytes()[..], message, &mut rng())
     }
 
-    /// The account's owner.
+    /// Address of the account's owner.
     #[must_use]
     pub fn address(&self) -> Address {
         self.key.address()
     }
 
-    /// What it reads.
+    /// The state that the wallet reads: verified on this machine.
     #[must_use]
     pub const fn state(&self) -> &VerifiedState {
         &self.state
     }
 
-    /// The deployment's settings.
+    /// The settings of the deployment.
     #[must_use]
     pub fn settings(&self) -> &Arc<Settings> {
         &self.settings

@@ -17,16 +17,16 @@ use super::{ConfidentialError, ConfidentialWallet};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenPayment {
-    /// The transaction.
+    /// Id of the transaction.
     pub id: B256,
-    /// Where it was refused.
+    /// Its place in the order, where it was refused.
     pub sequence: u64,
-    /// Its kind.
+    /// Its kind, by name.
     pub kind: &'static str,
     /// Who would be paid, where somebody would.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Address>,
-    /// Why it was refused.
+    /// Why it was refused, in one stable word.
     pub reason: String,
     /// The nonce that it would use.
     pub nonce: u64,

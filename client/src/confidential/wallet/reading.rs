@@ -12,11 +12,11 @@ use crate::confidential::VerifiedTransaction;
 const REFRESH_FROM: u16 = 3_584;
 /// From this many terms in `pending` on, a rollover is advised.
 const ROLLOVER_FROM: u16 = 3_584;
-/// What an account holds.
+/// What an account holds, decrypted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Balances {
-    /// Whose it is.
+    /// Address of the owner.
     pub owner: Address,
     /// What can be spent, in base units.
     pub available: u64,
@@ -24,11 +24,11 @@ pub struct Balances {
     pub pending: u64,
     /// The public balance, in base units.
     pub public: u64,
-    /// Terms in `available`.
+    /// How many terms `available` has.
     pub available_terms: u16,
-    /// Terms in `pending`.
+    /// How many terms `pending` has.
     pub pending_terms: u16,
-    /// The account's nonce.
+    /// The nonce of the account's next transaction.
     pub nonce: u64,
     /// What the owner should do soon.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,11 +39,11 @@ pub struct Balances {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryEntry {
-    /// The transaction.
+    /// Id of the transaction.
     pub id: B256,
     /// Its place in the order.
     pub sequence: u64,
-    /// Its kind.
+    /// Its kind, by name.
     pub kind: &'static str,
     /// The other party, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
