@@ -36,9 +36,9 @@ pub enum PolynomialError {
     /// Another number of coefficients than N.
     #[error("a polynomial of this ring has {want} coefficients, these are {got}")]
     Length {
-        /// Coefficients given.
+        /// How many coefficients were given.
         got: usize,
-        /// N.
+        /// How many there must be: N.
         want: usize,
     },
     /// A coefficient is not below q.

@@ -51,17 +51,17 @@ impl Ring {
         Ok(Self { degree, modulus })
     }
 
-    /// N.
+    /// N, the number of coefficients.
     pub const fn degree(&self) -> usize {
         self.degree
     }
 
-    /// q.
+    /// q, the modulus of the coefficients.
     pub const fn modulus(&self) -> u64 {
         self.modulus
     }
 
-    /// t.
+    /// t, the modulus of a limb.
     pub const fn plaintext(&self) -> u64 {
         PLAINTEXT
     }

@@ -17,7 +17,7 @@ use crate::{Fr, LIMBS};
 /// The deployment a statement is made for. A proof for another chain or contract is no proof here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Domain {
-    /// Chain id of L1.
+    /// Chain id of L1, in the signatures' domain.
     pub l1_chain_id: u64,
     /// Chain id of the rollup.
     pub chain_id: u64,
@@ -28,24 +28,24 @@ pub struct Domain {
 /// A sum of ciphertexts of one account: c1, and c0 at the limbs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ciphertext {
-    /// c1.
+    /// The component c1, a whole polynomial.
     pub c1: Polynomial,
-    /// c0 at the limbs.
+    /// The component c0, at the coefficients of the limbs alone.
     pub c0: [u64; LIMBS],
 }
 
 /// The account that a statement is about, as the state has it: never by the sender's word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holding {
-    /// The deployment.
+    /// The deployment that it is for.
     pub domain: Domain,
-    /// The account.
+    /// Address of the account's owner.
     pub account: Address,
     /// Its nonce: `available` changes only together with it.
     pub nonce: u64,
     /// Poseidon of its secret: [`crate::secret_commitment`].
     pub secret_commitment: Fr,
-    /// What it has available.
+    /// What the account has available.
     pub available: Ciphertext,
 }
 

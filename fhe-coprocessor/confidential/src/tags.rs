@@ -11,9 +11,9 @@ pub(crate) const REFRESH: &[u8] = b"BLINDFOLD-V1-CONFIDENTIAL-REFRESH";
 /// … of withdrawals.
 pub(crate) const WITHDRAWAL: &[u8] = b"BLINDFOLD-V1-CONFIDENTIAL-WITHDRAWAL";
 
-/// EIP-712 domain name.
+/// `name` of the EIP-712 domain.
 pub(crate) const EIP712_NAME: &str = "Blindfold Confidential";
-/// EIP-712 domain version.
+/// `version` of the EIP-712 domain.
 pub(crate) const EIP712_VERSION: &str = "1";
 /// First byte under keccak256 for the leaf of an account.
 pub(crate) const ACCOUNT_LEAF: u8 = 0x00;

@@ -56,7 +56,7 @@ impl CoprocessorConfig {
         }
     }
 
-    /// The feed's address.
+    /// The node's WebSocket URL, for the feed.
     pub(crate) fn feed_url(&self) -> String {
         // `validate` saw to the scheme: http → ws, https → wss.
         format!("ws{}", self.node_url.strip_prefix("http").unwrap_or(&self.node_url))

@@ -14,25 +14,25 @@ pub struct Counters {
     pub rejected: Counter,
     /// Hint entries verified against their ciphertexts.
     pub hints_verified: Counter,
-    /// Batches executed.
+    /// Batches that were executed.
     pub batches_executed: Counter,
-    /// Confidential transactions applied.
+    /// Confidential transactions that were applied.
     pub transactions_applied: Counter,
-    /// Confidential transactions refused.
+    /// Confidential transactions that were refused.
     pub transactions_refused: Counter,
-    /// Totals of invoices computed.
+    /// Totals of invoices that were computed.
     pub invoices_computed: Counter,
     /// Attempts that failed and were repeated.
     pub retries: Counter,
     /// Refusals by the fast backend that the portable one overruled, by what was checked.
     pub overruled: CounterSet,
-    /// Newest certified batch.
+    /// Number of the newest certified batch.
     pub certified: Gauge,
-    /// Newest executed batch.
+    /// Number of the newest executed batch.
     pub batch: Gauge,
     /// Confidential transactions applied up to now.
     pub version: Gauge,
-    /// Confidential accounts.
+    /// How many confidential accounts there are.
     pub accounts: Gauge,
 }
 

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use crate::counters::Counters;
 use crate::limits::MAX_INVOICES_AT_ONCE;
 
-/// What is asked for.
+/// What a call asks to be totalled.
 pub(crate) struct Request {
     pub(crate) key: Bytes,
     pub(crate) quantities: Bytes,
@@ -18,7 +18,7 @@ pub(crate) struct Request {
     pub(crate) mask_seed: B256,
 }
 
-/// Computes totals.
+/// Computes totals, a few at once.
 #[derive(Clone)]
 pub(crate) struct InvoiceDesk {
     invoices: Arc<Invoices>,

@@ -22,7 +22,7 @@ use crate::{AccountView, CommittedItem, Execution, Machine, Outcome, Roots};
 /// Why a ledger cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
-    /// The disk.
+    /// The disk failed, or holds damaged records.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The state on disk began with other allocations. The configuration's fault.
@@ -31,12 +31,12 @@ pub enum LedgerError {
          give this coprocessor the deployment's own file, or an empty folder"
     )]
     OtherGenesis {
-        /// On disk.
+        /// The first state's root on disk.
         stored: B256,
-        /// By the configuration.
+        /// The first state's root by the configuration.
         configured: B256,
     },
-    /// No threads.
+    /// The operating system starts no threads.
     #[error("cannot start {threads} threads: {reason}")]
     Threads {
         /// How many were asked for.

@@ -63,7 +63,7 @@ pub const ROLE: &str = "coprocessor";
 
 /// What a coprocessor works with; the binary opens it.
 pub struct CoprocessorDeps {
-    /// The chain's configuration, validated.
+    /// The chain's settings, checked.
     pub chain: Arc<ChainConfig>,
     /// The coprocessor's own disk: the chain of headers.
     pub store: Arc<dyn Store>,
@@ -75,11 +75,11 @@ pub struct CoprocessorDeps {
     pub settlement: Option<Arc<dyn L1Reader>>,
     /// The committees' public parameters, checked.
     pub parameters: Arc<ParameterSet>,
-    /// Opens hints.
+    /// Checks hints by encrypting again.
     pub backend: Arc<dyn Backend>,
     /// Executes. It stands where `state` ends.
     pub machine: Box<dyn Machine>,
-    /// Shows its accounts.
+    /// Shows its accounts to callers.
     pub view: Arc<dyn AccountView>,
     /// What is told of the deployment.
     pub deployment: ConfidentialParameters,
@@ -88,22 +88,22 @@ pub struct CoprocessorDeps {
 /// Why a coprocessor did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A setting.
+    /// A setting that cannot work.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A URL.
+    /// A URL in the settings cannot be used.
     #[error(transparent)]
     Client(#[from] ClientBuildError),
     /// The chain on disk, or L1.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The disk.
+    /// The disk failed, or holds damaged records.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A metric; a mistake of this program.
     #[error(transparent)]
     Metrics(#[from] MetricsError),
-    /// A port.
+    /// A port cannot be listened on.
     #[error(transparent)]
     Serve(#[from] ServeError),
     /// The numbers of invoices; a mistake of this program.
@@ -215,7 +215,7 @@ impl Coprocessor {
         Ok(Self { tracker, counters, status: of_status, rpc, admin, readiness, tasks })
     }
 
-    /// Where JSON-RPC is served.
+    /// The address that JSON-RPC is served at.
     pub fn rpc_addr(&self) -> SocketAddr {
         self.rpc.local_addr()
     }
@@ -230,12 +230,12 @@ impl Coprocessor {
         &self.tracker
     }
 
-    /// What the coprocessor counts.
+    /// What the coprocessor counts, for `/metrics` and its status.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Follows where execution stands.
+    /// How far execution is, and every change of it.
     pub fn watch_status(&self) -> watch::Receiver<ExecutionStatus> {
         self.status.clone()
     }

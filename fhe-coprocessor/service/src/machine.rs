@@ -10,7 +10,7 @@ pub struct CommittedItem {
     pub item: u32,
     /// Its place in that item's bundle.
     pub position: u16,
-    /// Its bytes.
+    /// The transaction's bytes, as they were committed.
     pub bytes: Vec<u8>,
 }
 
@@ -31,14 +31,14 @@ pub struct Outcome {
     pub parties: Vec<Address>,
 }
 
-/// What names a state.
+/// What names a state: counts and roots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Roots {
     /// Transactions applied since the genesis.
     pub version: u64,
-    /// Confidential accounts.
+    /// How many confidential accounts there are.
     pub accounts: u32,
-    /// Public balances.
+    /// How many public balances there are.
     pub public_accounts: u32,
     /// Root of the tree of accounts.
     pub accounts_root: B256,
@@ -55,13 +55,13 @@ pub struct Roots {
 pub struct Execution {
     /// One for each item, in order.
     pub outcomes: Vec<Outcome>,
-    /// Accounts that changed.
+    /// The accounts that changed, as they are now.
     pub accounts: Vec<ConfidentialAccountRecord>,
-    /// Tree nodes that changed.
+    /// The tree nodes that changed, as they are now.
     pub nodes: Vec<TreeNodeRecord>,
-    /// Public balances that changed.
+    /// The public balances that changed, as they are now.
     pub balances: Vec<PublicBalanceRecord>,
-    /// The state afterwards.
+    /// What names the state afterwards.
     pub roots: Roots,
 }
 

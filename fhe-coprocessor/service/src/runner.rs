@@ -23,7 +23,7 @@ use crate::{CommittedItem, Execution, Machine, Receipt};
 /// Why execution stopped. Following, verifying and serving go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecutionError {
-    /// Our disk.
+    /// The disk failed, or holds damaged records.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A batch with hints that does not open.
@@ -68,7 +68,7 @@ impl From<OpenBatchError> for End {
     }
 }
 
-/// What execution is doing.
+/// What execution is doing at this moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExecutionState {
     /// Waiting for a certified batch.
@@ -81,16 +81,16 @@ pub enum ExecutionState {
     Retrying(String),
     /// Given up; an operator has to look, and a restart tries again.
     Halted(String),
-    /// Stopped on request.
+    /// It was told to stop.
     Stopped,
 }
 
-/// Where execution stands.
+/// How far execution is, and what it is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecutionStatus {
     /// The newest batch that is executed and durable.
     pub head: ConfidentialHead,
-    /// What it is doing.
+    /// What execution is doing now.
     pub state: ExecutionState,
 }
 

@@ -29,5 +29,5 @@ pub use withdrawal::{Withdrawal, WithdrawalStatement, WithdrawalWitness};
 pub(crate) const TAU: usize = 0;
 /// Challenge 1: the point of the range checks.
 pub(crate) const ALPHA: usize = 1;
-/// Challenges of every circuit.
+/// How many challenges every circuit draws: τ and α.
 pub(crate) const CHALLENGES: usize = 2;

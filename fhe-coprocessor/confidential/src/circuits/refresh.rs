@@ -17,7 +17,7 @@ use crate::{Fr, LIMBS, Ring, tags};
 /// What a refresh says publicly. The key and the available ciphertext are those of the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefreshStatement {
-    /// The account.
+    /// The account and what it has available.
     pub owner: Holding,
     /// Its balance, encrypted anew to its own key.
     pub balance: FreshCiphertext<1>,
@@ -26,9 +26,9 @@ pub struct RefreshStatement {
 /// What the owner knows, with what it is about.
 #[derive(Clone)]
 pub struct RefreshWitness {
-    /// The public side.
+    /// What is stated in public.
     pub statement: RefreshStatement,
-    /// The owner's secret.
+    /// The owner's secret s, ternary.
     pub secret: Zeroizing<Vec<i8>>,
     /// Randomness of the new ciphertext.
     pub randomness: Randomness<1>,
@@ -54,7 +54,7 @@ impl Statement<Fr> for RefreshStatement {
     }
 }
 
-/// What [`Refresh`] commits.
+/// What [`Refresh`] commits to.
 pub struct RefreshParts {
     pub(super) tables: Tables,
     pub(super) spending: Spending,

@@ -20,13 +20,13 @@ use crate::{Fr, Ring, tags};
 /// What a registration says publicly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegistrationStatement {
-    /// The deployment.
+    /// The deployment that it is for.
     pub domain: Domain,
-    /// The account.
+    /// Address of the account's owner.
     pub account: Address,
     /// The common public polynomial a.
     pub a: Polynomial,
-    /// The key b.
+    /// The key b = −a·s + e.
     pub key: Polynomial,
     /// Poseidon of the secret: [`crate::secret_commitment`].
     pub secret_commitment: Fr,
@@ -35,9 +35,9 @@ pub struct RegistrationStatement {
 /// What the owner knows, with what it is about.
 #[derive(Clone)]
 pub struct RegistrationWitness {
-    /// The public side.
+    /// What is stated in public.
     pub statement: RegistrationStatement,
-    /// The secret s.
+    /// The secret s, ternary.
     pub secret: Zeroizing<Vec<i8>>,
     /// The key's error e: b = −a·s + e.
     pub error: Zeroizing<Vec<i8>>,
@@ -73,7 +73,7 @@ impl Statement<Fr> for RegistrationStatement {
     }
 }
 
-/// What [`Registration`] commits.
+/// What [`Registration`] commits to.
 pub struct RegistrationParts {
     pub(super) tables: Tables,
     pub(super) secret: Secret,

@@ -18,7 +18,7 @@ pub(super) const INPUTS: usize = 1;
 /// Values at τ that these are.
 pub(super) const DERIVED: usize = 2;
 
-/// Bytes of an amount.
+/// Bytes of an amount, one for each limb.
 const AMOUNT_BYTES: usize = 8;
 
 /// A committed secret and a committed decryption.

@@ -22,9 +22,9 @@ pub const RECIPIENTS: usize = 3;
 /// What a transfer says publicly. Keys and the available ciphertext are those of the state, never the sender's word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransferStatement {
-    /// Who pays.
+    /// The sender, with what it has available.
     pub sender: Holding,
-    /// Who gets it.
+    /// Address of the receiver.
     pub receiver: Address,
     /// What the operator gets, publicly, in base units.
     pub fee: u64,
@@ -35,13 +35,13 @@ pub struct TransferStatement {
 /// What the sender knows, with what it is about.
 #[derive(Clone)]
 pub struct TransferWitness {
-    /// The public side.
+    /// What is stated in public.
     pub statement: TransferStatement,
-    /// The sender's secret.
+    /// The sender's secret s, ternary.
     pub secret: Zeroizing<Vec<i8>>,
-    /// The amount.
+    /// The amount, in base units.
     pub amount: Zeroizing<u64>,
-    /// Randomness of the ciphertext.
+    /// What the ciphertext is encrypted with: u and errors.
     pub randomness: Randomness<RECIPIENTS>,
 }
 
@@ -72,7 +72,7 @@ impl Statement<Fr> for TransferStatement {
     }
 }
 
-/// What [`Transfer`] commits.
+/// What [`Transfer`] commits to.
 pub struct TransferParts {
     pub(super) tables: Tables,
     pub(super) spending: Spending,

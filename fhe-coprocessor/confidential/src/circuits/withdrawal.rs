@@ -17,9 +17,9 @@ use crate::{Fr, Ring, tags};
 /// What a withdrawal says publicly. The available ciphertext is that of the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WithdrawalStatement {
-    /// The account.
+    /// The account and what it has available.
     pub owner: Holding,
-    /// Who is paid.
+    /// The account of the public ledger that is paid.
     pub recipient: Address,
     /// What is taken out, in base units.
     pub amount: u64,
@@ -28,9 +28,9 @@ pub struct WithdrawalStatement {
 /// What the owner knows, with what it is about.
 #[derive(Clone)]
 pub struct WithdrawalWitness {
-    /// The public side.
+    /// What is stated in public.
     pub statement: WithdrawalStatement,
-    /// The owner's secret.
+    /// The owner's secret s, ternary.
     pub secret: Zeroizing<Vec<i8>>,
 }
 
@@ -55,7 +55,7 @@ impl Statement<Fr> for WithdrawalStatement {
     }
 }
 
-/// What [`Withdrawal`] commits.
+/// What [`Withdrawal`] commits to.
 pub struct WithdrawalParts {
     pub(super) tables: Tables,
     pub(super) spending: Spending,

@@ -80,9 +80,9 @@ const MAX_UNHASHED_TRANSACTIONS: usize = 512;
 /// What became of one transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Receipt {
-    /// keccak256 of the bytes.
+    /// Id of the transaction: keccak256 of its bytes.
     pub id: B256,
-    /// Applied, or why not.
+    /// Whether it was applied, or why it was refused.
     pub outcome: Result<(), Refusal>,
     /// The version after it: the one before it, if it was refused.
     pub version: u64,

@@ -28,13 +28,13 @@ pub trait Proofs: Sync {
 
 /// The proof system, with a verifying key for each statement.
 pub struct Groth16Proofs {
-    /// Of registrations.
+    /// Verifies proofs of registrations.
     pub registration: Verifier<Bls12_381>,
-    /// Of transfers.
+    /// Verifies proofs of transfers.
     pub transfer: Verifier<Bls12_381>,
-    /// Of refreshes.
+    /// Verifies proofs of refreshes.
     pub refresh: Verifier<Bls12_381>,
-    /// Of withdrawals.
+    /// Verifies proofs of withdrawals.
     pub withdrawal: Verifier<Bls12_381>,
     /// How frequent bad proofs were lately.
     pub recent: Recent,

@@ -27,13 +27,13 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// Of a ciphertext.
+    /// The sum that this ciphertext is, not hashed yet.
     #[must_use]
     pub const fn new(ciphertext: Ciphertext) -> Self {
         Self { ciphertext, hash: OnceLock::new() }
     }
 
-    /// The ciphertext.
+    /// The ciphertext that was hashed.
     #[must_use]
     pub const fn ciphertext(&self) -> &Ciphertext {
         &self.ciphertext
@@ -84,18 +84,18 @@ impl Eq for Sum {}
 pub struct Identity {
     /// Its place in the tree, in order of registration.
     pub index: u32,
-    /// Its name.
+    /// Address of the owner, which names the account.
     pub owner: Address,
-    /// b.
+    /// The public key b.
     pub key: Polynomial,
-    /// Poseidon of its secret.
+    /// The commitment to its secret: Poseidon of s.
     pub secret_commitment: Fr,
 }
 
 /// An account. A clone costs nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// What never changes.
+    /// What never changes: owner, key and commitment.
     pub identity: Arc<Identity>,
     /// Transactions that the account has made, registration aside.
     pub nonce: u64,
@@ -117,7 +117,7 @@ pub enum AccountError {
     /// A ciphertext is not in its one form.
     #[error("{field}: {fault}")]
     Ciphertext {
-        /// The field being read.
+        /// The field at which decoding failed.
         field: &'static str,
         /// What is wrong with it.
         fault: ring::DecodeError,

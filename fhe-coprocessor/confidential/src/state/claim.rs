@@ -49,13 +49,13 @@ impl PartialEq for Premises {
 /// A statement to be proved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claim {
-    /// Of a registration.
+    /// The statement of a registration.
     Registration(Box<RegistrationStatement>),
-    /// Of a transfer.
+    /// The statement of a transfer.
     Transfer(Box<TransferStatement>),
-    /// Of a refresh.
+    /// The statement of a refresh.
     Refresh(Box<RefreshStatement>),
-    /// Of a withdrawal.
+    /// The statement of a withdrawal.
     Withdrawal(Box<WithdrawalStatement>),
 }
 

@@ -12,9 +12,9 @@ use crate::tree::{self, Place};
 /// Which of the two trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tree {
-    /// Accounts with encrypted balances.
+    /// The accounts with encrypted balances.
     Accounts,
-    /// The public ledger.
+    /// The accounts of the public ledger.
     Public,
 }
 
@@ -62,11 +62,11 @@ impl<S: Storage> tree::Nodes for NodesOf<'_, S> {
 /// What names a version of the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// Transactions applied since genesis.
+    /// How many transactions were applied since genesis.
     pub version: u64,
-    /// Accounts.
+    /// How many accounts have encrypted balances.
     pub accounts: u32,
-    /// Public accounts.
+    /// How many accounts the public ledger has.
     pub public_accounts: u32,
     /// Root of the accounts' tree.
     pub accounts_root: B256,

@@ -13,7 +13,7 @@ use crate::tree::{self, Change, MemoryNodes, Nodes, Place, Proof, Written};
 /// The first state of a deployment: public balances, no account.
 #[derive(Debug, Clone)]
 pub struct Genesis {
-    /// Version 0.
+    /// What names version 0: counts and roots.
     pub head: Head,
     /// The public accounts, by index.
     pub public: Vec<(Address, PublicAccount)>,
@@ -80,7 +80,7 @@ pub struct MemoryStorage {
 }
 
 impl MemoryStorage {
-    /// The first state.
+    /// A storage in memory that holds the first state.
     #[must_use]
     pub fn new(genesis: &Genesis) -> Self {
         let mut nodes = [MemoryNodes::default(), MemoryNodes::default()];

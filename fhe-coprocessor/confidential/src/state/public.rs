@@ -9,9 +9,9 @@ use crate::tags;
 pub struct PublicAccount {
     /// Its place in the tree, in order of the first credit.
     pub index: u32,
-    /// Base units.
+    /// The balance, in base units.
     pub balance: u64,
-    /// Deposits made.
+    /// How many deposits it has made.
     pub nonce: u64,
 }
 

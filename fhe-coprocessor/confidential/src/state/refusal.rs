@@ -11,7 +11,7 @@ pub enum Refusal {
     InvalidSignature,
     /// The address has an account.
     AlreadyRegistered,
-    /// No index is left.
+    /// No index is left for another account.
     TooManyAccounts,
     /// The account that is to act has never been registered.
     UnknownAccount,
@@ -47,7 +47,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Every reason.
+    /// Every reason that a receipt may give.
     pub const ALL: [Self; 19] = [
         Self::Undecodable,
         Self::InvalidSignature,
@@ -70,7 +70,7 @@ impl Refusal {
         Self::TooManyAttempts,
     ];
 
-    /// The name in receipts.
+    /// The name in receipts; it never changes.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -88,13 +88,13 @@ impl Settings {
         })
     }
 
-    /// The deployment.
+    /// The deployment: both chain ids and the contract.
     #[must_use]
     pub const fn domain(&self) -> &Domain {
         &self.domain
     }
 
-    /// The set of parameters.
+    /// The set of parameters of the encryption.
     #[must_use]
     pub const fn parameters(&self) -> &Arc<Parameters> {
         &self.parameters
@@ -112,7 +112,7 @@ impl Settings {
         &self.a
     }
 
-    /// The auditor's key.
+    /// The auditor's public key, to which every transfer is encrypted.
     #[must_use]
     pub const fn auditor(&self) -> &Polynomial {
         &self.auditor

@@ -16,7 +16,7 @@ const RECEIVER: usize = 1;
 /// Why a judgement ended early.
 #[derive(Debug)]
 pub(crate) enum Stop<E> {
-    /// The transaction is refused.
+    /// The transaction is refused and changes nothing.
     Refused(Refusal),
     /// The state could not be read: nothing is known about the transaction.
     Storage(E),

@@ -12,7 +12,7 @@ pub enum InvalidTransaction {
     /// A key or a ciphertext is not in its one form.
     #[error("{field}: {fault}")]
     Element {
-        /// The field being read.
+        /// The field at which decoding failed.
         field: &'static str,
         /// What is wrong with it.
         fault: ring::DecodeError,

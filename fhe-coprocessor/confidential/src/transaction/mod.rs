@@ -24,7 +24,7 @@ pub use fault::InvalidTransaction;
 
 /// Version byte in front of every transaction.
 pub const VERSION: u8 = 1;
-/// Bytes of a proof.
+/// Length of every proof, in bytes.
 pub const PROOF_BYTES: usize = 288;
 /// Recipients of a transfer's ciphertext: sender, receiver, auditor, in this order.
 pub const TRANSFER_RECIPIENTS: usize = 3;
@@ -44,13 +44,13 @@ impl std::fmt::Debug for EncodedProof {
 pub struct Register {
     /// The account's name: its owner's address.
     pub owner: Address,
-    /// b.
+    /// The account's public key b.
     pub key: PublicKey,
-    /// Poseidon of the secret.
+    /// The commitment to its secret: Poseidon of s.
     pub secret_commitment: Fr,
     /// That key and commitment are those of one small secret.
     pub proof: EncodedProof,
-    /// The owner's, over [`signing::Registration`].
+    /// The owner's signature over [`signing::Registration`].
     pub signature: Signature65,
 }
 
@@ -61,7 +61,7 @@ pub struct Deposit {
     pub from: Address,
     /// The account that is credited.
     pub account: Address,
-    /// Base units.
+    /// The amount, in base units.
     pub amount: u64,
     /// The nonce of `from` in the public ledger.
     pub nonce: u64,
@@ -72,11 +72,11 @@ pub struct Deposit {
 /// Pays a hidden amount from one account's available balance into another's pending one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transfer {
-    /// The account that pays.
+    /// Owner of the account that pays.
     pub sender: Address,
     /// The account that is paid.
     pub receiver: Address,
-    /// The sender's nonce.
+    /// The sender's nonce that it uses.
     pub nonce: u64,
     /// What the operator gets, in base units.
     pub fee: u64,
@@ -89,20 +89,20 @@ pub struct Transfer {
 /// Adds the pending balance to the available one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rollover {
-    /// The account.
+    /// Owner of the account that acts.
     pub account: Address,
-    /// Its nonce.
+    /// The account's nonce that it uses.
     pub nonce: u64,
-    /// Its owner's, over [`signing::Rollover`].
+    /// The owner's signature over [`signing::Rollover`].
     pub signature: Signature65,
 }
 
 /// Puts a fresh ciphertext of the same balance in the place of the available one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refresh {
-    /// The account.
+    /// Owner of the account that acts.
     pub account: Address,
-    /// Its nonce.
+    /// The account's nonce that it uses.
     pub nonce: u64,
     /// The balance, for the account alone.
     pub balance: MultiCiphertext,
@@ -113,37 +113,37 @@ pub struct Refresh {
 /// Pays a public amount from the available balance to an address in the public ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Withdraw {
-    /// The account.
+    /// Owner of the account that acts.
     pub account: Address,
-    /// Its nonce.
+    /// The account's nonce that it uses.
     pub nonce: u64,
-    /// Base units.
+    /// The amount, in base units.
     pub amount: u64,
-    /// Who is paid.
+    /// The account of the public ledger that is paid.
     pub recipient: Address,
     /// That the account has the amount.
     pub proof: EncodedProof,
 }
 
-/// A confidential transaction.
+/// A confidential transaction, by its kind byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConfidentialTransaction {
-    /// Kind 1.
+    /// Kind 1: opens an account.
     Register(Box<Register>),
-    /// Kind 2.
+    /// Kind 2: from the public ledger into an account.
     Deposit(Deposit),
-    /// Kind 3.
+    /// Kind 3: pays another account a hidden amount.
     Transfer(Box<Transfer>),
-    /// Kind 4.
+    /// Kind 4: makes what is pending available.
     Rollover(Rollover),
-    /// Kind 5.
+    /// Kind 5: encrypts what is available anew.
     Refresh(Box<Refresh>),
-    /// Kind 6.
+    /// Kind 6: from an account into the public ledger.
     Withdraw(Box<Withdraw>),
 }
 
 impl ConfidentialTransaction {
-    /// The kind byte.
+    /// The kind byte of its encoding.
     #[must_use]
     pub const fn kind(&self) -> u8 {
         match self {
@@ -194,7 +194,7 @@ impl ConfidentialTransaction {
         }
     }
 
-    /// keccak256 of the encoding.
+    /// Its id: keccak256 of the encoding.
     #[must_use]
     pub fn id(&self) -> B256 {
         keccak256(self.encode())

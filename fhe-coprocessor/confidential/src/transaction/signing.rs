@@ -13,7 +13,7 @@ use crate::statement::Domain;
 use crate::tags;
 
 sol! {
-    /// Opens an account.
+    /// What an owner signs to open an account.
     #[derive(Debug, PartialEq, Eq)]
     struct Registration {
         uint8 version;

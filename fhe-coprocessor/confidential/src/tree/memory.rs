@@ -32,13 +32,13 @@ impl MemoryNodes {
         }
     }
 
-    /// Nodes that are kept.
+    /// How many nodes are kept.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether none is kept.
+    /// Whether no node is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

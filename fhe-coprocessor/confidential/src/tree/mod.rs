@@ -22,7 +22,7 @@ use crate::tags;
 
 pub use memory::MemoryNodes;
 
-/// Levels above the leaves.
+/// Levels above the leaves, which are at 0.
 pub const DEPTH: u8 = 32;
 
 /// A tag and two hashes.
@@ -31,9 +31,9 @@ const NODE_BYTES: usize = 65;
 /// Where a node stands: level 0 is that of the leaves, level 32 has the root alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// Levels above the leaves.
+    /// Levels above the leaves, which are at 0.
     pub level: u8,
-    /// From the left.
+    /// Place in its level, from the left, from 0.
     pub index: u32,
 }
 
@@ -44,7 +44,7 @@ impl Place {
         Self { level: 0, index }
     }
 
-    /// The root.
+    /// The place of the root.
     pub const ROOT: Self = Self { level: DEPTH, index: 0 };
 
     const fn sibling(self) -> Self {
@@ -71,11 +71,11 @@ pub trait Nodes {
 /// A node to write. Nodes are never changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// Where.
+    /// The place of the node.
     pub place: Place,
     /// The version it belongs to.
     pub version: u64,
-    /// The hash.
+    /// Hash of the node.
     pub hash: B256,
 }
 
@@ -88,7 +88,7 @@ pub struct Change {
     pub leaves: Vec<(u32, B256)>,
 }
 
-/// What an update makes.
+/// The roots and nodes that an update makes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Update {
     /// The root after each change.
