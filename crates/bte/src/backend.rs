@@ -17,7 +17,7 @@ pub trait Backend: Send + Sync {
     /// What it is called in configuration and figures.
     fn name(&self) -> &'static str;
 
-    /// Threads it may use.
+    /// How many threads it may use, one at least.
     fn threads(&self) -> usize;
 
     /// Has `told` called, on any thread, whenever a device fails at an operation that the CPU then does. One that computes
@@ -138,19 +138,19 @@ pub trait Backend: Send + Sync {
 /// This build has no backend of this name; the configuration or the build is at fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownBackend {
-    /// No build has one.
+    /// No build has a backend of this name.
     #[error("no backend is called {0:?}; there are: auto, cuda, ifma, portable, reference")]
     Name(String),
     /// This machine's processor lacks instructions that it needs: choose `auto`.
     #[error("backend {name:?} needs a processor with AVX-512 IFMA; choose \"auto\"")]
     Machine {
-        /// The backend.
+        /// Name of the backend that was asked for.
         name: &'static str,
     },
     /// Builds with another set of features have it.
     #[error("backend {name:?} is not in this build: build with the feature `{feature}`, or choose \"auto\"")]
     Feature {
-        /// The backend.
+        /// Name of the backend that was asked for.
         name: &'static str,
         /// The feature that builds it.
         feature: &'static str,

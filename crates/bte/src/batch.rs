@@ -25,32 +25,32 @@ const PIECE: usize = 32;
 /// Why a batch operation was refused; always the caller's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BatchError {
-    /// No ciphertexts.
+    /// The batch has no ciphertext.
     #[error("a batch has at least one ciphertext")]
     Empty,
     /// More ciphertexts than the key allows: cut the slot into sub-batches.
     #[error("a batch of {batch} ciphertexts, the key allows {max}")]
     TooLarge {
-        /// Ciphertexts given.
+        /// How many ciphertexts were given.
         batch: usize,
-        /// B.
+        /// B, the most that the parameters take.
         max: usize,
     },
     /// Another number of ciphertexts than of points, or than was pre-decrypted.
     #[error("{actual} ciphertexts given for {expected} points")]
     Length {
-        /// Points given or pre-decrypted.
+        /// How many points were given or pre-decrypted.
         expected: usize,
-        /// Ciphertexts given.
+        /// How many ciphertexts were given.
         actual: usize,
     },
     /// A ciphertext's header is not the point given or pre-decrypted at this position (from 0).
     #[error("the ciphertext at position {position} has another header than the point at that position")]
     Header {
-        /// Position from 0.
+        /// Position in the batch, from 0.
         position: usize,
     },
-    /// Pre-decrypted under other parameters.
+    /// The batch was pre-decrypted under other parameters.
     #[error("pre-decrypted under other parameters")]
     Parameters,
 }
@@ -109,7 +109,7 @@ impl PreDecrypted {
         &self.headers
     }
 
-    /// Number of ciphertexts.
+    /// How many ciphertexts were pre-decrypted.
     pub fn len(&self) -> usize {
         self.headers.len()
     }

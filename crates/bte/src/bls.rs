@@ -30,10 +30,10 @@ pub enum BlsError {
     /// Not a secret key: zero or not below r.
     #[error("secret key is not a canonical non-zero scalar")]
     SecretKey,
-    /// Not a public key.
+    /// The bytes are no public key.
     #[error("BLS public key: {0}")]
     PublicKey(PointError),
-    /// Not a signature.
+    /// The bytes are no signature.
     #[error("BLS signature: {0}")]
     Signature(PointError),
     /// Nothing to aggregate; the caller's fault.
@@ -114,7 +114,7 @@ impl PublicKey {
         Ok(Self(key))
     }
 
-    /// The compressed encoding.
+    /// The compressed encoding in G2, 96 bytes.
     pub fn to_bytes(&self) -> [u8; G2_BYTES] {
         self.0.compress()
     }
@@ -159,7 +159,7 @@ impl Signature {
         Ok(Self(signature))
     }
 
-    /// The compressed encoding.
+    /// The compressed encoding in G1, 48 bytes.
     pub fn to_bytes(&self) -> [u8; G1_BYTES] {
         self.0.compress()
     }

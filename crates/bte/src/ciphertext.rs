@@ -18,7 +18,7 @@ impl SessionKey {
         Self(bytes)
     }
 
-    /// The 16 bytes.
+    /// The 16 bytes of the key, which opens the ciphertext.
     pub fn as_bytes(&self) -> &[u8; SESSION_KEY_BYTES] {
         &self.0
     }
@@ -63,7 +63,7 @@ impl Ciphertext {
 /// A proof that the encryptor knows k, bound to C, D, E and the associated data: R = \[ρ\]₁, s = ρ + c·k.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Proof {
-    /// The commitment R, compressed.
+    /// The commitment R = [ρ]_1, compressed.
     pub r: [u8; G1_BYTES],
     /// The response s, big-endian, below r.
     pub s: [u8; SCALAR_BYTES],
@@ -102,7 +102,7 @@ impl CiphertextPoint {
         if point.is_identity() { Err(PointError::Identity) } else { Ok(Self(point)) }
     }
 
-    /// The compressed encoding.
+    /// The compressed encoding in G1, 48 bytes.
     pub fn to_bytes(&self) -> [u8; G1_BYTES] {
         self.0.encode()
     }

@@ -12,7 +12,7 @@ const PIECE: usize = 64;
 
 /// A backend that computes here, in its parts.
 pub(crate) trait Processor: Backend {
-    /// Its threads.
+    /// The threads that it works on.
     fn pool(&self) -> &Pool;
 
     /// Its arithmetic on many points.

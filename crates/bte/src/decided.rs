@@ -16,11 +16,11 @@ use crate::{
 /// What can be refused and decided again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Check {
-    /// A hint.
+    /// A hint, checked by encrypting again.
     Hint,
-    /// A proof of knowledge.
+    /// A proof of knowledge of a ciphertext's randomness.
     Proof,
-    /// A singleton release.
+    /// A singleton release, checked by pairing.
     Singleton,
     /// A ciphertext that opens as malformed.
     Opening,

@@ -82,7 +82,7 @@ impl EncryptionKey {
         }))
     }
 
-    /// The 576 bytes.
+    /// The canonical encoding of the element of GT, 576 bytes.
     pub fn to_bytes(&self) -> [u8; GT_BYTES] {
         self.0.bytes
     }

@@ -9,17 +9,17 @@ pub enum CombineError {
     /// Fewer than t shares: wait for more.
     #[error("{given} shares given, {needed} needed")]
     TooFew {
-        /// Shares given.
+        /// How many shares were given.
         given: usize,
-        /// The threshold.
+        /// The threshold t.
         needed: usize,
     },
     /// Not a member's number; the caller's fault.
     #[error("member {member} is not one of 1..={members}")]
     UnknownMember {
-        /// The number given.
+        /// The index that was given.
         member: u16,
-        /// n.
+        /// n, how many members there are.
         members: u16,
     },
     /// Two shares of one member; the caller's fault.
@@ -28,7 +28,7 @@ pub enum CombineError {
     /// Not a point: this member's fault.
     #[error("share of member {member}: {source}")]
     Point {
-        /// Who sent it.
+        /// Index of the member who sent it, from 1.
         member: u16,
         /// What is wrong with it.
         source: PointError,

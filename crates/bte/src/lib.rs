@@ -115,7 +115,7 @@ pub const G1_BYTES: usize = 48;
 pub const G2_BYTES: usize = 96;
 /// Bytes of an element of the pairing's target group: the encryption key.
 pub const GT_BYTES: usize = 576;
-/// Bytes of a scalar.
+/// Length of a scalar's encoding, in bytes.
 pub const SCALAR_BYTES: usize = 32;
 /// Bytes of a proof of knowledge.
 pub const PROOF_BYTES: usize = 80;

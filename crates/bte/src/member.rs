@@ -35,10 +35,10 @@ pub enum MemberKeyError {
     Length {
         /// Bytes that B and the format imply.
         expected: usize,
-        /// Bytes given.
+        /// How many bytes were given.
         actual: usize,
     },
-    /// Not a member's number.
+    /// The number is no member's index.
     #[error("member number {0} is outside 1..={MAX_MEMBERS}")]
     Index(u16),
     /// The number of shares is 0 or too large.
@@ -50,7 +50,7 @@ pub enum MemberKeyError {
     /// The key does not belong to these parameters: wrong B, wrong member or wrong epoch.
     #[error("member key {index} does not belong to these parameters")]
     Mismatch {
-        /// The key's member number.
+        /// Index of the member whose key it is.
         index: u16,
     },
 }
@@ -85,12 +85,12 @@ impl MemberKey {
         Self { index, shares }
     }
 
-    /// j, from 1.
+    /// The member's index j, from 1.
     pub fn index(&self) -> u16 {
         self.index
     }
 
-    /// B.
+    /// B of the dealing that the key is of.
     pub fn max_batch(&self) -> usize {
         self.shares.len()
     }

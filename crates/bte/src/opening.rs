@@ -11,9 +11,9 @@ use crate::{Ciphertext, EncryptionKey, G1_BYTES, SESSION_KEY_BYTES, SessionKey};
 pub enum Opening {
     /// Made by the encryption algorithm: has a hint and a message.
     WellFormed {
-        /// K: its hint.
+        /// K, which is its hint.
         key: SessionKey,
-        /// M.
+        /// The message M, padded to its bucket.
         message: Vec<u8>,
     },
     /// Not made by the encryption algorithm (or the release was wrong): decrypts to nothing.
@@ -21,7 +21,7 @@ pub enum Opening {
 }
 
 impl Opening {
-    /// The hint, if well-formed.
+    /// K, the hint, if the ciphertext is well-formed.
     pub fn key(&self) -> Option<&SessionKey> {
         match self {
             Self::WellFormed { key, .. } => Some(key),

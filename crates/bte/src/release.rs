@@ -25,7 +25,7 @@ impl Release {
         G1Affine::decode(bytes).map(Self)
     }
 
-    /// The compressed encoding.
+    /// The compressed encoding in G1, 48 bytes.
     pub fn to_bytes(&self) -> [u8; G1_BYTES] {
         self.0.encode()
     }
@@ -47,9 +47,9 @@ pub enum ShareError {
     /// Not a member's number; the caller's fault.
     #[error("member {member} is not one of 1..={members}")]
     UnknownMember {
-        /// The number given.
+        /// The index that was given.
         member: u16,
-        /// n.
+        /// n, how many members there are.
         members: u16,
     },
     /// No ciphertexts, or more than B; the caller's fault.
@@ -58,7 +58,7 @@ pub enum ShareError {
     /// Not a point: the member's fault.
     #[error("share of member {member}: {source}")]
     Point {
-        /// Who sent it.
+        /// Index of the member who sent it, from 1.
         member: u16,
         /// What is wrong with it.
         source: PointError,
@@ -66,7 +66,7 @@ pub enum ShareError {
     /// A point, but not this member's share of this batch: the member lies.
     #[error("share of member {member} does not verify")]
     Mismatch {
-        /// Who sent it.
+        /// Index of the member who sent it, from 1.
         member: u16,
     },
 }

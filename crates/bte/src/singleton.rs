@@ -19,9 +19,9 @@ use crate::{Ciphertext, CiphertextPoint, G1_BYTES, par};
 /// A ciphertext that is claimed to be malformed.
 #[derive(Clone, Copy, Debug)]
 pub struct SingletonItem<'a> {
-    /// Associated data.
+    /// Associated data of the ciphertext: hash of its envelope header.
     pub ad: &'a [u8; 32],
-    /// The ciphertext.
+    /// The ciphertext that is claimed to be malformed.
     pub ciphertext: &'a Ciphertext,
     /// pd' = τ·C, compressed.
     pub release: &'a [u8; G1_BYTES],

@@ -41,7 +41,7 @@ impl Blinding {
         Self(bytes)
     }
 
-    /// The bytes.
+    /// The 288 bytes as they travel, unchecked.
     pub fn as_bytes(&self) -> &[u8; BLINDING_BYTES] {
         &self.0
     }

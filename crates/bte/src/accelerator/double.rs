@@ -44,7 +44,7 @@ impl Double {
         double
     }
 
-    /// Calls so far.
+    /// How many calls it has had so far.
     pub fn calls(&self) -> usize {
         self.0.calls.load(Ordering::Relaxed)
     }

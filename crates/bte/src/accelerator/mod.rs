@@ -124,7 +124,7 @@ pub enum DeviceError {
     Memory {
         /// Bytes that the operation needs.
         needed_bytes: u64,
-        /// Bytes that are free.
+        /// How many bytes are free on the device.
         free_bytes: u64,
     },
     /// The device or its driver failed. Some failures last until the process is started again.

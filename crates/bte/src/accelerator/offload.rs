@@ -40,7 +40,7 @@ pub struct Offload {
 /// Who else is told of failures.
 type Listeners = Vec<Box<dyn Fn(Operation) + Send + Sync>>;
 
-/// What the device keeps.
+/// What the device keeps from batch to batch.
 #[derive(Default)]
 struct Loaded {
     /// By hash of the parameters.

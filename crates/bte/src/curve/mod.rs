@@ -31,7 +31,7 @@ pub enum PointError {
     Length {
         /// Bytes that a compressed point of this group has.
         expected: usize,
-        /// Bytes given.
+        /// How many bytes were given.
         actual: usize,
     },
     /// Flags are inconsistent, or the coordinate is not below p.

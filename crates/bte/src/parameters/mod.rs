@@ -16,7 +16,7 @@ use crate::curve::{G1Affine, G2Affine, PointError};
 use crate::key::EncryptionKey;
 use crate::{G2_BYTES, KeyError};
 
-/// Largest supported B.
+/// The largest B that is supported.
 pub const MAX_BATCH: usize = 1 << 16;
 /// Largest supported number of members.
 pub const MAX_MEMBERS: u16 = 256;
@@ -39,9 +39,9 @@ pub enum ParametersError {
     /// The threshold is 0 or above the number of members.
     #[error("threshold {threshold} of {members} members")]
     Threshold {
-        /// Members needed to release.
+        /// t, how many members a release needs.
         threshold: u16,
-        /// Members in all.
+        /// n, how many members there are.
         members: u16,
     },
     /// Not as long as its own header says.
@@ -49,7 +49,7 @@ pub enum ParametersError {
     Length {
         /// Bytes that B, n and the format imply.
         expected: usize,
-        /// Bytes given.
+        /// How many bytes were given.
         actual: usize,
     },
     /// A point is not one.
@@ -169,7 +169,7 @@ impl Parameters {
         file::decode(bytes).map(|elements| Self::with_hash(elements, file::hash(bytes)))
     }
 
-    /// The canonical file.
+    /// The one canonical encoding, as the parameter file holds it.
     pub fn encode(&self) -> Vec<u8> {
         file::encode(&self.elements)
     }

@@ -34,7 +34,7 @@ pub enum TableError {
     /// A version this build does not read.
     #[error("table version {0} is not supported")]
     Version(u8),
-    /// Computed from other parameters.
+    /// The table was computed from other parameters.
     #[error("the table belongs to other parameters")]
     Parameters,
     /// No batch under these parameters uses a domain of this shape.
@@ -50,10 +50,10 @@ pub enum TableError {
     Length {
         /// Bytes that the header implies.
         expected: usize,
-        /// Bytes given.
+        /// How many bytes were given.
         actual: usize,
     },
-    /// Damaged.
+    /// The checksum does not fit: the file is damaged.
     #[error("the table's checksum is wrong")]
     Checksum,
     /// A point is not one, although the checksum is right: not written by [`Parameters::export_table`].
