@@ -14,7 +14,7 @@ const MAX_L1_LEAD_MS: i64 = 15_000;
 pub enum Disagreement {
     /// L1's newest block is from our future: our clock is behind.
     BehindL1 {
-        /// How far, in milliseconds.
+        /// By how much our clock is behind, in milliseconds.
         by_ms: i64,
     },
     /// L1's newest block is too old for a clock that L1 has not confirmed yet: our clock is ahead, or L1 stands still.

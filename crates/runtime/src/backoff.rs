@@ -69,7 +69,7 @@ impl Patience {
         now.saturating_duration_since(*self.since.get_or_insert(now)) >= self.limit
     }
 
-    /// It went well.
+    /// It went well: the time of failing begins anew with the next failure.
     pub fn reset(&mut self) {
         self.since = None;
     }

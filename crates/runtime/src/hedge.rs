@@ -15,11 +15,11 @@ pub struct Hedge {
     pub step: Duration,
     /// How many are asked at a time, and so how many answers are in memory at most.
     pub at_most: usize,
-    /// When asking ends.
+    /// When asking ends, whoever has answered.
     pub deadline: Instant,
 }
 
-/// What came of asking.
+/// What came of asking one after another.
 #[derive(Debug)]
 pub struct Hedged<K, T> {
     /// Who answered first, and what.

@@ -66,7 +66,7 @@ pub fn joined<T>(ended: Result<T, JoinError>) -> Result<T, Cancelled> {
     })
 }
 
-/// What a panic said.
+/// The words that a panic was raised with, if they are text.
 pub fn panic_words(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()

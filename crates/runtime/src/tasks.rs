@@ -27,9 +27,9 @@ pub async fn until(stop: &mut Stop) {
 /// Why a role ends: one of its parts cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Which part.
+    /// Name of the part that failed.
     pub part: &'static str,
-    /// What happened.
+    /// What happened, in words.
     pub cause: String,
 }
 
@@ -64,7 +64,7 @@ impl Default for Tasks {
 }
 
 impl Tasks {
-    /// No task yet.
+    /// A set of tasks that has none yet.
     pub fn new() -> Self {
         Self::with(watch::Sender::new(None))
     }
@@ -81,12 +81,12 @@ impl Tasks {
         Self { set, spawner }
     }
 
-    /// [`Spawner::spawn`].
+    /// Starts a task, as [`Spawner::spawn`] does.
     pub fn spawn(&self, part: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         self.spawner.spawn(part, task);
     }
 
-    /// [`Spawner::guard`].
+    /// Watches for an end, as [`Spawner::guard`] does.
     pub fn guard(&self, part: &'static str, end: impl Future<Output = String> + Send + 'static) {
         self.spawner.guard(part, end);
     }
