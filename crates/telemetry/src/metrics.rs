@@ -41,7 +41,7 @@ pub enum MetricsError {
     Register {
         /// The name without the prefix.
         name: String,
-        /// What the registry said.
+        /// What the metrics library said.
         reason: String,
     },
     /// The label lists multiply to more than [`MAX_SERIES_PER_METRIC`].
@@ -59,17 +59,17 @@ pub enum MetricsError {
 pub struct Counter(prometheus::IntCounter);
 
 impl Counter {
-    /// Adds one.
+    /// Counts one more.
     pub fn increment(&self) {
         self.0.inc();
     }
 
-    /// Adds `count`.
+    /// Counts so many more.
     pub fn add(&self, count: u64) {
         self.0.inc_by(count);
     }
 
-    /// The count so far.
+    /// The count since the process started.
     pub fn get(&self) -> u64 {
         self.0.get()
     }
@@ -90,7 +90,7 @@ impl Gauge {
         self.0.add(change);
     }
 
-    /// The value now.
+    /// The value that was set last.
     pub fn get(&self) -> i64 {
         self.0.get()
     }
@@ -101,7 +101,7 @@ impl Gauge {
 pub struct Histogram(prometheus::Histogram);
 
 impl Histogram {
-    /// Records one observation.
+    /// Records one observation, in the unit of the name.
     pub fn observe(&self, value: f64) {
         self.0.observe(value);
     }
@@ -201,7 +201,7 @@ impl Metrics {
         Ok(Counter(counter))
     }
 
-    /// Registers a gauge.
+    /// Registers a gauge without labels, at zero.
     pub fn gauge(&self, name: &str, help: &str) -> Result<Gauge, MetricsError> {
         let gauge = prometheus::IntGauge::new(format!("{PREFIX}{name}"), help)
             .map_err(|error| refused(name, &error))?;

@@ -17,7 +17,7 @@ const KEY_SEGMENT_MIN_CHARS: usize = 20;
 pub struct Redacted<T>(T);
 
 impl<T> Redacted<T> {
-    /// Wraps a value.
+    /// Hides a value from whatever prints.
     pub const fn new(value: T) -> Self {
         Self(value)
     }
@@ -27,7 +27,7 @@ impl<T> Redacted<T> {
         &self.0
     }
 
-    /// Unwraps the value.
+    /// Gives the value itself back, which prints again.
     pub fn into_inner(self) -> T {
         self.0
     }
