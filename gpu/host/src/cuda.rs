@@ -24,11 +24,11 @@ const RESERVE_BYTES: u64 = 1 << 30;
 /// From how many items on a device is given work, and how much of its memory it may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Ciphertexts of a batch.
+    /// The fewest ciphertexts of a batch that goes to the device.
     pub batch_min: usize,
     /// Powers of an encryption key at once.
     pub powers_min: usize,
-    /// Points of a sum.
+    /// The fewest points of a sum that goes to the device.
     pub sum_min: usize,
     /// Bytes of device memory for one domain; what is free, if that is less.
     pub domain_max_bytes: u64,

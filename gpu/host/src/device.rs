@@ -34,13 +34,13 @@ pub enum DevicesError {
          choose another device with CUDA_VISIBLE_DEVICES, or another backend"
     )]
     TooOld {
-        /// Its number.
+        /// Number of the device, from 0.
         index: usize,
-        /// Its name.
+        /// Name of the device, as the driver gives it.
         name: String,
-        /// Compute capability.
+        /// Compute capability, the number before the point.
         major: u32,
-        /// Compute capability.
+        /// Compute capability, the number behind the point.
         minor: u32,
     },
     /// The runtime fails otherwise.
@@ -55,20 +55,20 @@ pub enum DevicesError {
     },
 }
 
-/// One device.
+/// One CUDA device, as the runtime describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
     /// Its number for the runtime.
     pub index: usize,
     /// Its maker's name for it, or "emulated".
     pub name: String,
-    /// Memory in all.
+    /// The device's memory in all, in bytes.
     pub total_bytes: u64,
     /// Memory that was free when it was looked at.
     pub free_bytes: u64,
     /// Compute capability; (0, 0) is the emulation.
     pub capability: (u32, u32),
-    /// Multiprocessors.
+    /// How many multiprocessors the device has.
     pub processors: u32,
 }
 

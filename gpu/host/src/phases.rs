@@ -3,7 +3,7 @@
 /// A part of a batch's work.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Phase {
-    /// What was done.
+    /// Name of what was done.
     pub name: &'static str,
     /// For how long, in milliseconds.
     pub ms: f32,

@@ -18,7 +18,7 @@ pub struct Several {
     devices: Vec<Arc<Member>>,
 }
 
-/// One of the devices.
+/// One of the devices, and how much it is working on.
 struct Member {
     number: usize,
     accelerator: Box<dyn Accelerator>,
