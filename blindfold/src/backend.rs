@@ -9,7 +9,7 @@ use blindfold_gpu::Cuda;
 
 /// A backend with the reason for it.
 pub struct Chosen {
-    /// The backend.
+    /// The backend, shared by the parts of a role.
     pub backend: Arc<dyn Backend>,
     /// Why it is this one.
     pub why: String,

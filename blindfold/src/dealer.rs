@@ -21,11 +21,11 @@ use crate::new_file::NewFile;
 pub struct Deal<'a> {
     /// Ciphertexts in one sub-batch at most.
     pub max_batch: u32,
-    /// Committee members.
+    /// n, how many members the committee has.
     pub members: u16,
     /// Members that must act together.
     pub threshold: u16,
-    /// Where the files go.
+    /// The folder that the files go into.
     pub out: &'a Path,
     /// Password of every key file; members change it by dealing with their own files.
     pub password: &'a str,
@@ -82,9 +82,9 @@ fn key_in(folder: &Path, member: usize) -> PathBuf {
     folder.join(format!("member-{member}.key"))
 }
 
-/// What was written.
+/// The files that were written.
 pub struct Dealt {
-    /// The parameter file.
+    /// Path of the parameter file.
     pub parameters: PathBuf,
     /// Its bytes' hash, as L1 registers it.
     pub parameters_hash: B256,

@@ -43,7 +43,7 @@ struct Begun {
     block: u64,
     /// The hash of all that is sent.
     code_hash: B256,
-    /// The settings.
+    /// The chain's settings that the deployment makes.
     chain: ChainConfig,
 }
 

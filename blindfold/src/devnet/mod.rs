@@ -32,7 +32,7 @@ use ports::Ports;
 
 /// Members of the development network's committee, and how many must act together.
 pub const MEMBERS: u16 = 4;
-/// See [`MEMBERS`].
+/// t: acknowledgements of a certificate, and shares of a release.
 pub const THRESHOLD: u16 = 3;
 
 /// Options of `blindfold devnet`.

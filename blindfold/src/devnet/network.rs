@@ -76,7 +76,7 @@ pub const PROCESSES: [&str; 8] =
 /// The role of a full node that follows from L1 alone, where the ports name one.
 pub const L1_NODE: &str = "full-node-l1";
 
-/// Whose execution client.
+/// Whose execution client it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecutionSide {
     /// The sequencer's.
@@ -92,11 +92,11 @@ pub type SequencerUrl = Arc<dyn Fn(&str) -> String + Send + Sync>;
 pub struct DevnetOptions {
     /// Folder for everything the run writes.
     pub dir: PathBuf,
-    /// The `blindfold` binary.
+    /// Path of the `blindfold` binary that roles run from.
     pub binary: PathBuf,
-    /// Addresses.
+    /// The ports that the parts of the network listen on.
     pub ports: Ports,
-    /// B.
+    /// B of the committee's dealing.
     pub max_batch: u32,
     /// User accounts funded on both layers; those below [`DevnetOptions::paying`] have a fee account, too.
     pub accounts: usize,
@@ -158,9 +158,9 @@ impl Progress {
 
 /// A running network. Dropping it kills everything.
 pub struct Devnet {
-    /// The chain's settings.
+    /// The chain's settings, as `rollup.json` has them.
     pub chain: Arc<ChainConfig>,
-    /// Addresses.
+    /// The ports that the parts of the network listen on.
     pub ports: Ports,
     /// L1, to read.
     pub l1: L1Client,
@@ -323,13 +323,13 @@ impl Devnet {
         Ok(())
     }
 
-    /// The run's folder.
+    /// The folder of this run's files.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// L1's URL.
+    /// The JSON-RPC endpoint of L1.
     #[must_use]
     pub fn l1_url(&self) -> &str {
         self.anvil.url()

@@ -11,7 +11,7 @@ const FREE_PORT_ATTEMPTS: usize = 1_000;
 /// Where everything listens, on loopback.
 #[derive(Clone, Debug)]
 pub struct Ports {
-    /// L1's JSON-RPC.
+    /// JSON-RPC of L1 (anvil).
     pub l1: u16,
     /// The sequencer's JSON-RPC and admin server.
     pub sequencer: (u16, u16),

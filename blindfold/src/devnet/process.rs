@@ -31,7 +31,7 @@ const STOP_TIMEOUT_MS: u64 = 15_000;
 /// How much of a log an error shows, in bytes.
 const LOG_TAIL_BYTES: usize = 3_000;
 
-/// One role's process.
+/// The process of one role.
 #[derive(Debug)]
 pub struct RoleProcess {
     name: String,
@@ -64,13 +64,13 @@ impl RoleProcess {
         }
     }
 
-    /// The role's name.
+    /// Name of the role, as messages give it.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its log file.
+    /// Path of its log file.
     #[must_use]
     pub fn log(&self) -> &Path {
         &self.log

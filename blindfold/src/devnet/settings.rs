@@ -44,24 +44,24 @@ const L1_POLL_INTERVAL_MS: u64 = 500;
 
 /// What the settings are made from.
 pub struct Layout<'a> {
-    /// The run's folder.
+    /// The folder of this run's files.
     pub dir: &'a Path,
-    /// Addresses.
+    /// The ports that the parts of the network listen on.
     pub ports: &'a Ports,
-    /// L1's URL.
+    /// The JSON-RPC endpoint of L1.
     pub l1_url: &'a str,
     /// Under which URL each role finds the sequencer.
     pub sequencer_url: &'a dyn Fn(&str) -> String,
 }
 
 impl Layout<'_> {
-    /// The chain's settings.
+    /// Path of the chain's settings, `rollup.json`.
     #[must_use]
     pub fn chain(&self) -> PathBuf {
         self.dir.join("rollup.json")
     }
 
-    /// The committee's public parameters.
+    /// Path of the committee's parameter file.
     #[must_use]
     pub fn parameters(&self) -> PathBuf {
         self.dir.join("committee/parameters.bin")

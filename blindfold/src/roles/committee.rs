@@ -16,7 +16,7 @@ use super::{End, L1Settings, load_chain, opened_store};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommitteeSettings {
-    /// The chain's settings, `rollup.json`.
+    /// Path of the chain's settings, `rollup.json`.
     pub chain: PathBuf,
     /// L1, the member's own view.
     pub l1: L1Settings,
@@ -29,7 +29,7 @@ pub struct CommitteeSettings {
     pub posting_key: Option<KeySource>,
     /// Folder of the member's files.
     pub data_dir: PathBuf,
-    /// The role's own settings.
+    /// The settings of the member itself.
     pub member: MemberConfig,
 }
 

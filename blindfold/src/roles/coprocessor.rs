@@ -20,25 +20,25 @@ use super::{BackendSettings, End, L1Settings, load_chain, load_parameters, opene
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CoprocessorSettings {
-    /// The chain's settings, `rollup.json`.
+    /// Path of the chain's settings, `rollup.json`.
     pub chain: PathBuf,
     /// The deployment of confidential balances, `confidential.json`.
     pub deployment: PathBuf,
     /// Folder of the circuits' verifying keys.
     pub keys_dir: PathBuf,
-    /// The committees' parameter files.
+    /// Paths of the committees' parameter files, one for each epoch.
     pub parameters: Vec<PathBuf>,
     /// L1, the coprocessor's own view.
     pub l1: L1Settings,
     /// Folder of the coprocessor's files.
     pub data_dir: PathBuf,
-    /// Heavy cryptography.
+    /// Which backend does the heavy cryptography, and on how many threads.
     #[serde(default)]
     pub backend: BackendSettings,
     /// Whether verifying keys may come from a development set-up, whose maker can forge proofs: make money of nothing.
     #[serde(default)]
     pub insecure_development_setup: bool,
-    /// The role's own settings.
+    /// The settings of the coprocessor itself.
     pub coprocessor: CoprocessorConfig,
 }
 

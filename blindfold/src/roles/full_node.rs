@@ -17,9 +17,9 @@ use super::{
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FullNodeSettings {
-    /// The chain's settings, `rollup.json`.
+    /// Path of the chain's settings, `rollup.json`.
     pub chain: PathBuf,
-    /// The committees' parameter files.
+    /// Paths of the committees' parameter files, one for each epoch.
     pub parameters: Vec<PathBuf>,
     /// L1, the node's own view.
     pub l1: L1Settings,
@@ -27,13 +27,13 @@ pub struct FullNodeSettings {
     pub execution: ExecutionSettings,
     /// Folder of the node's files.
     pub data_dir: PathBuf,
-    /// Heavy cryptography.
+    /// Which backend does the heavy cryptography, and on how many threads.
     #[serde(default)]
     pub backend: BackendSettings,
-    /// Watching L1.
+    /// Whether and how this node watches L1.
     #[serde(default)]
     pub watch: WatchSettings,
-    /// The role's own settings.
+    /// The settings of the full node itself.
     pub full_node: FullNodeConfig,
 }
 
@@ -41,7 +41,7 @@ pub struct FullNodeSettings {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WatchSettings {
-    /// Whether this node watches.
+    /// Whether this node watches L1 at all.
     pub enabled: bool,
     /// Pays for showing what is wrong, and takes the rewards; without one the node only tells.
     pub key: Option<KeySource>,

@@ -16,26 +16,26 @@ use super::{BackendSettings, End, L1Settings, Wei, load_chain, load_parameters, 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HintPublisherSettings {
-    /// The chain's settings, `rollup.json`.
+    /// Path of the chain's settings, `rollup.json`.
     pub chain: PathBuf,
-    /// The committees' parameter files.
+    /// Paths of the committees' parameter files, one for each epoch.
     pub parameters: Vec<PathBuf>,
-    /// L1.
+    /// Where L1 is.
     pub l1: L1Settings,
     /// Folder of the hint publisher's files: tables, computed again if missing.
     #[serde(default = "default_data_dir")]
     pub data_dir: PathBuf,
-    /// Heavy cryptography.
+    /// Which backend does the heavy cryptography, and on how many threads.
     #[serde(default)]
     pub backend: BackendSettings,
     /// The account whose key proves to sequencer and members who this hint publisher is; that of `l1_posting` where none is given.
     /// Their settings name it under `hint_publishers`, and then keep places for it.
     #[serde(default)]
     pub hello_key: Option<KeySource>,
-    /// Posting hints to L1.
+    /// Whether and how hints are posted to L1.
     #[serde(default)]
     pub l1_posting: L1PostingSettings,
-    /// The role's own settings.
+    /// The settings of the hint publisher itself.
     pub hint_publisher: HintPublisherConfig,
 }
 

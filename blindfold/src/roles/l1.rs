@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// Name of the file, in a role's folder, with what happened to batches on L1.
 const JOURNAL: &str = "l1.journal";
 
-/// Where L1 is.
+/// Where L1 is, and how often it is asked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct L1Settings {

@@ -32,9 +32,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExecutionSettings {
-    /// Its JSON-RPC (HTTP).
+    /// URL of its JSON-RPC, over HTTP.
     pub http_url: String,
-    /// Its Engine API (HTTP).
+    /// URL of its Engine API, over HTTP.
     pub engine_url: String,
     /// The file with the Engine API's shared secret, 64 hexadecimal digits.
     pub jwt_secret: PathBuf,

@@ -13,7 +13,7 @@ use super::{End, L1Settings, load_chain};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProxySettings {
-    /// The chain's settings, `rollup.json`.
+    /// Path of the chain's settings, `rollup.json`.
     pub chain: PathBuf,
     /// L1: the committee's key comes from there.
     pub l1: L1Settings,
@@ -21,7 +21,7 @@ pub struct ProxySettings {
     pub fee_key: KeySource,
     /// A hash of the committee's key that the user has from elsewhere; the key on L1 must have it, too.
     pub pinned_key_hash: Option<B256>,
-    /// The role's own settings.
+    /// The settings of the proxy itself.
     #[serde(default)]
     pub proxy: ProxyConfig,
 }

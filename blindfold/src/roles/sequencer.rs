@@ -17,22 +17,22 @@ use super::{BackendSettings, End, ExecutionSettings, L1Settings, load_chain, loa
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SequencerSettings {
-    /// The chain's settings, `rollup.json`.
+    /// Path of the chain's settings, `rollup.json`.
     pub chain: PathBuf,
-    /// The committees' parameter files.
+    /// Paths of the committees' parameter files, one for each epoch.
     pub parameters: Vec<PathBuf>,
-    /// L1.
+    /// Where L1 is, and how often it is asked.
     pub l1: L1Settings,
-    /// The execution client.
+    /// Where the execution client is.
     pub execution: ExecutionSettings,
-    /// Signs headers and promises.
+    /// The key that signs headers and promises.
     pub signing_key: KeySource,
     /// Pays for postings and answers on L1; needed unless `sequencer.posting.enabled` is false.
     pub posting_key: Option<KeySource>,
-    /// Heavy cryptography.
+    /// Which backend does the heavy cryptography, and on how many threads.
     #[serde(default)]
     pub backend: BackendSettings,
-    /// The role's own settings.
+    /// The settings of the sequencer itself.
     #[serde(default)]
     pub sequencer: SequencerConfig,
 }

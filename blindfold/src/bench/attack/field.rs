@@ -147,7 +147,7 @@ impl Field {
         Ok(())
     }
 
-    /// Counts from now on.
+    /// Counts processor time and memory from now on.
     pub(super) async fn begin(&mut self) -> Result<Meter> {
         let paid = self.paid().await?;
         let (cpu_ms_before, resident_kib) = split(self.usage()?);

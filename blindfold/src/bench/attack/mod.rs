@@ -58,7 +58,7 @@ pub struct AttackArgs {
     check: bool,
 }
 
-/// What the roles used.
+/// What the roles used while a flood came.
 #[derive(Clone, Debug, Default, Serialize)]
 struct Usage {
     /// Processor time, in milliseconds, without what the network uses by itself.
@@ -104,7 +104,7 @@ enum Verdict {
     TooCheap,
 }
 
-/// Everything.
+/// Everything that a run measured.
 #[derive(Debug, Serialize)]
 struct Report {
     machine: Machine,
