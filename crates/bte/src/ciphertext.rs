@@ -63,7 +63,7 @@ impl Ciphertext {
 /// A proof that the encryptor knows k, bound to C, D, E and the associated data: R = \[ρ\]₁, s = ρ + c·k.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Proof {
-    /// The commitment R = [ρ]_1, compressed.
+    /// The commitment R = \[ρ\]₁, compressed.
     pub r: [u8; G1_BYTES],
     /// The response s, big-endian, below r.
     pub s: [u8; SCALAR_BYTES],

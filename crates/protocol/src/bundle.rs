@@ -49,7 +49,7 @@ impl Drop for BundleItem {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bundle {
     /// The items in the order in which they are executed, at most
-    /// [`MAX_BUNDLE_ITEMS`](crate::limits::MAX_BUNDLE_ITEMS).
+    /// [`MAX_BUNDLE_ITEMS`].
     pub items: Vec<BundleItem>,
 }
 
