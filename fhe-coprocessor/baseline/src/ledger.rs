@@ -12,12 +12,12 @@ use crate::registration::{Register, Rollover};
 use crate::spend::{MessageError, Outlay, Premises, Spend, verify_together};
 use crate::{Address, tags};
 
-/// An account.
+/// One account of the baseline's ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// Its key.
+    /// The account's public key.
     pub key: PublicKey,
-    /// What can be spent.
+    /// What can be spent, encrypted.
     pub available: Ciphertext,
     /// What came in since the last rollover.
     pub pending: Ciphertext,
@@ -31,7 +31,7 @@ pub enum Refusal {
     /// The bytes are no transaction.
     #[error(transparent)]
     Malformed(#[from] MessageError),
-    /// The account exists already.
+    /// The account is registered already.
     #[error("the account is registered already")]
     Registered,
     /// There is no such account.
@@ -40,19 +40,19 @@ pub enum Refusal {
     /// The key is the identity.
     #[error("the key is the identity: its ciphertexts would be open")]
     Key,
-    /// Not the account's nonce.
+    /// The nonce is not the account's.
     #[error("the nonce must be {expected}")]
     Nonce {
-        /// The account's.
+        /// The nonce that the account has.
         expected: u64,
     },
-    /// Below the minimum.
+    /// The fee is below the minimum.
     #[error("the fee must be at least {minimum} base units")]
     Fee {
-        /// The setting.
+        /// The least fee, in base units.
         minimum: u64,
     },
-    /// A transfer to oneself.
+    /// Sender and receiver are one account.
     #[error("sender and receiver are the same account")]
     Oneself,
     /// The public balance is smaller, or would pass 2^64.
@@ -70,9 +70,9 @@ pub struct Settings {
     pub generators: Generators,
     /// The deployment, bound into every proof.
     pub domain: Vec<u8>,
-    /// The auditor's key.
+    /// The auditor's public key.
     pub auditor: PublicKey,
-    /// Who gets the fees.
+    /// The account that gets the fees.
     pub operator: Address,
     /// The least fee, in base units.
     pub minimum_fee: u64,
@@ -99,7 +99,7 @@ impl Ledger {
         &self.settings
     }
 
-    /// An account.
+    /// One account of the baseline's ledger.
     #[must_use]
     pub fn account(&self, owner: &Address) -> Option<&Account> {
         self.accounts.get(owner)

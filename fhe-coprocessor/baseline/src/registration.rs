@@ -23,11 +23,11 @@ fn transcript(tag: &'static [u8], domain: &[u8], owner: &Address, key: &PublicKe
 /// A key, and that its owner knows the secret.
 #[derive(Debug, Clone)]
 pub struct Register {
-    /// The account.
+    /// Address of the account.
     pub owner: Address,
-    /// t·G.
+    /// The public key t·G.
     pub key: PublicKey,
-    /// Knowledge of t.
+    /// Proof of knowledge of t, the secret key.
     pub proof: SigmaProof,
 }
 
@@ -55,11 +55,11 @@ impl Register {
 /// Adds the pending balance to the available one: a signature of the account's key.
 #[derive(Debug, Clone)]
 pub struct Rollover {
-    /// The account.
+    /// Address of the account.
     pub account: Address,
-    /// Its nonce.
+    /// The account's nonce that it uses.
     pub nonce: u64,
-    /// Knowledge of t.
+    /// Proof of knowledge of t, the secret key.
     pub proof: SigmaProof,
 }
 

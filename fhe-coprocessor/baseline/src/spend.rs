@@ -56,14 +56,14 @@ impl HiddenAmount {
 pub enum Outlay {
     /// A hidden amount for another account; the public amount of the [`Spend`] is the fee.
     Transfer {
-        /// Who is paid.
+        /// The account that is paid.
         receiver: Address,
-        /// The amount.
+        /// The amount, hidden, with its range proof.
         amount: Box<HiddenAmount>,
     },
     /// The public amount, into the public ledger.
     Withdraw {
-        /// Who is paid.
+        /// The account that is paid.
         recipient: Address,
     },
 }
@@ -71,9 +71,9 @@ pub enum Outlay {
 /// A transfer or a withdrawal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spend {
-    /// Who pays.
+    /// The account that pays.
     pub account: Address,
-    /// Its nonce.
+    /// The account's nonce that it uses.
     pub nonce: u64,
     /// The fee, or what is withdrawn, in base units.
     pub public: u64,
@@ -87,13 +87,13 @@ pub struct Spend {
 /// What a proof is about beside the transaction: taken from the state, never from the sender's word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Premises {
-    /// The sender's key.
+    /// The sender's public key.
     pub sender: PublicKey,
     /// The sender's available balance.
     pub available: Ciphertext,
     /// The receiver's key, of a transfer.
     pub receiver: Option<PublicKey>,
-    /// The auditor's key.
+    /// The auditor's public key.
     pub auditor: PublicKey,
 }
 
@@ -113,11 +113,11 @@ pub enum SpendError {
 
 /// What the sender wants, and knows.
 pub struct Order {
-    /// The deployment.
+    /// The deployment that it is for, in bytes.
     pub domain: Vec<u8>,
-    /// Who pays.
+    /// The account that pays.
     pub account: Address,
-    /// Its nonce.
+    /// The account's nonce that it uses.
     pub nonce: u64,
     /// The fee, or what is withdrawn.
     pub public: u64,

@@ -35,11 +35,11 @@ const WAVE: usize = 32;
 
 /// A proof with what it is to prove.
 pub struct BatchItem<'a, E: Curve> {
-    /// The circuit's verifier.
+    /// The verifier of the circuit that the proof is for.
     pub verifier: &'a Verifier<E>,
-    /// The statement.
+    /// The statement that is proved.
     pub statement: &'a (dyn Statement<E::ScalarField> + Sync),
-    /// The proof.
+    /// The proof, not verified yet.
     pub proof: &'a Proof<E>,
 }
 

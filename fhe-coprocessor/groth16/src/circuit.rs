@@ -44,9 +44,9 @@ pub trait Statement<F: PrimeField> {
 /// they must ask for the same variables and rows. `commit` comes first and makes the committed variables; the
 /// challenges are drawn; `constrain` makes all others. Both may add rows.
 pub trait Circuit<F: PrimeField> {
-    /// Its statements.
+    /// What proofs of the circuit state.
     type Statement: Statement<F>;
-    /// Its witnesses.
+    /// What a prover of the circuit knows.
     type Witness;
     /// What `commit` hands to `constrain`: variables, mostly.
     type Committed;

@@ -19,11 +19,11 @@ pub struct Proof<E: Pairing> {
 /// One element of a proof, named in errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Element {
-    /// A.
+    /// A, the proof's first point.
     A,
-    /// B.
+    /// B, the proof's point of G2.
     B,
-    /// C.
+    /// C, the proof's third point.
     C,
     /// D, the commitment.
     Commitment,
@@ -49,7 +49,7 @@ pub enum ProofDecodeError {
     /// Another number of bytes than a proof has.
     #[error("a proof has {want} bytes, these are {got}")]
     Length {
-        /// Bytes given.
+        /// How many bytes were given.
         got: usize,
         /// Bytes of a proof over this curve.
         want: usize,

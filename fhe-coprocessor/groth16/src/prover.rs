@@ -52,9 +52,9 @@ pub enum ProveError {
 pub enum Stage {
     /// Committing to the first part of the witness.
     Commit,
-    /// Computing the other part.
+    /// The part of the witness that is not committed is computed.
     Witness,
-    /// The quotient polynomial.
+    /// The quotient polynomial is computed.
     Quotient,
     /// The sums over the key: the longest part.
     Sums,
@@ -98,12 +98,12 @@ impl<E: Curve, C: Circuit<E::ScalarField>> Prover<E, C> {
         Ok(Self { circuit, r1cs, domain, key, key_hash, blinding_base: ProvingKey::<E>::blinding_base() })
     }
 
-    /// The rows.
+    /// The circuit's rows, recorded once.
     pub fn r1cs(&self) -> &R1cs<E::ScalarField> {
         &self.r1cs
     }
 
-    /// The key.
+    /// The proving key of the circuit.
     pub fn key(&self) -> &ProvingKey<E> {
         &self.key
     }

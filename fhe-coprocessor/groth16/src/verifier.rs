@@ -55,12 +55,12 @@ impl<E: Curve> Verifier<E> {
         Self { key, key_hash, alpha_beta, lines, public, alpha }
     }
 
-    /// The key.
+    /// The verifying key of the circuit.
     pub fn key(&self) -> &VerifyingKey<E> {
         &self.key
     }
 
-    /// Hash of the key.
+    /// Hash of the verifying key, 32 bytes.
     pub fn key_hash(&self) -> &[u8; 32] {
         &self.key_hash
     }

@@ -29,10 +29,10 @@ pub enum KeyError {
     /// A key over another curve.
     #[error("the key is over another curve")]
     Curve,
-    /// The file ends early.
+    /// The file ends before the key does.
     #[error("the key is cut short")]
     Truncated,
-    /// Bytes after the end.
+    /// Bytes follow the end of the key.
     #[error("{0} bytes follow the end of the key")]
     Trailing(usize),
     /// A header that no key has.

@@ -61,7 +61,7 @@ pub(crate) struct Query<G> {
     pub(crate) points: Vec<G>,
 }
 
-/// What provers hold.
+/// What provers hold for one circuit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProvingKey<E: Pairing> {
     pub(crate) verifying: VerifyingKey<E>,
@@ -97,7 +97,7 @@ pub(crate) struct Specific<E: Pairing> {
 }
 
 impl<E: Pairing> ProvingKey<E> {
-    /// The verifiers' part.
+    /// The part of the key that verifiers hold.
     pub fn verifying(&self) -> &VerifyingKey<E> {
         &self.verifying
     }

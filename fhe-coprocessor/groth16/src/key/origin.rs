@@ -28,23 +28,23 @@ pub enum Origin {
 /// Why a key is not one for production; the operator takes the key of the ceremony.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum OriginError {
-    /// From a seed.
+    /// The key was made from a seed.
     #[error("this is a development key: whoever made it can forge proofs; use a key from a ceremony")]
     Development,
     /// From a ceremony with too few contributors.
     #[error("phase {phase} of the key's ceremony has {got} contributions, {want} are required")]
     Contributions {
-        /// 1 or 2.
+        /// The phase of the set-up, 1 or 2.
         phase: u8,
-        /// Contributions made.
+        /// How many contributions were made.
         got: u32,
-        /// Contributions required.
+        /// How many contributions are required.
         want: u32,
     },
     /// From a ceremony that no beacon closed.
     #[error("phase {phase} of the key's ceremony was not closed by a beacon")]
     NoBeacon {
-        /// 1 or 2.
+        /// The phase of the set-up, 1 or 2.
         phase: u8,
     },
 }

@@ -76,7 +76,7 @@ impl<F: PrimeField> R1cs<F> {
         &self.shape
     }
 
-    /// Number of rows.
+    /// How many rows the circuit has.
     pub fn constraints(&self) -> usize {
         self.matrices[0].rows()
     }

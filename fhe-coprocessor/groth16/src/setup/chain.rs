@@ -27,7 +27,7 @@ pub enum Fault {
     /// The factors of a beacon are not the beacon's.
     #[error("its factors are not those of its beacon")]
     Beacon,
-    /// Something follows a beacon.
+    /// A contribution follows a beacon, which closes.
     #[error("it follows a beacon, which is the last contribution")]
     AfterBeacon,
 }
@@ -38,7 +38,7 @@ pub enum Fault {
 pub struct ChainError {
     /// Which one, counted from 0.
     pub index: usize,
-    /// What is wrong.
+    /// What is wrong with the contribution.
     pub fault: Fault,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Knowledge<G: AffineRepr> {
 /// A public value that nobody could choose, and how often (2^log_iterations) it is hashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Beacon {
-    /// The value.
+    /// The public value of the beacon.
     pub value: [u8; 32],
     /// Log₂ of the number of hashes.
     pub log_iterations: u8,
@@ -99,7 +99,7 @@ impl<G: AffineRepr, const N: usize> Transcript<G, N> {
         }
     }
 
-    /// Contributions made by people.
+    /// How many contributions are not beacons.
     pub fn contributors(&self) -> usize {
         self.contributions.len() - usize::from(self.beacon())
     }

@@ -71,7 +71,7 @@ pub enum TranscriptError {
 /// Why a transcript is not imported. Fetch it again from where it is published, or look for its real size.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The file.
+    /// The transcript's file cannot be read.
     #[error("the transcript cannot be read: {0}")]
     Read(#[from] io::Error),
     /// Sizes that make no sense.
@@ -79,12 +79,12 @@ pub enum ImportError {
         "powers for 2^{log_rows} rows out of a transcript for 2^{log_size}: choose at most as many, and 2^28 at most"
     )]
     Size {
-        /// Of the transcript.
+        /// log₂ of the rows that the transcript is for.
         log_size: u8,
-        /// Asked for.
+        /// log₂ of the rows that were asked for.
         log_rows: u8,
     },
-    /// No round.
+    /// The transcript has no round.
     #[error("the transcript is empty")]
     Empty,
     /// It ends within a round.
@@ -93,9 +93,9 @@ pub enum ImportError {
     /// A round that does not hold.
     #[error("round {round} of the transcript: {fault}")]
     Round {
-        /// Counted from 1.
+        /// Which round it is, from 1.
         round: u32,
-        /// What is wrong.
+        /// What is wrong with the round.
         fault: TranscriptError,
     },
     /// The powers at its end do not hang together.

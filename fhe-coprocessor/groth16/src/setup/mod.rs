@@ -56,7 +56,7 @@ pub enum SetupError {
     /// The powers of tau are for smaller circuits.
     #[error("the powers of tau reach {got} rows, the circuit needs {want}: take a larger phase 1")]
     TooFewPowers {
-        /// Rows the powers reach.
+        /// How many rows the powers are enough for.
         got: usize,
         /// Rows of the circuit's domain.
         want: usize,

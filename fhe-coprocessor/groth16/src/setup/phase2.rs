@@ -31,7 +31,7 @@ impl<E: Pairing> KeyCeremony<E> {
         }
     }
 
-    /// The contributions so far.
+    /// The contributions so far, in their order.
     pub fn transcript(&self) -> &Transcript<E::G2Affine, 2> {
         &self.transcript
     }

@@ -109,7 +109,7 @@ impl<E: Pairing> Powers<E> {
 pub struct Imported<E: Pairing> {
     /// The transcript's last hash, BLAKE2b: what was published.
     pub(crate) hash: [u8; 64],
-    /// Contributions to it.
+    /// How many contributions the transcript has.
     pub(crate) contributions: u32,
     /// \[τ\]₁, \[α\]₁, \[β\]₁ at its end.
     pub(crate) secrets: [E::G1Affine; 3],
@@ -121,7 +121,7 @@ impl<E: Pairing> Imported<E> {
         &self.hash
     }
 
-    /// Contributions to the transcript.
+    /// How many contributions the transcript has.
     pub fn contributions(&self) -> u32 {
         self.contributions
     }
@@ -176,12 +176,12 @@ impl<E: Pairing> PowersCeremony<E> {
         PhaseOrigin { contributions: own.contributions.saturating_add(before), ..own }
     }
 
-    /// The powers so far.
+    /// The powers after the last contribution.
     pub fn powers(&self) -> &Powers<E> {
         &self.powers
     }
 
-    /// The contributions so far.
+    /// The contributions so far, in their order.
     pub fn transcript(&self) -> &Transcript<E::G1Affine, 3> {
         &self.transcript
     }

@@ -25,9 +25,9 @@ pub fn prepare<E: Pairing>(
 /// The powers of a domain in its Lagrange basis: for all circuits whose rows fill the same domain.
 #[derive(Debug, Clone)]
 pub struct LagrangePoints<E: Pairing> {
-    /// Hash of all powers.
+    /// Hash of all powers that it was made from.
     powers: [u8; 32],
-    /// Who made them.
+    /// How the powers came to be.
     origin: PhaseOrigin,
     /// \[Lⱼ(τ)\]₁
     one: Vec<E::G1Affine>,
@@ -87,7 +87,7 @@ impl<E: Pairing> LagrangePoints<E> {
         })
     }
 
-    /// Rows of the domain.
+    /// How many rows the domain has.
     pub fn rows(&self) -> usize {
         self.one.len()
     }

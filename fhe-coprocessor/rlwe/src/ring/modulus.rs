@@ -9,21 +9,21 @@ pub enum ModulusError {
     /// Even, below 3, or 2^62 and above.
     #[error("the modulus {modulus} is even or outside 3..2^62: choose an odd prime of at most 62 bits")]
     Range {
-        /// The number refused.
+        /// The number that was refused.
         modulus: u64,
     },
-    /// Composite.
+    /// The number is not prime.
     #[error("the modulus {modulus} is not prime")]
     Composite {
-        /// The number refused.
+        /// The number that was refused.
         modulus: u64,
     },
     /// The ring's degree does not fit it: there is no primitive 2N-th root of unity.
     #[error("the modulus {modulus} is not 1 modulo 2N = {order}: the transform of degree N does not exist")]
     NotCyclotomic {
-        /// The number refused.
+        /// The number that was refused.
         modulus: u64,
-        /// 2N.
+        /// 2N, which must divide the modulus less 1.
         order: u64,
     },
 }
@@ -72,7 +72,7 @@ impl Modulus {
         )
     }
 
-    /// q.
+    /// q, the modulus itself.
     #[must_use]
     pub const fn value(&self) -> u64 {
         self.q

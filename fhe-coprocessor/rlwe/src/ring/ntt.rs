@@ -51,7 +51,7 @@ impl Ntt {
         })
     }
 
-    /// The prime.
+    /// The prime that it computes modulo.
     #[must_use]
     pub const fn modulus(&self) -> &Modulus {
         &self.modulus

@@ -12,13 +12,13 @@ pub enum DecodeError {
     Length {
         /// Bytes that the parameters ask for.
         expected: usize,
-        /// Bytes given.
+        /// How many bytes were given.
         found: usize,
     },
     /// A coefficient is not reduced.
     #[error("coefficient {index} is not below its modulus: encode the reduced residue")]
     Coefficient {
-        /// Which one, from 0.
+        /// Which coefficient it is, from 0.
         index: usize,
     },
     /// Bits after the last coefficient are set.
@@ -27,9 +27,9 @@ pub enum DecodeError {
     /// More additions than the parameters allow.
     #[error("the counter says {count} additions and the limit is {limit}")]
     Counter {
-        /// The counter given.
+        /// The counter that was given.
         count: u16,
-        /// The parameters' limit.
+        /// The most terms by the parameters.
         limit: u16,
     },
     /// A noise bound with which nothing can be decrypted, or an unknown depth.

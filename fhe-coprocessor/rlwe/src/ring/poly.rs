@@ -41,7 +41,7 @@ impl Ring {
         Ok(Self { degree, primes })
     }
 
-    /// N.
+    /// N, how many coefficients a polynomial has.
     #[must_use]
     pub const fn degree(&self) -> usize {
         self.degree

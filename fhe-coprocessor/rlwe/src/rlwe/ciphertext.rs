@@ -21,9 +21,9 @@ pub enum SumError {
         "the sum would have {terms} terms and the limit is {limit}: let the owner refresh the ciphertext first"
     )]
     Limit {
-        /// Terms of both sides.
+        /// How many terms both sides have together.
         terms: u32,
-        /// The set's limit.
+        /// The most terms by the parameters.
         limit: u16,
     },
     /// The public message is of a wrong length or out of bound.
@@ -56,7 +56,7 @@ impl Ciphertext {
         Self::from_parts(parameters, c0, parameters.ring().zero(), 0)
     }
 
-    /// The set.
+    /// The set of parameters that it was made under.
     #[must_use]
     pub const fn parameters(&self) -> &Arc<Parameters> {
         &self.parameters
@@ -68,13 +68,13 @@ impl Ciphertext {
         &self.c0
     }
 
-    /// c1.
+    /// The component c1, a whole polynomial.
     #[must_use]
     pub const fn c1(&self) -> &Poly {
         &self.c1
     }
 
-    /// The number of terms.
+    /// How many terms were added up in it.
     #[must_use]
     pub const fn additions(&self) -> u16 {
         self.additions

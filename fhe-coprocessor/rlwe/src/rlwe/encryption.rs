@@ -22,7 +22,7 @@ pub enum EncryptError {
         "{recipients} recipients: choose between 1 and {MAX_RECIPIENTS}, as many as the witness was made for"
     )]
     Recipients {
-        /// The number given.
+        /// How many recipients were given.
         recipients: usize,
     },
     /// A key or the public polynomial is of another set than the witness.
@@ -142,19 +142,19 @@ impl EncryptionWitness {
         c0
     }
 
-    /// m.
+    /// m, the message's coefficients.
     #[must_use]
     pub fn message(&self) -> &[i64] {
         &self.message
     }
 
-    /// u.
+    /// u, the ternary randomness.
     #[must_use]
     pub fn u(&self) -> &[i8] {
         &self.u
     }
 
-    /// e1.
+    /// e1, the error of c1.
     #[must_use]
     pub fn e1(&self) -> &[i8] {
         &self.e1
@@ -197,7 +197,7 @@ pub struct MultiCiphertext {
 }
 
 impl MultiCiphertext {
-    /// c1.
+    /// The component c1, which all recipients share.
     #[must_use]
     pub const fn c1(&self) -> &Poly {
         &self.c1
@@ -215,7 +215,7 @@ impl MultiCiphertext {
         self.c0.len()
     }
 
-    /// The set.
+    /// The set of parameters that it was made under.
     #[must_use]
     pub const fn parameters(&self) -> &Arc<Parameters> {
         &self.parameters

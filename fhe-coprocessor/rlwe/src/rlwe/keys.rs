@@ -9,7 +9,7 @@ use super::{Ciphertext, Parameters, Xof};
 use crate::ring::{DecodeError, Poly, Spectrum, pack, packed_bytes, unpack};
 use crate::tags;
 
-/// Length of every seed.
+/// Length of every seed, in bytes.
 pub const SEED_BYTES: usize = 32;
 
 /// Why keys were not made; the caller's fault.
@@ -20,7 +20,7 @@ pub enum KeyError {
         "parameter set {name} is marked insecure: use it in tests only, through PublicPolynomial::insecure"
     )]
     Insecure {
-        /// The set's name.
+        /// Name of the set of parameters.
         name: &'static str,
     },
     /// Given coefficients of a wrong number, a secret that is not ternary, or an error above the bound.
@@ -77,19 +77,19 @@ impl PublicPolynomial {
         Arc::new(Self { parameters: Arc::clone(parameters), seed: *seed, polynomial, spectrum })
     }
 
-    /// The set.
+    /// The set of parameters that it was made under.
     #[must_use]
     pub const fn parameters(&self) -> &Arc<Parameters> {
         &self.parameters
     }
 
-    /// The seed.
+    /// The seed that a is expanded from.
     #[must_use]
     pub const fn seed(&self) -> &[u8; SEED_BYTES] {
         &self.seed
     }
 
-    /// a.
+    /// a, the public polynomial.
     #[must_use]
     pub const fn polynomial(&self) -> &Poly {
         &self.polynomial
@@ -148,13 +148,13 @@ impl SecretKey {
         Ok(Self { public: Arc::clone(public), secret, error })
     }
 
-    /// s.
+    /// s, the ternary secret.
     #[must_use]
     pub fn coefficients(&self) -> &[i8] {
         &self.secret
     }
 
-    /// e.
+    /// e, the error of the key.
     #[must_use]
     pub fn error(&self) -> &[i8] {
         &self.error
@@ -249,7 +249,7 @@ impl Opening {
         &self.message
     }
 
-    /// n.
+    /// n, the noise that decryption leaves beside the message.
     #[must_use]
     pub fn noise(&self) -> &[i64] {
         &self.noise
@@ -270,13 +270,13 @@ pub struct PublicKey {
 }
 
 impl PublicKey {
-    /// b.
+    /// b = −a·s + e, the public key.
     #[must_use]
     pub const fn polynomial(&self) -> &Poly {
         &self.b
     }
 
-    /// The set.
+    /// The set of parameters that it was made under.
     #[must_use]
     pub const fn parameters(&self) -> &Arc<Parameters> {
         &self.parameters

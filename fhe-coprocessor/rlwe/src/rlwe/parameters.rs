@@ -10,7 +10,7 @@ const STANDARD_128: [(usize, u32); 6] =
     [(1024, 27), (2048, 54), (4096, 109), (8192, 218), (16384, 438), (32768, 881)];
 /// The least error bound B of a secure set: uniform on −B..=B has variance B·(B + 1)/3 ≥ 3.2².
 const LEAST_SECURE_ERROR: u8 = 6;
-/// The largest degree.
+/// The largest degree N that is taken.
 const MAX_DEGREE: usize = 1 << 15;
 /// Most primes of one modulus.
 const MAX_PRIMES: usize = 8;
@@ -24,7 +24,7 @@ pub struct ParametersLiteral {
     pub degree: usize,
     /// The distinct primes whose product is q, each 1 modulo 2N.
     pub primes: Vec<u64>,
-    /// t.
+    /// t, the modulus of a message's coefficients.
     pub plaintext_modulus: u64,
     /// How many leading coefficients carry a message.
     pub used: usize,
@@ -44,7 +44,7 @@ pub enum ParametersError {
     /// N is not a power of two in range.
     #[error("the degree {degree} is not a power of two between 2 and {MAX_DEGREE}")]
     Degree {
-        /// N.
+        /// N, the degree of the ring.
         degree: usize,
     },
     /// No prime, too many, or one twice.
@@ -56,19 +56,19 @@ pub enum ParametersError {
     /// t < 2, or t is not below every prime.
     #[error("the plaintext modulus {plaintext_modulus} must be at least 2 and below every prime of q")]
     PlaintextModulus {
-        /// t.
+        /// t, the modulus of a message's coefficients.
         plaintext_modulus: u64,
     },
     /// No coefficient, or more than there are.
     #[error("{used} used coefficients: choose between 1 and the degree")]
     Used {
-        /// The number asked for.
+        /// The number that was asked for.
         used: usize,
     },
     /// Errors of 0 hide nothing; ones above 127 do not fit a byte.
     #[error("the error bound {error_bound} is not between 1 and 127")]
     ErrorBound {
-        /// B.
+        /// B, the bound of every error.
         error_bound: u8,
     },
     /// Nothing may be added, or the sum of so much noise cannot be decrypted.
@@ -76,19 +76,19 @@ pub enum ParametersError {
         "{additions} terms of noise at most {fresh_noise} reach half of the scale {delta}: lower the limit"
     )]
     NoiseBudget {
-        /// The limit asked for.
+        /// The limit that was asked for.
         additions: u16,
         /// B·(2N + 1).
         fresh_noise: u128,
-        /// Δ.
+        /// Δ = ⌊q/t⌋, by which messages are scaled.
         delta: u128,
     },
     /// The sum of so many messages wraps.
     #[error("{additions} messages of at most {message_bound} reach t/2: lower the limit or raise t")]
     MessageBudget {
-        /// The limit asked for.
+        /// The limit that was asked for.
         additions: u16,
-        /// The bound asked for.
+        /// The bound that was asked for.
         message_bound: u64,
     },
     /// Above the standard's table, and not marked insecure.
@@ -98,9 +98,9 @@ pub enum ParametersError {
     Security {
         /// ⌈log₂ q⌉.
         bits: u32,
-        /// N.
+        /// N, the degree of the ring.
         degree: usize,
-        /// B.
+        /// B, the bound of every error.
         error_bound: u8,
     },
 }
@@ -239,13 +239,13 @@ impl Parameters {
         &self.literal
     }
 
-    /// R_q.
+    /// The ring R_q = Z_q\[X\]/(X^N + 1).
     #[must_use]
     pub const fn ring(&self) -> &Ring {
         &self.ring
     }
 
-    /// N.
+    /// N, the degree of the ring.
     #[must_use]
     pub const fn degree(&self) -> usize {
         self.literal.degree

@@ -11,9 +11,9 @@ use crate::rlwe::{
     SecretKey,
 };
 
-/// Limbs of an amount.
+/// How many limbs an amount has.
 pub const LIMBS: usize = 8;
-/// Bits of a limb.
+/// How many bits of the amount a limb holds.
 pub const LIMB_BITS: u32 = 8;
 
 /// Why a ciphertext holds no balance.

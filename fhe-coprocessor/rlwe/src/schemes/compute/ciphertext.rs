@@ -23,7 +23,7 @@ pub enum ComputeError {
     /// There is no such recipient.
     #[error("the ciphertext has no recipient {index}")]
     Recipient {
-        /// The index asked for.
+        /// The index that was asked for.
         index: usize,
     },
     /// The result could not be decrypted.
@@ -68,7 +68,7 @@ impl ComputeCiphertext {
         })
     }
 
-    /// The set.
+    /// The set of parameters that it was made under.
     #[must_use]
     pub const fn parameters(&self) -> &Arc<Parameters> {
         &self.parameters
@@ -80,7 +80,7 @@ impl ComputeCiphertext {
         &self.c0
     }
 
-    /// c1.
+    /// The component c1, a whole polynomial.
     #[must_use]
     pub const fn c1(&self) -> &Poly {
         &self.c1

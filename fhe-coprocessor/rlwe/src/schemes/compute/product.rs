@@ -59,7 +59,7 @@ impl Compute {
         })
     }
 
-    /// The set.
+    /// The set of parameters that it was made under.
     #[must_use]
     pub const fn parameters(&self) -> &Arc<Parameters> {
         &self.parameters

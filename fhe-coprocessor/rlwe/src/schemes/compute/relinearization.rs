@@ -81,7 +81,7 @@ impl RelinearizationKey {
         Self { parameters: Arc::clone(parameters), b, spectra, inverses }
     }
 
-    /// The set.
+    /// The set of parameters that it was made under.
     #[must_use]
     pub const fn parameters(&self) -> &Arc<Parameters> {
         &self.parameters

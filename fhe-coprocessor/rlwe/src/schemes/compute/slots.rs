@@ -8,18 +8,18 @@ use crate::rlwe::Parameters;
 /// Why numbers are no message; the caller's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SlotsError {
-    /// More numbers than slots.
+    /// There are more numbers than slots.
     #[error("{count} numbers do not fit the {slots} slots: use another ciphertext for the rest")]
     Count {
-        /// Numbers given.
+        /// How many numbers were given.
         count: usize,
-        /// N.
+        /// How many slots there are: N.
         slots: usize,
     },
     /// A number is not reduced.
     #[error("the number in slot {slot} is not below t: split it into digits")]
     Range {
-        /// Which one.
+        /// Which slot it is, from 0.
         slot: usize,
     },
 }

@@ -48,7 +48,7 @@ pub enum InvoiceError {
     /// More lines than stay exact.
     #[error("{lines} lines: an invoice has at most {MAX_LINES}, split it and add the totals")]
     Lines {
-        /// Lines given.
+        /// How many lines were given.
         lines: usize,
     },
     /// What was opened is not quantities, or not a total of them.
@@ -60,7 +60,7 @@ pub enum InvoiceError {
     /// A ciphertext that says of itself that it was computed: its noise would be drowned less.
     #[error("prices and quantities must be fresh encryptions")]
     NotFresh,
-    /// Computing, or opening.
+    /// A total could not be computed or opened.
     #[error(transparent)]
     Compute(#[from] ComputeError),
     /// An encryption failed; a mistake of this program.
