@@ -261,6 +261,7 @@ fn turn(member: u64) -> u64 {
     deadline().div_ceil(4) + deadline() / 8 * member / u64::from(MEMBERS)
 }
 
+/// Rule SP-1.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_sequencer_keeps_from_l1_is_posted_by_a_member() {
     let scene = Scene::new(&[2]).await;
@@ -287,7 +288,7 @@ async fn what_the_sequencer_keeps_from_l1_is_posted_by_a_member() {
     }
 }
 
-/// What L1's next blocks take no more is left: nothing is paid for it.
+/// What L1's next blocks take no more is left: nothing is paid for it (SP-4).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_l1_takes_no_more_is_left() {
     let scene = Scene::new(&[1]).await;
@@ -301,7 +302,7 @@ async fn what_l1_takes_no_more_is_left() {
     scene.stop().await;
 }
 
-/// What is paid for once is not paid for again because one of several servers lags.
+/// What is paid for once is not paid for again because one of several servers lags (SP-4).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_lags_has_nothing_paid_for_twice() {
     let scene = Scene::new(&[1]).await;
@@ -354,7 +355,7 @@ async fn garbage_keeps_no_certified_header_from_l1() {
     scene.stop().await;
 }
 
-/// A member that was stopped between headers and data goes on with the data.
+/// A member that was stopped between headers and data goes on with the data (SP-3).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn data_that_did_not_follow_its_headers_follows_later() {
     let scene = Scene::new(&[1]).await;
@@ -367,7 +368,7 @@ async fn data_that_did_not_follow_its_headers_follows_later() {
     scene.stop().await;
 }
 
-/// A sequencer that posts one header now and then, each just before the first member's turn, moves no turn.
+/// A sequencer that posts one header now and then, each just before the first member's turn, moves no turn (SP-1).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sequencer_that_posts_a_header_now_and_then_keeps_no_member_from_posting() {
     let scene = Scene::new(&[1]).await;
@@ -387,7 +388,7 @@ async fn a_sequencer_that_posts_a_header_now_and_then_keeps_no_member_from_posti
     scene.stop().await;
 }
 
-/// Of a long queue as many headers go in a transaction as it holds. No data is forgotten over what follows.
+/// Of a long queue as many headers go in a transaction as it holds. No data is forgotten over what follows (SP-2).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_queue_goes_to_l1_in_full_transactions() {
     const FULL: u64 = MAX_TRANSACTION_HEADERS as u64;
@@ -428,6 +429,7 @@ async fn before_its_epoch_ends_everything_is_posted() {
     scene.stop().await;
 }
 
+/// Rule SP-5.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_epoch_whose_end_is_due_is_ended_and_nothing_late_is_paid_for() {
     let scene = Scene::on(ending_after(400), &[1]).await;

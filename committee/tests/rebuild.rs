@@ -37,6 +37,7 @@ async fn two_headers_of_the_sequencer_stay_evidence_after_the_rebuild() {
     member.stop().await;
 }
 
+/// Rule C-5.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_that_l1_voided_votes_again_at_once_after_the_rebuild() {
     let sequencer = SequencerDouble::start().await;

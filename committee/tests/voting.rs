@@ -38,6 +38,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// Rules C-1, C-7.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_whose_disk_was_lost_votes_from_the_next_epoch_on() {
     let sequencer = SequencerDouble::start().await;
@@ -84,6 +85,7 @@ async fn a_member_whose_disk_was_lost_votes_from_the_next_epoch_on() {
     assert!(!acknowledged_by(&sequencer.double.state.lock(), MEMBERS, 4));
 }
 
+/// Rule C-2.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_with_an_older_disk_stops_voting_when_a_certificate_shows_its_vote() {
     older_disk(false).await;

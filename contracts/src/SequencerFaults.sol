@@ -42,7 +42,7 @@ contract SequencerFaults is FaultRecords {
     /// Evidence committed to: `keccak256(abi.encode(number, lesser hash, greater hash))`.
     /// @dev The two are marked for good as this signer's, together, so the same evidence never takes a later bond of its. Any
     /// other two do: whoever showed headers of its own while it had no bond, each beside one that nobody could post, is not
-    /// free to hand them out. Under another key the same headers are another fault.
+    /// free to hand them out. Under another key the same headers are another fault (K-3).
     function slashEquivocation(
         BatchHeader calldata first,
         bytes calldata firstSignature,

@@ -131,7 +131,7 @@ contract GovernorThiefTest is Deployment {
     /// forge-config: default.isolate = true
     /// @dev Epochs without numbers are moved along when the one before them ends. However many somebody registers and
     /// takes back, L1's last header of the epoch in office fits one transaction; with 2,500 of them it did not, and the
-    /// chain could not go on.
+    /// chain could not go on (E-10).
     function testTakenBackEpochsDoNotKeepAnEndFromComing() public {
         deployContracts();
         registerEpoch(EPOCH_LAST, 4, 3);

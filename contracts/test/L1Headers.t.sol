@@ -161,7 +161,7 @@ contract L1HeadersTest is Deployment {
         vm.snapshotGasLastCall("BlindedInbox.postL1Header, empty");
     }
 
-    /// @dev Open for `answerWindow` blocks, closed for as many, and so on.
+    /// @dev Open for `answerWindow` blocks, closed for as many, and so on (O-3).
     function testFuzzWhenSilenceAllows(uint256 silence) public {
         forceTransaction(100, 30_000);
         silence = silence % 2 == 0
@@ -210,6 +210,7 @@ contract L1HeadersTest is Deployment {
         check(below > 0 && below < 8, "hashes on both sides of the head's");
     }
 
+    /// @dev Rule O-4.
     function testNoneBeforeTheFirstCertifiedHeader() public {
         deployContracts();
         registerEpoch(EPOCH_LAST, 4, 3);
@@ -223,7 +224,7 @@ contract L1HeadersTest is Deployment {
         );
     }
 
-    /// @dev The governor registers no further epoch: L1 takes forced items in the name of the last one.
+    /// @dev The governor registers no further epoch: L1 takes forced items in the name of the last one (E-6).
     function testTheLastEpochServesWhereNoneIsRegistered() public {
         deployContracts();
         registerEpoch(2, 4, 3);
@@ -278,7 +279,7 @@ contract L1HeadersTest is Deployment {
         make(header);
     }
 
-    /// @dev A header may be stamped some seconds ahead: L1 waits until that second is over.
+    /// @dev A header may be stamped some seconds ahead: L1 waits until that second is over (O-4).
     function testNoneWithinItsParentsSecond() public {
         forceTransaction(100, 30_000);
         goSilent();
@@ -512,6 +513,7 @@ contract L1HeadersTest is Deployment {
     }
 
     /// @dev One header in each `postingDeadline` takes 16 items: L1 takes the others when the deadline is over for them.
+    /// Rules FI-2, O-3.
     function testASlowSequencerCannotStretchTheQueue() public {
         for (uint256 i = 0; i < 50; i++) {
             forceTransaction(100, 21_000);

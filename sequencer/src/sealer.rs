@@ -218,7 +218,7 @@ impl Sealer {
             self.cx.tracker.rules_begin(number) || epoch.as_ref().is_ok_and(|epoch| number == epoch.first);
         if begins && in_flight > 0 {
             // A run posted to L1 lies in one epoch, is of one rule set and ends with a certificate of its own. The certified
-            // head has one, so the last header before either changes gets it before that.
+            // head has one, so the last header before either changes gets it before that.
             return Ok(SealOutcome::AwaitingCertificates);
         }
         let epoch = epoch.map_err(|refusal| {

@@ -113,6 +113,7 @@ async fn what_was_adopted_is_certified_although_the_disk_failed_in_between() {
 }
 
 /// A genuine header with other items ended the attempt each time, so that one member held the sequencer up for good.
+/// Rule Q-5.
 #[tokio::test]
 async fn a_member_that_alters_items_holds_nobody_up() {
     let world = World::new();

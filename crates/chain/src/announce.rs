@@ -53,7 +53,7 @@ pub fn hints(hints: &BatchHints) -> FeedEvent {
     })
 }
 
-/// An executed block, for the topic `blocks`.
+/// An executed block, for the topic `blocks` (ST-2, ST-3).
 pub fn block(block: &NewBlock) -> FeedEvent {
     let NewBlock { record, details } = block;
     let mut skipped = Vec::new();

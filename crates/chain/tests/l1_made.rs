@@ -461,7 +461,7 @@ async fn what_nobody_could_post_in_time_is_not_voted_for() {
     node.may_be_certified(2).await.unwrap();
 }
 
-/// Once the end of its epoch is due L1 takes nothing certified of it, however young it is.
+/// Once the end of its epoch is due L1 takes nothing certified of it, however young it is (E-11).
 #[tokio::test]
 async fn what_may_not_be_posted_before_its_epoch_ends_gets_no_vote() {
     const CLOSED: u64 = 9_000;

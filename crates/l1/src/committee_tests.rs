@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+    /// Rule L-3.
     #[test]
     fn points_come_back_from_their_l1_form(seed in any::<[u8; 32]>(), hash in any::<[u8; 32]>()) {
         let secret = SecretKey::generate(&seed).unwrap();

@@ -27,7 +27,7 @@ use crate::{
 /// L1 blocks that are read in one step: what was logged in them is in memory at once.
 const DATA_STEP_BLOCKS: u64 = 64;
 
-/// Why the data that came with headers is of no use. Look for it in data that was posted again, or ask a member.
+/// Why the data that came with headers is of no use. Look for it in data that was posted again, or ask a member (PD-3).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DataError {
     /// The posting had no data, neither in calldata nor in blobs.

@@ -15,6 +15,7 @@ fn posting(counts: &[usize]) -> HintPosting {
     HintPosting { batches: counts.iter().map(batch).collect() }
 }
 
+/// Rule L-11.
 #[test]
 fn every_entry_is_in_a_chunk_that_leads_to_the_root() {
     let counts = [0, 1, 127, 128, 129, 300, 0];

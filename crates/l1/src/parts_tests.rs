@@ -44,6 +44,7 @@ fn parts_of_one_poster_join_in_any_order_and_others_do_not() {
     assert_eq!(held(&kept), 0);
 }
 
+/// Rule PD-4.
 #[test]
 fn what_is_kept_is_bounded_for_each_poster_and_for_all() {
     let mut kept = Parts::default();

@@ -51,7 +51,7 @@ pub const MIN_FORCED_GAS: u64 = 21_000;
 pub const MAX_FORCED_GAS: u64 = 10_000_000;
 /// A forced envelope may ask for this part of a second's gas, so that a header's forced items always fit one second.
 pub const FORCED_ENVELOPE_GAS_DIVISOR: u64 = MAX_FORCED_ITEMS as u64;
-/// Gas of a block kept for the L1-attributes deposit and the system calls.
+/// Gas of a block kept for the L1-attributes deposit and the system calls.
 pub const RESERVED_BLOCK_GAS: u64 = 1_000_000;
 /// Gas of a block kept for L1 deposits: a block takes the waiting ones in L1 order up to this sum, the others wait for
 /// the next block. `DepositPortal` bounds the deposits of an L1 block, and so each one, by as much: one always fits.
@@ -62,7 +62,7 @@ pub const MAX_BLOCK_BYTES: u64 = 8 * 1024 * 1024;
 /// Bytes of a block kept for its header and the L1 deposits, of which the gas kept for them buys 200,000 bytes of data.
 pub const RESERVED_BLOCK_BYTES: u64 = 512 * 1024;
 /// Item bytes that the batches of one whole second may hold together. A transaction takes less in a block than in its
-/// item, so the block of a full second always has room for it.
+/// item, so the block of a full second always has room for it.
 pub const MAX_SECOND_BYTES: u64 = MAX_BLOCK_BYTES - RESERVED_BLOCK_BYTES;
 
 /// Accepted item bytes of one whole second at which the base fee stands still.

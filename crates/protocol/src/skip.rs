@@ -93,7 +93,7 @@ pub fn forced_candidate(chain_id: u64, forced: &ForcedTransaction) -> Candidate 
     Candidate { index: 0, outcome }
 }
 
-/// The transaction's gas limit, or the first reason against it.
+/// The transaction's gas limit, or the first reason against it.
 fn judge(chain_id: u64, remaining: u64, kind: u8, bytes: &[u8]) -> Result<u64, StaticSkip> {
     match kind {
         KIND_TRANSACTION => {}

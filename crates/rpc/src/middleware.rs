@@ -337,6 +337,7 @@ fn refuse(request: &Request<'_>, error: RpcError) -> MethodResponse {
         .with_extensions(request.extensions.clone())
 }
 
+/// Rule J-2.
 fn use_http(method: &str) -> RpcError {
     let message = format!("the answer to {method:.64} is too large for a WebSocket; ask over HTTP");
     RpcError::refused("use_http", message)

@@ -307,6 +307,7 @@ impl Front {
         };
         let party = party.filter(|party| connection.place.belongs_to(*party));
         if connection.place.is_waiting() {
+            // Whoever shows no hello gets no place now (H-2).
             let mut refusal = status(StatusCode::SERVICE_UNAVAILABLE, "all places are taken\n");
             refusal.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             return Err(refusal);

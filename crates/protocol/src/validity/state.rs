@@ -550,7 +550,7 @@ impl ChainState {
             Ok(cost) => cost,
             Err(fault) => return Ok(Err(fault)),
         };
-        // The base parts are nobody's whose choice of items could raise them.
+        // The base parts are nobody's whose choice of items could raise them (F-2).
         for (to, amount) in [(self.config.base_fee_recipient, cost.base), (place.sequencer, cost.priority)] {
             if amount > 0 {
                 ledger.debit(header.payer, amount)?;

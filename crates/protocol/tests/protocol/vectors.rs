@@ -151,6 +151,7 @@ fn headers_and_promises() {
     );
 }
 
+/// Rule HS-6.
 #[test]
 fn envelopes() {
     let envelopes: Vec<Value> = [(1u8, 256usize, 1_000u128, 0u8), (2, 512, u128::MAX, 9)]
