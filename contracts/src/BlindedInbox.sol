@@ -361,7 +361,8 @@ contract BlindedInbox is FaultReports {
         append(headers[from].number, asHead(last), newHash, MerkleTree.rootInPlace(leaves));
     }
 
-    /// @dev The header takes entries that exist, not too many, and leaves out none that is due, unless it is full (FI-1).
+    /// @dev The header takes entries that exist, not too many, and leaves out none that is due, unless it is full.
+    /// Rule FI-1.
     function requireForcedItems(BatchHeader calldata header, uint64 from, QueueView memory seen)
         private
         view

@@ -30,8 +30,8 @@ import { HintData } from "./libraries/HintData.sol";
 /// releases in another order, or with some that no entry names, are another posting.
 ///
 /// **An entry that calls a ciphertext malformed names its singleton release, and is wrong without the right one**,
-/// whatever the ciphertext is (S-1 to S-3). Nobody has that of a run that the committee did not release: so nothing can be
-/// made final for it that its keys would refute and nobody else, it gets void, and the chain goes on (S-4).
+/// whatever the ciphertext is (S-1 to S-3). Nobody has that of a run that the committee did not release: so nothing can
+/// be made final for it that its keys would refute and nobody else, it gets void, and the chain goes on (S-4).
 ///
 /// Nobody loses a bond by malformed input: only a completed comparison strikes a posting; everything else reverts,
 /// the stake and the commitment with it. That covers the verifier too: a call that fails, for want of gas say, is

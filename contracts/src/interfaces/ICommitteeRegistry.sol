@@ -57,7 +57,8 @@ interface ICommitteeRegistry {
     /// @notice The epoch of a batch number; reverts when none is registered for it.
     function epochOf(uint64 number) external view returns (uint64);
 
-    /// @notice The epoch that a header made by L1 names: that of its number, or the last one where none is registered (E-6).
+    /// @notice The epoch that a header made by L1 names: that of its number, or the last one where none is registered
+    /// (E-6).
     function servingEpoch(uint64 number) external view returns (uint64);
 
     /// @notice Whether the header that L1 makes for this number is the last of its epoch: its end was announced, with

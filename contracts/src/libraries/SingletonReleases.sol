@@ -7,10 +7,10 @@ import { Bls12381 } from "./Bls12381.sol";
 /// @notice The release of a ciphertext whose header is C is the one point pd' of G1 with `e(pd', g2) = e(C, h_1)`
 /// (docs/scheme.md); from it everybody computes the session key, if there is one.
 ///
-/// **False only after a completed comparison** (S-2), whatever the 48 bytes of the release are: its encoding, the curve's
-/// equation and the subgroup are checked here by arithmetic that completes, before a pairing sees it. PAIRING and
-/// G1MSM refuse a point outside the subgroup by failing; G1ADD does not look at the subgroup. A C or h_1 that is no
-/// point makes this revert.
+/// **False only after a completed comparison** (S-2), whatever the 48 bytes of the release are: its encoding, the
+/// curve's equation and the subgroup are checked here by arithmetic that completes, before a pairing sees it.
+/// PAIRING and G1MSM refuse a point outside the subgroup by failing; G1ADD does not look at the subgroup. A C or
+/// h_1 that is no point makes this revert.
 /// @dev About 360,000 gas for a point: 2 × 40,000 for the square roots of the release and of C, 170,000 for the
 /// subgroup, 103,000 for the pairing; 37,000 for what is no point.
 library SingletonReleases {

@@ -40,7 +40,8 @@ const OPERATOR_FEE_SCALAR: u32 = 0;
 const OPERATOR_FEE_CONSTANT: u64 = 0;
 const DA_FOOTPRINT_GAS_SCALAR: u16 = 0;
 
-/// The attributes deposit of the block with these inputs, as raw EIP-2718 bytes (0x7e ‖ RLP): the first of the list.
+/// The attributes deposit of the block with these inputs, as raw EIP-2718 bytes (0x7e ‖ RLP): the first of the list
+///
 pub fn attributes_deposit(inputs: &BlockInputs) -> Bytes {
     let data = call_data(inputs);
     encode(&Fields {
