@@ -452,7 +452,7 @@ contract CommitteeRegistry is SequencerSchedule {
         revision += 1;
     }
 
-    /// @dev Stores the encryption key and h_1, or refers to those of the epoch that is continued.
+    /// @dev Stores the encryption key and h_1, or refers to those of the epoch that is continued (E-12).
     function setEncryption(Record storage record, EpochParameters calldata parameters, uint64 epoch)
         private
         returns (bytes32 encryptionKeyHash)
@@ -474,6 +474,7 @@ contract CommitteeRegistry is SequencerSchedule {
         record.encryptionKeyHash = encryptionKeyHash;
     }
 
+    /// @dev Rule E-13.
     function checkParameters(EpochParameters calldata parameters, uint256 members, uint64 firstNumber)
         private
         view

@@ -312,7 +312,7 @@ contract CommitteeRegistryTest is Deployment {
         expectRefusal(parameters(10, 1), members, abi.encodePacked(Bls12381.InvalidPoint.selector));
     }
 
-    /// @dev A deployment's least committee.
+    /// @dev A deployment's least committee (E-13).
     function testFewestMembersAndLeastThreshold() public {
         RegistrySettings memory settings = defaultSettings();
         (settings.minMembers, settings.minThreshold) = (4, 3);
@@ -375,7 +375,7 @@ contract CommitteeRegistryTest is Deployment {
         }
     }
 
-    /// @dev Another committee that holds shares of the same key.
+    /// @dev Another committee that holds shares of the same key (E-12).
     function testAnEpochContinuesAKey() public {
         registerEpoch(10, 4, 3);
         CommitteeRegistry.EpochParameters memory given = parameters(20, 2);
