@@ -13,7 +13,7 @@ pub enum Opening {
     WellFormed {
         /// K, which is its hint.
         key: SessionKey,
-        /// The message M, padded to its bucket.
+        /// The message M, as it was encrypted.
         message: Vec<u8>,
     },
     /// Not made by the encryption algorithm (or the release was wrong): decrypts to nothing.

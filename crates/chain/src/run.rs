@@ -9,9 +9,9 @@ use crate::{Tracker, verdicts};
 /// Bounds of a run that is posted in one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunLimits {
-    /// The most headers of one posting.
+    /// The most headers of one posting, but for those up to the first certificate.
     pub max_headers: usize,
-    /// The most bytes that their sealed batches take together.
+    /// The most bytes that their sealed batches take together, likewise.
     pub max_bytes: usize,
 }
 

@@ -33,7 +33,7 @@ use crate::{
 /// here: [`L1Error::Untold`].
 #[async_trait]
 pub trait L1Reader: Send + Sync {
-    /// The newest final block; it never goes back.
+    /// The newest final block, as far as L1 tells it.
     async fn finalized(&self) -> Result<L1Origin, L1Error>;
 
     /// The number of the newest block, final or not: by it L1 counts its deadlines.
