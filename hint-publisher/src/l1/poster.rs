@@ -68,7 +68,7 @@ pub struct HintPosterDeps {
     pub l1: Arc<dyn L1Submitter>,
     /// Before this L1 block nothing was posted: the one after `genesis_l1_origin` of the chain.
     pub first_block: u64,
-    /// The sequencer did not give a batch.
+    /// Where batches come from: the sequencer.
     pub source: Arc<dyn BatchSource>,
     /// The parameters of every epoch.
     pub parameters: Arc<ParameterSet>,
