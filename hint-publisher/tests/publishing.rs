@@ -213,6 +213,22 @@ async fn lies_about_singletons_are_named() {
     }
 }
 
+/// L1 made a header below it after they had given their shares, and they follow that one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn members_that_hold_another_header_by_now_are_not_called_faulty() {
+    let stage = Stage::new().await;
+    stage.members.iter().for_each(|member| member.behave(Behaviour::OtherHeader));
+    let publisher = stage.start().await;
+    let sealed = stage.publish(items(&[envelope(1, 1), malformed(2, 1)])).await;
+    status(&publisher, |status| status.failing.get(&1).is_some_and(|fault| fault.contains("0 members")))
+        .await;
+    assert!(publisher.status().faulty_members.is_empty(), "{:?}", publisher.status().faulty_members);
+    // One such member holds nothing up, and the batch is opened once the others hold its header.
+    stage.members[..3].iter().for_each(|member| member.behave(Behaviour::Honest));
+    assert_eq!(kinds(&stage.hints_of(&sealed).await.1), "km");
+    assert!(publisher.status().faulty_members.is_empty());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silent_and_refusing_members_do_not_hold_it_up() {
     for behaviour in [Behaviour::Silent, Behaviour::Refuses, Behaviour::NotYet] {

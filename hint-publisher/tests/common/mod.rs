@@ -46,6 +46,8 @@ pub enum Behaviour {
     LiesAboutSingletons,
     /// Singleton shares of another item.
     OtherSingleton,
+    /// Right shares, and singleton shares of another header of the number.
+    OtherHeader,
     /// Never answers.
     Silent,
     /// Cannot yet.
@@ -185,7 +187,11 @@ impl CommitteeApiServer for Api {
             key.singleton_share(&point)
         };
         let index = if behaviour == Behaviour::OtherSingleton { index + 1 } else { index };
-        let header_hash = batch.header.hash();
+        let mut header = batch.header;
+        if behaviour == Behaviour::OtherHeader {
+            header.timestamp_ms += 1;
+        }
+        let header_hash = header.hash();
         Ok(Encoded::new(&SingletonShare { number, header_hash, index, member: self.member, share }))
     }
 

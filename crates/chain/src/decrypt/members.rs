@@ -169,7 +169,8 @@ impl ShareMembers {
         })
     }
 
-    fn failed(&self, member: u16) {
+    /// A call to a member brought nothing usable: it is asked after those that did better.
+    pub(super) fn failed(&self, member: u16) {
         self.standing.lock().entry(member).or_default().failed_last = true;
         self.watch.failed(member);
     }

@@ -14,7 +14,9 @@ pub(super) type Proof = (HintEntry, Blinding);
 
 /// The proofs of the accepted items at `positions`, which did not open.
 ///
-/// The positions of the batch are known to be right by now, so a member whose share does not verify is faulty.
+/// The positions of the batch are known to be right by now, so a member whose share does not verify is faulty. One that
+/// gives a share of another header is not: it is shown no certificate, and where L1 made a header below this batch
+/// meanwhile, honest members hold another one.
 pub(super) async fn prove_malformed(
     view: &Arc<BatchView>,
     positions: Vec<usize>,
@@ -48,6 +50,11 @@ async fn prove_one(
         match answer {
             Ok(share) if fits(view, index, member, &share) => {
                 shares.insert(member, share.share);
+            }
+            Ok(share) if share.header_hash != view.hash => {
+                tracing::warn!(member, number, index, "a singleton share of another header");
+                members.failed(member);
+                answers.ask_another();
             }
             Ok(_) => {
                 members.faulty(member, number, "singleton share of another item");
