@@ -229,6 +229,21 @@ async fn members_that_hold_another_header_by_now_are_not_called_faulty() {
     assert!(publisher.status().faulty_members.is_empty());
 }
 
+/// Nobody names it, for silence is no lie; but it is asked last, so that it costs the hedge delay once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_keeps_silent_delays_one_batch_and_not_every_one() {
+    let mut stage = Stage::new().await;
+    stage.config.limits.hedge_ms = 500;
+    stage.members[0].behave(Behaviour::Silent);
+    let _publisher = stage.start().await;
+    for n in 1..=8 {
+        let sealed = stage.publish(items(&[envelope(1, n)])).await;
+        assert_eq!(kinds(&stage.hints_of(&sealed).await.1), "k");
+    }
+    let asked = *stage.members[0].state.share_calls.lock();
+    assert!((1..=3).contains(&asked), "asked for {asked} of 8 batches");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silent_and_refusing_members_do_not_hold_it_up() {
     for behaviour in [Behaviour::Silent, Behaviour::Refuses, Behaviour::NotYet] {

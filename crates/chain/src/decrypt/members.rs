@@ -1,6 +1,6 @@
 //! Asking the members: t at first, another for each that fails, all of them after a while.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -105,7 +105,7 @@ impl ShareMembers {
                 client.get_share(number, Encoded::new(certificate)).await.map(|answer| answer.decode())
             })
         };
-        Answers::new(Box::new(ask), self.order(members, number), first, self.limits.hedge)
+        Answers::new(self, Box::new(ask), self.order(members, number), first)
     }
 
     /// Asks for singleton shares of one item.
@@ -123,7 +123,7 @@ impl ShareMembers {
             })
         };
         let spread = number.wrapping_add(u64::from(index));
-        Answers::new(Box::new(ask), self.order(members, spread), first, self.limits.hedge)
+        Answers::new(self, Box::new(ask), self.order(members, spread), first)
     }
 
     /// Calls until there is an answer or a refusal for good. A member that is away or not so far yet is asked again until
@@ -171,8 +171,13 @@ impl ShareMembers {
 
     /// A call to a member brought nothing usable: it is asked after those that did better.
     pub(super) fn failed(&self, member: u16) {
-        self.standing.lock().entry(member).or_default().failed_last = true;
+        self.late(member);
         self.watch.failed(member);
+    }
+
+    /// A member lets us wait: it is asked after the others until it has answered again.
+    fn late(&self, member: u16) {
+        self.standing.lock().entry(member).or_default().failed_last = true;
     }
 }
 
@@ -181,21 +186,30 @@ type Asking<'a, T> = Pin<Box<dyn Future<Output = (u16, Result<T, MemberError>)> 
 
 /// Answers of members as they come.
 pub(super) struct Answers<'a, T> {
+    members: &'a ShareMembers,
     ask: Box<dyn Fn(u16) -> Ask<'a, T> + Send + Sync + 'a>,
     running: FuturesUnordered<Asking<'a, T>>,
+    /// Who has not answered yet.
+    awaited: BTreeSet<u16>,
     rest: VecDeque<u16>,
     hedge_at: Instant,
 }
 
 impl<'a, T: Send + 'a> Answers<'a, T> {
     fn new(
+        members: &'a ShareMembers,
         ask: Box<dyn Fn(u16) -> Ask<'a, T> + Send + Sync + 'a>,
         order: VecDeque<u16>,
         first: usize,
-        hedge: Duration,
     ) -> Self {
-        let hedge_at = now() + hedge;
-        let mut answers = Self { ask, running: FuturesUnordered::new(), rest: order, hedge_at };
+        let mut answers = Self {
+            members,
+            ask,
+            running: FuturesUnordered::new(),
+            awaited: BTreeSet::new(),
+            rest: order,
+            hedge_at: now() + members.limits.hedge,
+        };
         for _ in 0..first {
             answers.ask_another();
         }
@@ -206,6 +220,7 @@ impl<'a, T: Send + 'a> Answers<'a, T> {
     pub(super) fn ask_another(&mut self) {
         if let Some(member) = self.rest.pop_front() {
             let answer = (self.ask)(member);
+            self.awaited.insert(member);
             self.running.push(Box::pin(async move { (member, answer.await) }));
         }
     }
@@ -222,8 +237,13 @@ impl<'a, T: Send + 'a> Answers<'a, T> {
             }
             tokio::select! {
                 biased;
-                answer = self.running.next() => if answer.is_some() { return answer },
+                Some((member, answer)) = self.running.next() => {
+                    self.awaited.remove(&member);
+                    return Some((member, answer));
+                }
                 () = sleep_until(self.hedge_at), if !self.rest.is_empty() => {
+                    // Else one that never answers, and is given up each time, would delay each batch by as much.
+                    self.awaited.iter().for_each(|member| self.members.late(*member));
                     while !self.rest.is_empty() {
                         self.ask_another();
                     }
