@@ -96,6 +96,21 @@ async fn members_that_lie_about_a_missed_batch_are_named_and_it_opens() {
     }
 }
 
+/// What is opened may turn out to be wrong, and the share that is missing then was under way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn members_are_listened_to_while_a_batch_is_opened() {
+    let stage = Stage::new().await;
+    stage.members[3].behave(Behaviour::NotYet);
+    missed(&stage, items(&[envelope(1, 1)])).await;
+    let closed = stage.backend.close();
+    let _publisher = stage.start().await;
+    until("the opening", || stage.backend.running.load(SeqCst) == 1).await;
+    let asked = || *stage.members[3].state.share_calls.lock();
+    let before = asked();
+    until("another question", || asked() > before + 1).await;
+    drop(closed);
+}
+
 /// The singleton release shows it, and the metric that the backend erred.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_backend_wrongly_calls_malformed_is_published_with_its_key() {

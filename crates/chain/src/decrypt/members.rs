@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -191,6 +191,8 @@ pub(super) struct Answers<'a, T> {
     running: FuturesUnordered<Asking<'a, T>>,
     /// Who has not answered yet.
     awaited: BTreeSet<u16>,
+    /// What came while nobody waited for it.
+    come: VecDeque<(u16, Result<T, MemberError>)>,
     rest: VecDeque<u16>,
     hedge_at: Instant,
 }
@@ -207,6 +209,7 @@ impl<'a, T: Send + 'a> Answers<'a, T> {
             ask,
             running: FuturesUnordered::new(),
             awaited: BTreeSet::new(),
+            come: VecDeque::new(),
             rest: order,
             hedge_at: now() + members.limits.hedge,
         };
@@ -229,6 +232,10 @@ impl<'a, T: Send + 'a> Answers<'a, T> {
     /// asked.
     pub(super) async fn next(&mut self) -> Option<(u16, Result<T, MemberError>)> {
         loop {
+            if let Some((member, answer)) = self.come.pop_front() {
+                self.awaited.remove(&member);
+                return Some((member, answer));
+            }
             if self.running.is_empty() {
                 if self.rest.is_empty() {
                     return None;
@@ -237,10 +244,7 @@ impl<'a, T: Send + 'a> Answers<'a, T> {
             }
             tokio::select! {
                 biased;
-                Some((member, answer)) = self.running.next() => {
-                    self.awaited.remove(&member);
-                    return Some((member, answer));
-                }
+                answer = self.running.next() => self.come.extend(answer),
                 () = sleep_until(self.hedge_at), if !self.rest.is_empty() => {
                     // Else one that never answers, and is given up each time, would delay each batch by as much.
                     self.awaited.iter().for_each(|member| self.members.late(*member));
@@ -248,6 +252,18 @@ impl<'a, T: Send + 'a> Answers<'a, T> {
                         self.ask_another();
                     }
                 }
+            }
+        }
+    }
+
+    /// Waits for work on what came. The members are listened to meanwhile: it may take longer than their answers may.
+    pub(super) async fn meanwhile<W: Future>(&mut self, work: W) -> W::Output {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                Some(answer) = self.running.next() => self.come.push_back(answer),
             }
         }
     }

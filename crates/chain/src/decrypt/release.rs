@@ -122,7 +122,7 @@ impl Releaser<'_> {
             if shares.len() < threshold {
                 continue;
             }
-            let attempt = self.attempt(shares.clone(), sub_batches).await?;
+            let attempt = answers.meanwhile(self.attempt(shares.clone(), sub_batches)).await?;
             for member in &attempt.faulty {
                 shares.remove(member);
                 suspects.insert(*member);

@@ -68,7 +68,7 @@ async fn prove_one(
         if shares.len() < threshold {
             continue;
         }
-        match combine(item, parameters, &shares).await? {
+        match answers.meanwhile(combine(item, parameters, &shares)).await? {
             Combined::Proof(proof) => return Ok(*proof),
             Combined::Faulty(faulty) => {
                 for member in faulty {
