@@ -57,7 +57,7 @@ use from_l1::FromL1;
 use hint_fetcher::HintFetcher;
 use limits::{
     MAX_ANNOUNCED_BLOCKS, MAX_MEMBER_PAUSE_MS, MAX_PARALLEL_SINGLETONS, MAX_WATCHED_BATCHES,
-    READINESS_INTERVAL_MS, SHARE_HEDGE_MS, STUCK_EXIT_MS,
+    READINESS_INTERVAL_MS, SHARE_HEDGE_MS, SHARE_RETRY_MS, STUCK_EXIT_MS,
 };
 use node::{Node, stopped};
 use watch::{EvidenceError, EvidenceStore, Judge, WatchConfig, WatchConfigError, Watcher, WatcherDeps};
@@ -199,7 +199,8 @@ impl FullNode {
             hedge: Duration::from_millis(SHARE_HEDGE_MS),
             // A batch that does not open is tried again after a pause, and holds up no other meanwhile.
             wait: Duration::ZERO,
-            retry: Duration::ZERO,
+            singleton_wait: Duration::from_millis(config.member_timeout_ms),
+            retry: Duration::from_millis(SHARE_RETRY_MS),
         };
         let node = Arc::new(Node {
             tracker: tracker.clone(),

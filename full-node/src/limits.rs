@@ -42,6 +42,8 @@ pub const MIN_DECRYPTION_PAUSE_MS: u64 = 500;
 pub const MAX_DECRYPTION_PAUSE_MS: u64 = 30_000;
 /// How long the first t members may take to give their shares before the others are asked, too, in milliseconds.
 pub const SHARE_HEDGE_MS: u64 = 300;
+/// First pause before a member that could not give a singleton share yet is asked again, in milliseconds; it doubles.
+pub const SHARE_RETRY_MS: u64 = 200;
 /// Malformed items of one batch whose singleton shares are asked for at the same time.
 pub const MAX_PARALLEL_SINGLETONS: usize = 16;
 /// L1 blocks read in one step by a node that follows from L1 alone: what they hold is in memory at once.

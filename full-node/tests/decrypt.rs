@@ -41,6 +41,7 @@ impl Bench {
         let limits = MemberLimits {
             hedge: Duration::from_millis(50),
             wait: Duration::from_secs(2),
+            singleton_wait: Duration::from_secs(2),
             retry: Duration::from_millis(20),
         };
         let clients = MemberClients::new(&members.endpoints, 5_000).expect("it is made");

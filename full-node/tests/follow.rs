@@ -299,6 +299,25 @@ async fn hints_that_come_end_the_wait_for_shares() {
     eventually("the second batch", || node.counters().by_name()["batches_decrypted_locally"] == 1).await;
 }
 
+/// A batch of many malformed envelopes takes as many questions of each member, beside those of other nodes. It was begun
+/// anew, with all that opening it costs, where one of them was turned away.
+#[tokio::test]
+async fn members_that_are_busy_for_a_moment_cost_no_batch_that_is_opened() {
+    let mut world = World::new().await;
+    world.config.hint_deadline_ms = 0;
+    world.sequencer.mischief.withhold_hints.store(true, Ordering::SeqCst);
+    let archive = &world.members.archive;
+    // Too few are left for the first.
+    archive.busy_singletons.store(2, Ordering::SeqCst);
+    let node = world.start().await;
+    let one = world.sequencer.seal(0, &[envelope(1), malformed(2), malformed(3)]).await;
+    archive.put(&one);
+    world.sequencer.certify(&one).await;
+    eventually("the batch", || node.counters().by_name()["batches_decrypted_locally"] == 1).await;
+    let asked = archive.shares_asked.load(Ordering::SeqCst);
+    assert!(asked <= usize::from(MEMBERS), "{asked} questions of four members");
+}
+
 /// After an input/output error the store takes no write until the process starts anew, so the process has to end.
 #[tokio::test]
 async fn a_disk_error_ends_the_node() {

@@ -115,6 +115,7 @@ impl HintPublisher {
         let member_limits = MemberLimits {
             hedge: Duration::from_millis(limits.hedge_ms),
             wait: Duration::from_millis(limits.members_wait_ms),
+            singleton_wait: Duration::from_millis(limits.members_wait_ms),
             retry: Duration::from_millis(limits.member_retry_ms),
         };
         let watch = Arc::new(Watch { metrics: metrics.clone(), status: Arc::clone(&status) });

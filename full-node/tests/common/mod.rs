@@ -295,6 +295,8 @@ pub struct Archive {
     pub shares_asked: AtomicUsize,
     /// Members keep whoever asks for a share waiting, for good.
     pub stall_shares: AtomicBool,
+    /// So many more questions for singleton shares are turned away.
+    pub busy_singletons: AtomicUsize,
     pub shares_given: AtomicUsize,
 }
 
@@ -312,6 +314,7 @@ impl Archive {
             statuses_asked: AtomicUsize::new(0),
             shares_asked: AtomicUsize::new(0),
             stall_shares: AtomicBool::new(false),
+            busy_singletons: AtomicUsize::new(0),
             shares_given: AtomicUsize::new(0),
         }
     }
@@ -446,6 +449,11 @@ impl CommitteeApiServer for MemberDouble {
         index: u32,
     ) -> Result<Encoded<SingletonShare>, RpcError> {
         self.speaks()?;
+        let turned_away = &self.archive.busy_singletons;
+        let less = |more: usize| more.checked_sub(1);
+        if turned_away.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok() {
+            return Err(RpcError::busy("busy", "scripted"));
+        }
         let (sealed, verdicts) = self.archive.get(number)?;
         let batches = points_of(&sealed, &verdicts);
         let (_, _, point) =

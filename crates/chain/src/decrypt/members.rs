@@ -32,6 +32,9 @@ pub struct MemberLimits {
     pub hedge: Duration,
     /// How long members that are away, or cannot give a share yet, are asked again; nobody is where it is zero.
     pub wait: Duration,
+    /// The same for singleton shares: whoever is asked for them has given shares of the batch, and what opening it cost
+    /// would be lost.
+    pub singleton_wait: Duration,
     /// First pause before a member that did not answer, or could not yet, is asked again; it grows.
     pub retry: Duration,
 }
@@ -116,7 +119,7 @@ impl ShareMembers {
         members: u16,
         first: usize,
     ) -> Answers<'_, SingletonShare> {
-        let until = now() + self.limits.wait;
+        let until = now() + self.limits.singleton_wait;
         let ask = move |member| {
             self.until_answered(member, until, move |client: HttpClient| async move {
                 client.get_singleton(number, index).await.map(|answer| answer.decode())
