@@ -43,6 +43,13 @@ pub enum LocalDecryptionError {
     },
 }
 
+impl LocalDecryptionError {
+    /// Whether a release that was published did not open the batch.
+    pub(crate) fn lacks_release(&self) -> bool {
+        matches!(self, Self::Decrypt { error, .. } if error.lacks_release())
+    }
+}
+
 /// Decrypts batches of our chain with what the members give.
 pub struct LocalDecryption {
     /// The chain of headers and its store.

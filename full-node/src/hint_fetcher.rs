@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindfold_chain::{Executor, HintsIntakeError, accepted};
+use blindfold_protocol::Release;
 use blindfold_runtime::{Instant, Pauses, joined, now};
 use blindfold_store::StoreError;
 use tokio::sync::{mpsc, watch};
@@ -36,6 +37,8 @@ struct Waiting {
     pause_ms: u64,
     /// Another batch's question kept the sequencer from being asked: it is once that one is answered.
     queued: bool,
+    /// A published release that did not open it. To try it again would cost as much as opening it, each time.
+    useless: Option<Release>,
 }
 
 /// What the sequencer answered when it was asked for hints.
@@ -145,7 +148,13 @@ impl HintFetcher {
                 let due = if self.next <= self.certified_before { now() } else { deadline };
                 self.waiting.insert(
                     self.next,
-                    Waiting { due, deadline, pause_ms: MIN_DECRYPTION_PAUSE_MS, queued: false },
+                    Waiting {
+                        due,
+                        deadline,
+                        pause_ms: MIN_DECRYPTION_PAUSE_MS,
+                        queued: false,
+                        useless: None,
+                    },
                 );
             }
             self.next += 1;
@@ -262,16 +271,21 @@ impl HintFetcher {
         taken
     }
 
-    async fn decrypt(&self, number: u64) -> bool {
+    async fn decrypt(&mut self, number: u64) -> bool {
         let published = self.node.release_of(number);
+        let useless = self.waiting.get(&number).and_then(|waiting| waiting.useless.as_ref());
+        let claimed = published.clone().filter(|published| Some(published) != useless);
         let decrypted = tokio::select! {
             () = self.arrival(number) => return true,
-            decrypted = self.node.decryption.decrypt(number, published.clone()) => decrypted,
+            decrypted = self.node.decryption.decrypt(number, claimed) => decrypted,
         };
         let (release, hints) = match decrypted {
             Ok(decrypted) => decrypted,
             Err(fault) => {
                 tracing::warn!(number, %fault, "the batch cannot be decrypted here now");
+                if let Some(waiting) = self.waiting.get_mut(&number).filter(|_| fault.lacks_release()) {
+                    waiting.useless = published;
+                }
                 return false;
             }
         };

@@ -3,6 +3,8 @@
 mod common;
 #[path = "../../sequencer/tests/common/faulty.rs"]
 mod faulty;
+#[path = "../../hint-publisher/tests/common/backend.rs"]
+mod watched;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,7 +12,7 @@ use std::time::Duration;
 
 use blindfold_chain::announce;
 use blindfold_full_node::{
-    ConfigError, FullNode, StartError, limits::HINTS_PATIENCE_MS, limits::MAX_MEMBER_TIMEOUT_MS,
+    ConfigError, FullNode, FullNodeDeps, StartError, limits::HINTS_PATIENCE_MS, limits::MAX_MEMBER_TIMEOUT_MS,
 };
 use blindfold_protocol::{B256, HintEntry, limits::MAX_UNCERTIFIED_RUN};
 use blindfold_rpc::jsonrpsee::core::client::ClientT;
@@ -23,6 +25,7 @@ use common::support::*;
 use common::*;
 use faulty::FaultyStore;
 use tokio::time::timeout;
+use watched::Watched;
 
 #[tokio::test]
 async fn what_the_feed_brings_is_verified_executed_and_served() {
@@ -316,6 +319,36 @@ async fn members_that_are_busy_for_a_moment_cost_no_batch_that_is_opened() {
     eventually("the batch", || node.counters().by_name()["batches_decrypted_locally"] == 1).await;
     let asked = archive.shares_asked.load(Ordering::SeqCst);
     assert!(asked <= usize::from(MEMBERS), "{asked} questions of four members");
+}
+
+/// Each try cost as much as opening the batch, for as long as the members were away.
+#[tokio::test]
+async fn a_release_that_opens_nothing_is_tried_once() {
+    let mut world = World::new().await;
+    world.config.hint_deadline_ms = 0;
+    world.sequencer.mischief.withhold_hints.store(true, Ordering::SeqCst);
+    let archive = &world.members.archive;
+    archive.silent.lock().extend(1..=MEMBERS);
+    let backend = Arc::new(Watched::new());
+    let deps = FullNodeDeps { backend: backend.clone(), ..world.deps(memory()) };
+    let node = FullNode::start(world.config.clone(), deps).await.unwrap();
+    world.sequencer.followed().await;
+    let one = world.sequencer.seal(0, &[envelope(1), envelope(2)]).await;
+    archive.put(&one);
+    let (mut wrong, _) = open_batch(&one.batch, &one.verdicts);
+    wrong.pds[0] = singleton(&points_of(&one.batch, &one.verdicts)[0][0].2);
+    world.sequencer.publish(&announce::release(&wrong));
+    world.sequencer.certify(&one).await;
+    let tried = |times: usize| {
+        let asked = times * usize::from(MEMBERS);
+        eventually("tries", move || archive.shares_asked.load(Ordering::SeqCst) >= asked)
+    };
+    tried(3).await;
+    assert_eq!(backend.calls(), (0, 1), "pre-decryptions and decryptions");
+    // The members come back, and it is known to have been wrong.
+    archive.silent.lock().clear();
+    eventually("the batch", || node.counters().by_name()["batches_decrypted_locally"] == 1).await;
+    assert_eq!(node.counters().by_name()["bad_releases_rejected"], 1);
 }
 
 /// After an input/output error the store takes no write until the process starts anew, so the process has to end.

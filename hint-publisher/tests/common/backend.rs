@@ -1,5 +1,7 @@
 //! A backend that tells what it was asked for, and that can be made to take as long as a test wants.
 
+#![allow(dead_code, reason = "each test file uses its part")]
+
 use std::sync::{
     Condvar, Mutex,
     atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
@@ -9,7 +11,7 @@ use blindfold_bte::{
     Backend, BatchError, Ciphertext, CiphertextPoint, EncryptionKey, HintError, HintItem, MemberKey, Opening,
     Parameters, Portable, PreDecrypted, ProofError, ProofItem, Release, SingletonError,
 };
-use rand::CryptoRng;
+use rand_chacha::rand_core::CryptoRng;
 
 pub struct Watched {
     portable: Portable,

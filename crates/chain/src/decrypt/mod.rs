@@ -28,6 +28,10 @@ pub use view::{AcceptedItem, BatchView, ViewError};
 
 use release::Releaser;
 
+/// What [`DecryptError::TooFewShares`] is about.
+const SHARES: &str = "shares";
+const SINGLETON_SHARES: &str = "singleton shares";
+
 /// Why a batch could not be opened now. It may be tried again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecryptError {
@@ -59,6 +63,17 @@ pub enum DecryptError {
     /// The process is stopping.
     #[error("stopped")]
     Stopped,
+}
+
+impl DecryptError {
+    /// Whether it was shares of the batch that were missing or wrong: what was claimed to be its release did not open it.
+    pub fn lacks_release(&self) -> bool {
+        match self {
+            Self::TooFewShares { what, .. } => *what == SHARES,
+            Self::VerdictsDisputed { .. } => true,
+            Self::Batch(_) | Self::Combine(_) | Self::Singleton(_) | Self::Stopped => false,
+        }
+    }
 }
 
 /// What there is of a batch before its members are asked.

@@ -15,7 +15,7 @@ use blindfold_protocol::{Certificate, Release, ReleaseShare};
 use blindfold_runtime::{now, rng};
 
 use super::view::points;
-use super::{BatchView, Begun, DecryptError, DecryptionWatch, Pool, ShareMembers, Step};
+use super::{BatchView, Begun, DecryptError, DecryptionWatch, Pool, SHARES, ShareMembers, Step};
 use crate::EpochParameters;
 
 /// The release of a sub-batch, and what became of each of its envelopes, in order.
@@ -141,7 +141,7 @@ impl Releaser<'_> {
                 Err(sub_batches) => sub_batches,
             };
         }
-        Err(DecryptError::TooFewShares { what: "shares", given: shares.len(), needed: threshold })
+        Err(DecryptError::TooFewShares { what: SHARES, given: shares.len(), needed: threshold })
     }
 
     fn fits(&self, member: u16, share: &ReleaseShare) -> bool {

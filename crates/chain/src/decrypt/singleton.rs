@@ -6,7 +6,7 @@ use blindfold_bte::{Blinding, G1_BYTES, Opening};
 use blindfold_protocol::{HintEntry, SingletonShare};
 use futures::{StreamExt, TryStreamExt, stream};
 
-use super::{AcceptedItem, BatchView, DecryptError, ShareMembers};
+use super::{AcceptedItem, BatchView, DecryptError, SINGLETON_SHARES, ShareMembers};
 use crate::EpochParameters;
 
 /// What is published of an item that did not open: normally its singleton release, and the blinding factor of that.
@@ -79,7 +79,7 @@ async fn prove_one(
             }
         }
     }
-    Err(DecryptError::TooFewShares { what: "singleton shares", given: shares.len(), needed: threshold })
+    Err(DecryptError::TooFewShares { what: SINGLETON_SHARES, given: shares.len(), needed: threshold })
 }
 
 fn fits(view: &BatchView, index: u32, member: u16, share: &SingletonShare) -> bool {
