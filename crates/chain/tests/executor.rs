@@ -344,6 +344,32 @@ async fn halts_that_passed_do_not_add_up_on_an_idle_chain() {
     }
 }
 
+/// A server behind the endpoint that is on another fork than the block that it is asked about refuses, and the next one
+/// does not.
+#[tokio::test]
+async fn an_error_of_l1_that_may_pass_is_waited_out() {
+    for question in ["origin", "bridge_deposits"] {
+        let l1 = l1();
+        let sequencer = Sequencer::new(&l1).await;
+        let halt = HaltLimits { pause_ms: 1, max_pause_ms: 1, exit_ms: 20 };
+        let node = Machine::start_with(memory(), &l1, &Arc::new(ScriptedExecution::new()), halt).await;
+        let one = sequencer.seal_envelopes(0, &[envelope(1)]).await;
+        let two = sequencer.seal(1_000, vec![]).await;
+        feed(&node, &[&one]).await;
+        // Asked again when the second is closed.
+        *l1.fault_of.lock() = Some((question, L1Error::refused("scripted")));
+        feed(&node, &[&two]).await;
+        state(&node, question, |state| match state {
+            ExecutionState::Retrying { reason } => reason.contains("scripted"),
+            ExecutionState::Halted { reason } => panic!("{question}: execution halted: {reason}"),
+            _ => false,
+        })
+        .await;
+        *l1.fault_of.lock() = None;
+        node.executed(1).await;
+    }
+}
+
 /// Every batch asked L1 whether it was void, so that an outage stopped execution with the first.
 #[tokio::test]
 async fn execution_goes_on_while_l1_is_away() {

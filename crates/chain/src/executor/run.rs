@@ -365,7 +365,7 @@ impl Runner {
         while let Some((after, through)) = self.deposits.missing(origin) {
             match self.deps.l1.bridge_deposits(after, through).await {
                 Ok(fresh) => self.deposits.add(fresh, through),
-                Err(fault) if fault.is_transient() => self.wait(&mut pause, &fault.to_string()).await?,
+                Err(fault) if fault.may_pass() => self.wait(&mut pause, &fault.to_string()).await?,
                 Err(fault) => return Err(fault.into()),
             }
         }
@@ -527,7 +527,7 @@ impl Runner {
                 Ok(None) => {
                     self.wait(&mut pause, &format!("L1 block {number} is not final here yet")).await?
                 }
-                Err(fault) if fault.is_transient() => self.wait(&mut pause, &fault.to_string()).await?,
+                Err(fault) if fault.may_pass() => self.wait(&mut pause, &fault.to_string()).await?,
                 Err(fault) => return Err(fault.into()),
             }
         }

@@ -41,6 +41,8 @@ pub struct ScriptedL1 {
     /// Up to which number headers are posted.
     pub posted: Mutex<u64>,
     pub fault: Mutex<Option<L1Error>>,
+    /// The one question that is answered with an error, and that.
+    pub fault_of: Mutex<Option<(&'static str, L1Error)>>,
     /// Shows another block for every number.
     pub reorganised: AtomicBool,
     /// Takes questions about epochs and answers none.
@@ -65,6 +67,7 @@ impl ScriptedL1 {
             ending: Mutex::default(),
             posted: Mutex::default(),
             fault: Mutex::default(),
+            fault_of: Mutex::default(),
             reorganised: AtomicBool::new(false),
             hangs: AtomicBool::new(false),
             slow_ms: AtomicU64::new(0),
@@ -110,6 +113,12 @@ impl ScriptedL1 {
     fn up(&self) -> Result<(), L1Error> {
         self.fault.lock().clone().map_or(Ok(()), Err)
     }
+
+    fn up_for(&self, question: &str) -> Result<(), L1Error> {
+        self.up()?;
+        let fault = self.fault_of.lock().clone().filter(|(of, _)| *of == question);
+        fault.map_or(Ok(()), |(_, error)| Err(error))
+    }
 }
 
 /// The L1 block of a number: always the same.
@@ -137,7 +146,7 @@ impl L1Reader for ScriptedL1 {
     }
 
     async fn origin(&self, number: u64) -> Result<Option<L1Origin>, L1Error> {
-        self.up()?;
+        self.up_for("origin")?;
         let shown = if self.reorganised.load(Ordering::SeqCst) {
             L1Origin { hash: B256::repeat_byte(0xbb), ..l1_block(number) }
         } else {
@@ -163,7 +172,7 @@ impl L1Reader for ScriptedL1 {
     }
 
     async fn bridge_deposits(&self, after: u64, through: u64) -> Result<Vec<L1Deposit>, L1Error> {
-        self.up()?;
+        self.up_for("bridge_deposits")?;
         let within = |deposit: &&L1Deposit| (after + 1..=through).contains(&deposit.l1_block);
         Ok(self.bridge.lock().iter().filter(within).cloned().collect())
     }
