@@ -182,18 +182,22 @@ impl Poster {
         }
         check_posted(&self.cx, posted).await?;
         self.cx.metrics.posted_number.set(posted.number);
-        *self.sent.lock() = None;
+        let mut nothing_left = false;
         if let Some(Outgoing { receipt, run: Some((intent, more)) }) = last {
             let (last, transaction) = (intent.last, receipt.transaction);
             // The transaction succeeds as well where L1 passed over the run, because it made a header itself meanwhile:
             // what is posted its head says.
             if posted.number < last {
+                *self.sent.lock() = None;
                 return Err(L1RoundError::PassedOver { last, posted: posted.number, transaction });
             }
+            // Where the disk fails, the next round finds it out again and notes it.
             self.note_posted(intent, transaction).await?;
-            if !more {
-                return Ok(false);
-            }
+            nothing_left = !more;
+        }
+        *self.sent.lock() = None;
+        if nothing_left {
+            return Ok(false);
         }
         if let Some(intent) = self.open_intent(posted.number).await? {
             return self.post_data_of(intent).await;

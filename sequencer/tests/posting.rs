@@ -10,7 +10,8 @@ use blindfold_l1::L1Error;
 use blindfold_l1::PostedHead;
 use blindfold_protocol::{B256, RulesChange};
 use blindfold_rpc::BlindApiClient;
-use common::{EPOCH, LAST_NUMBER, Running, World, epoch, within};
+use blindfold_store::{Store, StoreError};
+use common::{EPOCH, LAST_NUMBER, RICH, Running, World, epoch, faulty::FaultyStore, payer, within};
 
 async fn posted(running: &Running<'_>, number: u64) {
     let mut posted = running.world.inbox.posted.subscribe();
@@ -243,6 +244,24 @@ async fn posted_nothing(running: &Running<'_>) {
     running.eventually("it arrives", async || running.world.inbox.passes_over.lock().is_none()).await;
     rounds(running).await;
     assert_ne!(running.client.get_status().await.unwrap().posted, Some(1));
+}
+
+/// The disk was full when L1 had taken it.
+#[tokio::test]
+async fn a_run_that_could_not_be_noted_as_posted_is_noted_later() {
+    let world = World::with(|_, _| {});
+    world.l1.deposit(payer(1).address(), RICH);
+    let store = FaultyStore::new(world.store().await);
+    let running = world.try_start(store.clone()).await.unwrap();
+    running.sealed(1).await;
+    store.fail("put_posted", StoreError::Failed("disk full".to_owned()));
+    running.certify(1).await;
+    running.eventually("the fault", async || store.failures() > 0).await;
+    store.heal();
+    running.eventually("it is noted", async || store.posted().await.unwrap().is_some()).await;
+    assert_eq!(store.posted().await.unwrap().map(|posted| posted.up_to_number), Some(1));
+    assert_eq!(*world.inbox.runs.lock(), [(1, 1)], "once");
+    running.handle.shutdown().await;
 }
 
 /// PD-5: L1 may take the data back while the headers stay, because somebody else posted them: only what final blocks show
