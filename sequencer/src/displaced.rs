@@ -100,6 +100,7 @@ impl Displaced {
 
     /// Takes the acknowledged envelopes back from the disk, verified anew.
     pub(crate) async fn restore_mempool(&self) -> Result<(), StoreError> {
+        let _restoring = Restoring::begin(&self.pool);
         let pending = self.cx.store.pending_envelopes().await?;
         let late = LatePromises::load(self.cx.store.as_ref()).await?;
         let (mut restored, mut dropped) = (0usize, 0usize);
@@ -147,8 +148,9 @@ impl Displaced {
                             let item = PoolItem { bytes, checked: Arc::new(checked) };
                             {
                                 let mut pool = self.pool.lock();
-                                // What waited all the while is no competitor of itself.
-                                if pool.get(&envelope.id).is_some() {
+                                // What waited all the while is no competitor of itself, and what was sealed while it
+                                // was verified waits for nothing.
+                                if pool.get(&envelope.id).is_some() || pool.is_gone(&envelope.id) {
                                     continue;
                                 }
                                 if pool.restore(meta, item) {
@@ -179,6 +181,22 @@ impl Displaced {
         }
         self.pool.show(&self.pool.lock());
         Ok(())
+    }
+}
+
+/// While it lives, the pool remembers what leaves it.
+struct Restoring<'a>(&'a Pool);
+
+impl<'a> Restoring<'a> {
+    fn begin(pool: &'a Pool) -> Self {
+        pool.lock().begin_restoring();
+        Self(pool)
+    }
+}
+
+impl Drop for Restoring<'_> {
+    fn drop(&mut self) {
+        self.0.lock().end_restoring();
     }
 }
 

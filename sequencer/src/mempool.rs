@@ -144,6 +144,8 @@ pub struct Mempool<T> {
     reservations: Reservations,
     /// Envelopes that gave their places to others and are still on disk.
     leaving: HashSet<B256>,
+    /// What has left, or is in a batch, since envelopes are being taken back from the disk; `None` while none are.
+    gone: Option<HashSet<B256>>,
     /// The header that was chosen for last, whether or not it was sealed.
     chosen: u64,
     bytes: usize,
@@ -162,6 +164,7 @@ impl<T: Clone> Mempool<T> {
             expiries: BTreeSet::new(),
             reservations: Reservations::new(promised),
             leaving: HashSet::new(),
+            gone: None,
             chosen: 0,
             bytes: 0,
             arrivals: 0,
@@ -379,8 +382,31 @@ impl<T: Clone> Mempool<T> {
         }
     }
 
+    /// Envelopes are about to be read from the disk and taken back: what leaves meanwhile is remembered.
+    pub fn begin_restoring(&mut self) {
+        self.gone = Some(HashSet::new());
+    }
+
+    /// All of them are back.
+    pub fn end_restoring(&mut self) {
+        self.gone = None;
+    }
+
+    /// Whether an envelope that was read from the disk has left since.
+    pub fn is_gone(&self, id: &B256) -> bool {
+        self.gone.as_ref().is_some_and(|gone| gone.contains(id))
+    }
+
+    /// An envelope is in a batch, or has left for good, whether or not it is here.
+    pub fn note_gone(&mut self, id: &B256) {
+        if let Some(gone) = &mut self.gone {
+            gone.insert(*id);
+        }
+    }
+
     /// Takes an envelope out, with its item.
     pub fn remove(&mut self, id: &B256) -> Option<(Meta, T)> {
+        self.note_gone(id);
         let entry = self.entries.remove(id)?;
         let meta = entry.meta;
         self.bytes -= meta.item_bytes as usize;

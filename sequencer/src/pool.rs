@@ -97,7 +97,13 @@ pub(crate) fn done_in<'i>(
     for (bytes, verdict) in items.into_iter().map(AsRef::as_ref).zip(verdicts) {
         let Ok(envelope) = Envelope::decode(bytes) else { continue };
         let id = envelope.id();
-        let Some(item) = pool.item(&id) else { continue };
+        let Some(item) = pool.item(&id) else {
+            // It may be on its way back from the disk.
+            if verdict.is_accepted() {
+                pool.note_gone(&id);
+            }
+            continue;
+        };
         let promised = pool.get(&id).and_then(|meta| meta.seal_by);
         let done = match verdict {
             Verdict::Skipped(EnvelopeError::Duplicate) => true,

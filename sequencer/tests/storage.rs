@@ -314,6 +314,38 @@ async fn nothing_is_signed_in_the_place_of_what_was_taken_back_for_l1() {
     running.handle.shutdown().await;
 }
 
+/// It was read with what waits, and is in a batch before it is verified: in the pool it would wait for nothing.
+#[tokio::test]
+async fn what_is_sealed_while_the_mempool_is_taken_back_does_not_wait_again() {
+    let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
+    let (running, store) = start(&world).await;
+    let parent = running.handle.tracker().with_state(Clone::clone);
+    running.certify(1).await;
+    running.certified(1).await;
+    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.sealed(2).await;
+    store.hold("pending_envelopes");
+    let header = parent.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
+    world.l1.make_header(FallbackHeader { header, items: vec![], l1_block: world.l1.finalized() });
+    within("the look at the mempool", store.somebody_waits()).await;
+    let next = |nonce| world.envelope_with(1, nonce, |fields| fields.generation = 1);
+    running.send(&next(2)).await.unwrap();
+    running.sealed(3).await;
+    let waiting = next(3);
+    running.send(&waiting).await.unwrap();
+    store.hold("pending_envelopes done");
+    within("the mempool as it is on disk", store.waits(2)).await;
+    running.certify(3).await;
+    running.sealed(4).await;
+    assert!(running.batch(4).await.sealed.decode().unwrap().items.contains(&waiting.encode()));
+    store.release();
+    // The next look at L1 comes after it.
+    world.l1.advance();
+    running.seen_l1().await;
+    assert_eq!(running.client.get_status().await.unwrap().pending_envelopes, Some(0));
+    running.handle.shutdown().await;
+}
+
 /// L1 made a header with a transaction, and the disk fails when the sealer looks which second that left open: it looks again.
 #[tokio::test]
 async fn a_second_that_l1_opened_is_closed_although_the_disk_failed_in_between() {
