@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindfold_chain::limits::MAX_RUN_TIMEOUTS;
+use blindfold_chain::limits::{MAX_RUN_TIMEOUTS, MAX_SHARE_ANSWER_BYTES};
 use blindfold_chain::{GivenRun, MemberLimits, MemberWatch, ShareMembers, Tracker};
 use blindfold_protocol::limits::MAX_UNCERTIFIED_RUN;
 use blindfold_protocol::{Certificate, SealedBatch};
@@ -69,6 +69,8 @@ impl GivenRun for CertifiedRun {
 pub struct Member {
     index: u16,
     client: HttpClient,
+    /// Reads no larger answers than shares have.
+    to_open: HttpClient,
     run_timeout: Duration,
 }
 
@@ -86,10 +88,12 @@ impl Members {
             request_timeout_ms: timeout_ms,
             ..ClientConfig::default()
         };
+        let of_shares = ClientConfig { max_response_bytes: MAX_SHARE_ANSWER_BYTES, ..config.clone() };
         let run_timeout = Duration::from_millis(timeout_ms).saturating_mul(MAX_RUN_TIMEOUTS);
         let member = |endpoint: &MemberEndpoint| {
             let client = http_client(&endpoint.url, &config)?;
-            Ok(Member { index: endpoint.member, client, run_timeout })
+            let to_open = http_client(&endpoint.url, &of_shares)?;
+            Ok(Member { index: endpoint.member, client, to_open, run_timeout })
         };
         Ok(Self { members: endpoints.iter().map(member).collect::<Result<_, ClientBuildError>>()? })
     }
@@ -114,9 +118,9 @@ impl Members {
         self.members.is_empty()
     }
 
-    /// The same clients, to ask for shares.
+    /// Clients of the same members, to ask for shares.
     pub fn to_open(&self, limits: MemberLimits, watch: Arc<dyn MemberWatch>) -> ShareMembers {
-        let clients = self.members.iter().map(|member| (member.index, member.client.clone())).collect();
+        let clients = self.members.iter().map(|member| (member.index, member.to_open.clone())).collect();
         ShareMembers::new(clients, limits, watch)
     }
 }

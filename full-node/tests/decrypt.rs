@@ -1,6 +1,8 @@
 //! Local decryption from members' shares: faulty members named, silence borne, false releases found out.
 
 mod common;
+#[path = "../../hint-publisher/tests/common/flood.rs"]
+mod flood;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -8,7 +10,9 @@ use std::time::Duration;
 
 use blindfold_bte::{Backend, Check};
 use blindfold_chain::{DecryptError, Decryption, MemberLimits, Pool, Sealed};
-use blindfold_full_node::{Counters, LocalDecryption, LocalDecryptionError, Members as MemberClients};
+use blindfold_full_node::{
+    Counters, LocalDecryption, LocalDecryptionError, MemberEndpoint, Members as MemberClients,
+};
 use blindfold_protocol::HintEntry;
 use blindfold_runtime::Tasks;
 use blindfold_telemetry::Metrics;
@@ -16,6 +20,8 @@ use common::support::doubles::ScriptedExecution;
 use common::support::faulty::Faulty;
 use common::support::*;
 use common::*;
+use flood::{FLOOD_BYTES, flood};
+use tokio::net::TcpListener;
 
 struct Bench {
     members: Members,
@@ -23,7 +29,7 @@ struct Bench {
     local: LocalDecryption,
     counters: Counters,
     sequencer: Sequencer,
-    _tasks: Tasks,
+    tasks: Tasks,
 }
 
 impl Bench {
@@ -38,19 +44,11 @@ impl Bench {
         let metrics = Metrics::new("full_node", "test").expect("it is made");
         let counters = Counters::new(&metrics).expect("it is made");
         let watch = Arc::new(counters.clone());
-        let limits = MemberLimits {
-            hedge: Duration::from_millis(50),
-            wait: Duration::from_secs(2),
-            singleton_wait: Duration::from_secs(2),
-            retry: Duration::from_millis(20),
-        };
-        let clients = MemberClients::new(&members.endpoints, 5_000).expect("it is made");
-        let share_members = clients.to_open(limits, watch.clone());
         let tasks = Tasks::new();
-        let decryption = Decryption::new(backend, share_members, Pool::start(1, &tasks), watch, 4);
+        let decryption = decryption(backend, &members.endpoints, &tasks, watch);
         let (tracker, parameters) = (machine.tracker.clone(), parameter_set());
         let local = LocalDecryption { tracker, parameters, decryption };
-        Self { members, machine, local, counters, sequencer: Sequencer::new(&l1).await, _tasks: tasks }
+        Self { members, machine, local, counters, sequencer: Sequencer::new(&l1).await, tasks }
     }
 
     async fn batch(&self, envelopes: &[blindfold_protocol::Envelope]) -> Sealed {
@@ -59,6 +57,23 @@ impl Bench {
         self.members.archive.put(&sealed);
         sealed
     }
+}
+
+fn decryption(
+    backend: Arc<dyn Backend>,
+    endpoints: &[MemberEndpoint],
+    tasks: &Tasks,
+    watch: Arc<Counters>,
+) -> Decryption {
+    let limits = MemberLimits {
+        hedge: Duration::from_millis(50),
+        wait: Duration::from_secs(2),
+        singleton_wait: Duration::from_secs(2),
+        retry: Duration::from_millis(20),
+    };
+    let clients = MemberClients::new(endpoints, 5_000).expect("it is made");
+    let members = clients.to_open(limits, watch.clone());
+    Decryption::new(backend, members, Pool::start(1, tasks), watch, 4)
 }
 
 #[tokio::test]
@@ -107,6 +122,28 @@ async fn members_that_give_no_share_yet_are_asked_again() {
         archive.silent.lock().clear();
     };
     let (opened, ()) = tokio::join!(bench.local.decrypt(1, None), come_back);
+    assert_eq!(opened.unwrap(), open_batch(&sealed.batch, &sealed.verdicts));
+}
+
+/// A batch with malformed envelopes asks for many shares at a time, and each answer was held in memory.
+#[tokio::test]
+async fn no_more_of_an_answer_is_read_than_a_share_can_have() {
+    let mut bench = Bench::new().await;
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let mut endpoints = bench.members.endpoints.clone();
+    endpoints[1].url = format!("http://{}", listener.local_addr().unwrap());
+    let watch = Arc::new(bench.counters.clone());
+    bench.local.decryption = decryption(backend(), &endpoints, &bench.tasks, watch);
+    let sealed = bench.batch(&[envelope(1)]).await;
+    let archive = &bench.members.archive;
+    archive.silent.lock().extend([1, 3, 4]);
+    let flooded = async {
+        let taken = flood(listener).await;
+        archive.silent.lock().clear();
+        taken
+    };
+    let (opened, taken) = tokio::join!(bench.local.decrypt(1, None), flooded);
+    assert!(taken < FLOOD_BYTES, "all {taken} bytes were taken");
     assert_eq!(opened.unwrap(), open_batch(&sealed.batch, &sealed.verdicts));
 }
 

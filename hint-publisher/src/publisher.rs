@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use blindfold_bte::Backend;
+use blindfold_chain::limits::MAX_SHARE_ANSWER_BYTES;
 use blindfold_chain::{Decryption, MemberLimits, ParameterSet, Pool, ShareMembers};
 use blindfold_l1::L1Submitter;
 use blindfold_protocol::{ChainConfig, ChainConfigError, Party, SigningKey};
@@ -108,6 +109,7 @@ impl HintPublisher {
         for entry in &config.members {
             let client = ClientConfig {
                 request_timeout_ms: limits.member_timeout_ms,
+                max_response_bytes: MAX_SHARE_ANSWER_BYTES,
                 ..introductions.client(Party::Member(entry.member))
             };
             clients.insert(entry.member, http_client(&entry.url, &client)?);

@@ -7,9 +7,12 @@ use blindfold_chain::{BatchView, FallbackHeader, ViewError};
 use blindfold_hint_publisher::{ConfigError, StartError};
 use blindfold_protocol::{Canonical, limits::MAX_UNCERTIFIED_RUN};
 use common::{
-    Behaviour, Stage, kinds,
+    Behaviour, Stage,
+    flood::{FLOOD_BYTES, flood},
+    kinds,
     network::{certify, envelope, malformed, resigned, within},
 };
+use tokio::net::TcpListener;
 
 fn items(envelopes: &[blindfold_protocol::Envelope]) -> Vec<Vec<u8>> {
     envelopes.iter().map(Canonical::encode).collect()
@@ -242,6 +245,22 @@ async fn a_member_that_keeps_silent_delays_one_batch_and_not_every_one() {
     }
     let asked = *stage.members[0].state.share_calls.lock();
     assert!((1..=3).contains(&asked), "asked for {asked} of 8 batches");
+}
+
+/// A batch with malformed envelopes asks for many shares at a time, and each answer was held in memory.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_more_of_an_answer_is_read_than_a_share_can_have() {
+    let mut stage = Stage::new().await;
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("listens");
+    let addr = listener.local_addr().expect("listens");
+    stage.config.members[1].url = format!("http://{addr}");
+    stage.members.iter().for_each(|member| member.behave(Behaviour::Silent));
+    let _publisher = stage.start().await;
+    let sealed = stage.publish(items(&[envelope(1, 1)])).await;
+    let taken = within("the flood", flood(listener)).await;
+    assert!(taken < FLOOD_BYTES, "all {taken} bytes were taken");
+    stage.members.iter().for_each(|member| member.behave(Behaviour::Honest));
+    stage.hints_of(&sealed).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

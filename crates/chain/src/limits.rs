@@ -1,5 +1,8 @@
 //! Limits of following and executing the chain.
 
+use blindfold_bte::G1_BYTES;
+use blindfold_protocol::limits::MAX_BATCH_ITEMS;
+
 /// Headers that may wait for a certificate.
 pub const MAX_UNCERTIFIED_HEADERS: u64 = blindfold_protocol::limits::MAX_UNCERTIFIED_HEADERS as u64;
 /// Headers that may wait for one in all, those of earlier sequencers among them.
@@ -82,5 +85,8 @@ pub const MAX_ASKED_AT_ONCE: usize = 4;
 pub const MAX_ROUND_BYTES: usize = 16 * 1024 * 1024;
 /// Longest pause before a member is asked again for a share that it could not give yet, in milliseconds.
 pub const MAX_SHARE_PAUSE_MS: u64 = 5_000;
+/// The largest answer of a member that is asked for a share, in bytes: at most one point for each envelope, in hexadecimal,
+/// and what stands around them. Many are asked for at a time.
+pub const MAX_SHARE_ANSWER_BYTES: u32 = (MAX_BATCH_ITEMS * G1_BYTES * 2) as u32 + 4_096;
 /// Reads of the store that callers from outside have under way; the store has four readers.
 pub const CALLERS_READS: usize = 2;

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod backend;
+pub mod flood;
 #[path = "../../../committee/tests/common/network.rs"]
 pub mod network;
 #[path = "../../../committee/tests/common/sequencer.rs"]
