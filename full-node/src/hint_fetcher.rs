@@ -166,7 +166,9 @@ impl HintFetcher {
         let now = now();
         match wake {
             Some(Wake::Wrong(number)) => {
-                if let Some(waiting) = self.waiting.get_mut(&number) {
+                // What is opened here already keeps its pauses: a wrong copy says nothing new.
+                if let Some(waiting) = self.waiting.get_mut(&number).filter(|waiting| waiting.deadline > now)
+                {
                     (waiting.due, waiting.deadline) = (now, now);
                 }
             }

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use blindfold_chain::announce;
 use blindfold_full_node::{
-    ConfigError, FullNode, FullNodeDeps, StartError, limits::HINTS_PATIENCE_MS, limits::MAX_MEMBER_TIMEOUT_MS,
+    ConfigError, FullNode, FullNodeDeps, StartError, limits::HINTS_PATIENCE_MS,
+    limits::MAX_MEMBER_TIMEOUT_MS, limits::MIN_DECRYPTION_PAUSE_MS,
 };
 use blindfold_protocol::{B256, HintEntry, limits::MAX_UNCERTIFIED_RUN};
 use blindfold_rpc::jsonrpsee::core::client::ClientT;
@@ -20,6 +21,7 @@ use blindfold_rpc::jsonrpsee::rpc_params;
 use blindfold_rpc::limits::CLIENT_REQUEST_TIMEOUT_MS;
 use blindfold_rpc::types::{BlockNotification, EnvelopeState};
 use blindfold_rpc::{BlindApiClient, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, ReceivedError, Topic};
+use blindfold_runtime::now;
 use blindfold_store::StoreError;
 use common::support::*;
 use common::*;
@@ -349,6 +351,34 @@ async fn a_release_that_opens_nothing_is_tried_once() {
     archive.silent.lock().clear();
     eventually("the batch", || node.counters().by_name()["batches_decrypted_locally"] == 1).await;
     assert_eq!(node.counters().by_name()["bad_releases_rejected"], 1);
+}
+
+/// Whoever sent them made the node ask all members at once, and again with each, whatever pause it kept.
+#[tokio::test]
+async fn forged_hints_that_keep_coming_end_no_pause() {
+    const FORGED: u64 = 16;
+    let mut world = World::new().await;
+    world.config.hint_deadline_ms = 0;
+    world.sequencer.mischief.withhold_hints.store(true, Ordering::SeqCst);
+    let archive = &world.members.archive;
+    archive.silent.lock().extend(1..=MEMBERS);
+    let node = world.start().await;
+    let one = world.sequencer.seal(0, &[envelope(1)]).await;
+    world.sequencer.certify(&one).await;
+    let rounds = || archive.shares_asked.load(Ordering::SeqCst) / usize::from(MEMBERS);
+    eventually("a round", || rounds() == 1).await;
+    let started = now();
+    let (_, mut forged) = open_batch(&one.batch, &one.verdicts);
+    for sent in 1..=FORGED {
+        forged.entries[0] = HintEntry::Key([sent as u8; 16]);
+        world.sequencer.publish(&announce::hints(&forged));
+        eventually("a refusal", || node.counters().by_name()["bad_hints_rejected"] == sent).await;
+    }
+    // Each pause is twice as long as the one before.
+    let waited_ms = started.elapsed().as_millis() as u64;
+    let due = 1 + (1 + waited_ms / MIN_DECRYPTION_PAUSE_MS).ilog2() as usize;
+    assert!(rounds() <= due + 1, "{} rounds in {waited_ms} ms", rounds());
+    node.shutdown().await;
 }
 
 /// After an input/output error the store takes no write until the process starts anew, so the process has to end.
