@@ -295,8 +295,7 @@ impl HintFetcher {
             self.node.counters.bad_releases_rejected.increment();
             tracing::warn!(number, "the published release was wrong");
         }
-        self.node.park_release(release);
-        match self.node.take_hints(hints).await {
+        match self.node.take_opened(release.clone(), hints).await {
             Ok(()) => {
                 self.node.counters.batches_decrypted_locally.increment();
                 true
@@ -307,6 +306,8 @@ impl HintFetcher {
             }
             Err(refusal) => {
                 tracing::warn!(number, %refusal, "hints made here cannot be taken now");
+                // The next try has it from here.
+                self.node.park_release(release);
                 false
             }
         }

@@ -169,8 +169,20 @@ impl Node {
 
     /// Verifies and stores hints, whoever brought them. Wrong ones are counted here.
     pub(crate) async fn take_hints(&self, hints: BatchHints) -> Result<(), HintsIntakeError> {
+        self.take(self.release_of(hints.number), hints).await
+    }
+
+    /// The same for hints that were made here, and the release that they were made with.
+    pub(crate) async fn take_opened(
+        &self,
+        release: Release,
+        hints: BatchHints,
+    ) -> Result<(), HintsIntakeError> {
+        self.take(Some(release), hints).await
+    }
+
+    async fn take(&self, mut release: Option<Release>, hints: BatchHints) -> Result<(), HintsIntakeError> {
         let number = hints.number;
-        let release = self.release_of(number);
         let taken = match self.intake.submit(release.clone(), hints.clone()).await {
             // The release may be the wrong one of the two.
             Err(HintsIntakeError::Wrong {
@@ -178,6 +190,7 @@ impl Node {
                 ..
             }) if release.is_some() => {
                 self.releases.lock().remove(&number);
+                release = None;
                 let taken = self.intake.submit(None, hints.clone()).await;
                 if taken.is_ok() {
                     self.counters.bad_releases_rejected.increment();
@@ -188,7 +201,7 @@ impl Node {
         };
         match taken {
             Ok(accepted) => {
-                let release = self.releases.lock().remove(&number);
+                self.releases.lock().remove(&number);
                 if accepted.new {
                     self.counters.hints_verified.add(accepted.verified as u64);
                     if let Some(release) = release {

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use blindfold_chain::announce;
 use blindfold_full_node::{
-    ConfigError, FullNode, FullNodeDeps, StartError, limits::HINTS_PATIENCE_MS,
-    limits::MAX_MEMBER_TIMEOUT_MS, limits::MIN_DECRYPTION_PAUSE_MS,
+    ConfigError, FullNode, FullNodeDeps, StartError,
+    limits::{HINTS_PATIENCE_MS, MAX_MEMBER_TIMEOUT_MS, MAX_PARKED_ENTRIES, MIN_DECRYPTION_PAUSE_MS},
 };
-use blindfold_protocol::{B256, HintEntry, limits::MAX_UNCERTIFIED_RUN};
+use blindfold_protocol::{B256, HintEntry, Release, limits::MAX_UNCERTIFIED_RUN};
 use blindfold_rpc::jsonrpsee::core::client::ClientT;
 use blindfold_rpc::jsonrpsee::rpc_params;
 use blindfold_rpc::limits::CLIENT_REQUEST_TIMEOUT_MS;
@@ -351,6 +351,33 @@ async fn a_release_that_opens_nothing_is_tried_once() {
     archive.silent.lock().clear();
     eventually("the batch", || node.counters().by_name()["batches_decrypted_locally"] == 1).await;
     assert_eq!(node.counters().by_name()["bad_releases_rejected"], 1);
+}
+
+/// They took the place of the release that was combined here, so that its batch had hints and no release.
+#[tokio::test]
+async fn releases_of_far_numbers_cost_no_batch_its_release() {
+    let mut world = World::new().await;
+    world.config.hint_deadline_ms = 0;
+    world.sequencer.mischief.withhold_hints.store(true, Ordering::SeqCst);
+    let node = world.start().await;
+    let one = world.sequencer.seal(0, &[envelope(1)]).await;
+    world.members.archive.put(&one);
+    let (release, _) = open_batch(&one.batch, &one.verdicts);
+    for ahead in 1..=MAX_PARKED_ENTRIES as u64 {
+        let far = Release { number: 1_000 + ahead, ..release.clone() };
+        world.sequencer.publish(&announce::release(&far));
+    }
+    // What is counted comes behind them.
+    let mut nothing = announce::release(&release);
+    if let FeedEvent::Release(notification) = &mut nothing {
+        notification.release = Encoded::from_bytes(vec![1, 2]);
+    }
+    world.sequencer.publish(&nothing);
+    eventually("all of them", || node.counters().by_name()["bad_releases_rejected"] == 1).await;
+    world.sequencer.certify(&one).await;
+    eventually("the batch", || node.counters().by_name()["batches_decrypted_locally"] == 1).await;
+    let stored = node.tracker().store().batch(1).await.unwrap().unwrap();
+    assert_eq!(stored.release, Some(release));
 }
 
 /// Whoever sent them made the node ask all members at once, and again with each, whatever pause it kept.
