@@ -35,7 +35,7 @@ pub enum Rule {
     L1IsRight,
     /// Everybody's blocks are the same.
     SameBlocks,
-    /// An envelope that was answered is executed, skipped for a named reason, or expired.
+    /// An envelope that was answered is executed, skipped for a named reason, expired, or void with its run on L1.
     AnsweredEnvelopesEnd,
     /// A promised envelope is sealed in time.
     PromisesAreKept,
@@ -93,6 +93,8 @@ pub struct Counts {
     pub executed: usize,
     /// Of these skipped, with a reason.
     pub skipped: usize,
+    /// Of these void: nobody posted hints of their batch in time.
+    pub void: usize,
     /// Of these expired.
     pub expired: usize,
     /// Envelopes that the sequencer refused.
@@ -125,6 +127,8 @@ struct State {
     blocks: BTreeMap<u64, Vec<(B256, Role)>>,
     /// Headers that L1 made, in final blocks: what was above one is void, and signed anew.
     made: BTreeMap<u64, B256>,
+    /// Runs that L1 declared void, in blocks that are final or were: first and last batch.
+    void: BTreeSet<(u64, u64)>,
     /// Answered envelopes that have not ended, and by when they were promised.
     waiting: BTreeMap<B256, Option<u64>>,
 }
@@ -427,12 +431,14 @@ impl Checks {
             match receipt.state {
                 EnvelopeState::Executed => counts.executed += 1,
                 EnvelopeState::Skipped => counts.skipped += 1,
+                EnvelopeState::Void => counts.void += 1,
                 _ => counts.expired += 1,
             }
             state.waiting.remove(&id).flatten()
         };
         match (receipt.state, &receipt.reason) {
             (EnvelopeState::Executed | EnvelopeState::Expired, _) | (EnvelopeState::Skipped, Some(_)) => {}
+            (EnvelopeState::Void, _) if self.is_void(receipt.number) => {}
             (state, reason) => {
                 let detail = format!("envelope {id} ended as {state:?}, {reason:?}");
                 self.broken(Rule::AnsweredEnvelopesEnd, detail);
@@ -457,6 +463,16 @@ impl Checks {
         state.made.insert(number, hash);
         state.counts.made += 1;
         state.waiting.values_mut().for_each(|promised_by| *promised_by = None);
+    }
+
+    /// L1 declared a run void.
+    pub fn declared_void(&self, first: u64, last: u64) {
+        self.0.state.lock().void.insert((first, last));
+    }
+
+    fn is_void(&self, number: Option<u64>) -> bool {
+        let state = self.0.state.lock();
+        number.is_some_and(|number| state.void.iter().any(|(first, last)| (*first..=*last).contains(&number)))
     }
 
     /// L1 punished a role.

@@ -15,6 +15,7 @@
 //! | [`faults`] | what goes wrong |
 //! | [`liars`] | what dishonest roles say |
 //! | [`checks`] | what must hold: looked at as messages pass |
+//! | [`coverage`] | what was under way when something went wrong |
 //! | [`trace`] | what happened, in order |
 //! | [`plants`] | bugs put in on purpose, to see that they are found |
 //!
@@ -24,6 +25,7 @@
 //! the limits of servers on connections, which belong to sockets.
 
 pub mod checks;
+pub mod coverage;
 pub mod execution;
 pub mod faults;
 pub mod l1;

@@ -92,6 +92,9 @@ fn main() -> Result<ExitCode> {
         println!("{:#}", serde_json::to_value(&report)?);
     } else {
         println!("{} of {} seeds broke a rule; {:?}", report.broken.len(), report.seeds, report.sums);
+        let never: Vec<&str> =
+            report.met.iter().filter(|(_, seeds)| **seeds == 0).map(|(pair, _)| pair.as_str()).collect();
+        println!("{} of {} pairs were never met: {}", never.len(), report.met.len(), never.join(", "));
     }
     Ok(if report.broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

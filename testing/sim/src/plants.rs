@@ -86,6 +86,12 @@ pub enum Plant {
     KeepsPostedHead,
     /// The sequencer does not hear of what L1 forces in.
     LeavesOutForced,
+    /// The first hint publisher posts wrong hints to L1.
+    PostsWrongHints,
+    /// The first node does not hear of headers that L1 made.
+    MissesL1Headers,
+    /// The first node does not hear of void runs.
+    MissesVoidRuns,
 }
 
 /// Certificates after which a member panics.

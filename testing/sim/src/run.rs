@@ -48,6 +48,8 @@ pub struct Outcome {
     pub simulated_ms: u64,
     /// How many of what there was.
     pub counts: Counts,
+    /// Pairs of what went wrong and what was under way then.
+    pub met: BTreeSet<(&'static str, &'static str)>,
     /// What was broken.
     pub violations: Vec<Violation>,
     /// What was drawn.
@@ -90,6 +92,7 @@ pub fn run(plan: Plan, print: bool) -> anyhow::Result<Outcome> {
             trace: digest.to_string(),
             simulated_ms: trace.elapsed_ms(),
             counts: world.checks.counts(),
+            met: world.met(),
             violations,
             plan,
             last,
@@ -283,6 +286,7 @@ async fn compare(world: Arc<World>) {
     let mut made = 0;
     loop {
         sleep(Duration::from_millis(COMPARISON_MS)).await;
+        world.look_what_is_met().await;
         if world.checks.made() != made {
             // Blocks may give way to others.
             looked.clear();

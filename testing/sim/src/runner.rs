@@ -15,7 +15,10 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use blindfold_runtime::now;
-use blindfold_sim::plants::Plant;
+use blindfold_sim::{
+    coverage::{FAULTS, SITUATIONS},
+    plants::Plant,
+};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -32,6 +35,9 @@ pub(crate) struct Report {
     pub seeds: u64,
     /// How many of what there was.
     pub sums: BTreeMap<String, u64>,
+    /// How many seeds met each pair of what went wrong and what was under way then, those that none met among them.
+    #[serde(default)]
+    pub met: BTreeMap<String, u64>,
     /// Each that broke a rule.
     pub broken: Vec<Value>,
 }
@@ -62,6 +68,14 @@ impl Report {
         }
         for fault in outcome["plan"]["faults"].as_array().into_iter().flatten() {
             *self.sums.entry(name_of(fault)).or_default() += 1;
+        }
+        for (fault, situation) in FAULTS.into_iter().flat_map(|fault| SITUATIONS.map(|there| (fault, there)))
+        {
+            self.met.entry(format!("{fault} while {situation}")).or_default();
+        }
+        for pair in outcome["met"].as_array().into_iter().flatten() {
+            let [fault, situation] = [&pair[0], &pair[1]].map(|name| name.as_str().unwrap_or_default());
+            *self.met.entry(format!("{fault} while {situation}")).or_default() += 1;
         }
         *self.sums.entry("simulated_ms".to_owned()).or_default() +=
             outcome["simulated_ms"].as_u64().unwrap_or_default();

@@ -39,6 +39,7 @@ use tokio::{sync::watch, time::sleep};
 use crate::{
     Life, Lives, Role, START_MS, Trace,
     checks::Checks,
+    coverage,
     execution::Chain,
     faults::{Fault, Faults, Scheduled},
     l1::{Beginning, Judge, L1, View},
@@ -102,6 +103,7 @@ pub struct World {
     /// Who ended and said that it has to be taken back to that.
     stranded: Mutex<BTreeSet<Role>>,
     down: BTreeMap<Role, watch::Sender<bool>>,
+    met: Mutex<BTreeSet<(&'static str, &'static str)>>,
     folder: TempDir,
     start: Instant,
 }
@@ -270,6 +272,7 @@ impl World {
             rebuilt: Mutex::default(),
             stranded: Mutex::default(),
             down,
+            met: Mutex::default(),
             folder: tempfile::tempdir()?,
             start: now(),
             plan,
@@ -303,6 +306,18 @@ impl World {
     /// What was deposited for fees, in wei.
     pub fn deposited(&self) -> u128 {
         RICH * (u128::from(self.plan.users) + 1)
+    }
+
+    /// Pairs of what went wrong and what was under way then, so far.
+    pub fn met(&self) -> BTreeSet<(&'static str, &'static str)> {
+        self.met.lock().clone()
+    }
+
+    /// Adds to them what is so now.
+    pub async fn look_what_is_met(&self) {
+        let mut met = BTreeSet::new();
+        coverage::look(self, &mut met).await;
+        self.met.lock().append(&mut met);
     }
 
     /// The node of a user.

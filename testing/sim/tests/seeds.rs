@@ -53,6 +53,24 @@ fn a_sequencer_that_lost_its_newest_hints_goes_on() {
     assert!(holds, "{report:#}");
 }
 
+/// What L1 declares void while its finality stands still was heard of a hint deadline later.
+#[test]
+fn a_finality_that_catches_up_at_once_holds_nothing_up() {
+    let (holds, report) = simulate(&["--first-seed", "63", "--only", "300", "--json"]);
+    assert!(holds, "{report:#}");
+    assert!(report["sums"]["void"].as_u64().unwrap() > 0, "{report:#}");
+}
+
+/// Nobody posts for the sequencer, which L1 is away for; L1 makes headers in place of certified ones, and the operator takes
+/// everybody back to what L1 holds.
+#[test]
+fn everybody_is_taken_back_to_what_l1_holds() {
+    let (holds, report) = simulate(&["--first-seed", "7", "--only", "300", "--json"]);
+    assert!(holds, "{report:#}");
+    let sum = |name: &str| report["sums"][name].as_u64().unwrap();
+    assert!(sum("made") > 0 && sum("failures") > 0, "{report:#}");
+}
+
 #[test]
 fn a_report_is_gone_on_with() {
     let folder = tempfile::tempdir().unwrap();

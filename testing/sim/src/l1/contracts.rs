@@ -91,6 +91,8 @@ pub(super) enum Done {
     Final(PostedLog),
     /// Whose challenge failed.
     Failed,
+    /// Nobody posted hints of these batches in time: first and last.
+    Void(u64, u64),
     /// The sequencer signed two headers.
     Equivocated(u64),
     /// Anything else, in words.
@@ -188,7 +190,7 @@ impl State {
             Transaction::Void(run) => {
                 self.require_run(run)?;
                 self.hints.void(run, &rules.timing, block)?;
-                (Done::Other(format!("declared {}..={} void", run.first, run.last)), self.fresh())
+                (Done::Void(run.first, run.last), self.fresh())
             }
             Transaction::Commit(commitment) => {
                 self.hints.commit(*commitment, block);

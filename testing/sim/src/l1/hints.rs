@@ -97,6 +97,11 @@ impl Registry {
         }
     }
 
+    /// Whether a posting is open, or dead and not cleared away.
+    pub fn has_open(&self) -> bool {
+        !self.unclosed.is_empty()
+    }
+
     /// What happened in these blocks.
     pub fn events(&self, after: u64, through: u64) -> Vec<HintEvent> {
         let within = self.events.iter().filter(|(block, _)| (after + 1..=through).contains(block));

@@ -161,6 +161,21 @@ pub struct Beginning {
     pub amount: u128,
 }
 
+/// What stands on L1.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing {
+    /// Entries of the forced queue that no posted header took.
+    pub forced_items_wait: bool,
+    /// Hints that can be challenged, or are dead.
+    pub hints_open: bool,
+    /// A header that L1 made a moment ago.
+    pub header_not_final: bool,
+    /// A header that L1 made.
+    pub header_final: bool,
+    /// A void run.
+    pub run_void: bool,
+}
+
 /// How L1 goes on.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
 pub struct Pace {
@@ -247,6 +262,19 @@ impl L1 {
         let state = self.0.state.lock();
         let final_entries = state.forced.iter().filter(|entry| entry.enqueued_at <= state.finalized);
         (state.forced.len(), final_entries.count())
+    }
+
+    /// What stands on it.
+    pub fn standing(&self) -> Standing {
+        let state = self.0.state.lock();
+        let taken = state.head().map_or(0, |head| head.forced_cursor);
+        Standing {
+            forced_items_wait: taken < state.forced.len() as u64,
+            hints_open: state.hints.has_open(),
+            header_not_final: state.made.iter().any(|made| made.l1_block > state.finalized),
+            header_final: state.final_made().next().is_some(),
+            run_void: !state.hints.void_runs(u64::MAX).is_empty(),
+        }
     }
 
     /// The headers that L1 made in final blocks.
@@ -381,6 +409,10 @@ impl L1 {
                 checks.challenge_failed(from);
                 "challenged right hints".to_owned()
             }
+            Done::Void(first, last) => {
+                checks.declared_void(first, last);
+                format!("declared {first}..={last} void")
+            }
             Done::Equivocated(number) => {
                 checks.struck(Role::Sequencer);
                 format!("showed two headers of {number}")
@@ -478,7 +510,7 @@ impl View {
         let mut posted = hints.clone();
         let role = self.life.role;
         let lies = |fault: &Fault| matches!(fault, Fault::Lies { role: liar, how: Lie::WrongHints } if *liar == role);
-        if self.l1.0.faults.any(lies)
+        if (self.l1.0.faults.any(lies) || self.has(Plant::PostsWrongHints, Role::Publisher(1)))
             && let Some(entry) = posted
                 .batches
                 .iter_mut()

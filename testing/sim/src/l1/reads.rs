@@ -82,11 +82,14 @@ impl L1Reader for View {
     }
 
     async fn l1_header(&self, number: u64) -> Result<Option<FallbackHeader>, L1Error> {
-        self.read(|state| state.final_made().find(|made| made.header.number == number).cloned()).await
+        let misses = self.has(Plant::MissesL1Headers, Role::Node(1));
+        self.read(|state| state.final_made().find(|made| made.header.number == number && !misses).cloned())
+            .await
     }
 
     async fn last_l1_header(&self) -> Result<Option<u64>, L1Error> {
-        self.read(|state| state.final_made().last().map(|made| made.header.number)).await
+        let misses = self.has(Plant::MissesL1Headers, Role::Node(1));
+        self.read(|state| state.final_made().last().map(|made| made.header.number).filter(|_| !misses)).await
     }
 
     async fn l1_headers_not_final(&self) -> Result<Vec<PendingFallbackHeader>, L1Error> {
@@ -107,8 +110,9 @@ impl L1Reader for View {
     }
 
     async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Error> {
+        let misses = self.has(Plant::MissesVoidRuns, Role::Node(1));
         self.read(|state| {
-            let runs = state.hints.void_runs(state.finalized);
+            let runs = if misses { Vec::new() } else { state.hints.void_runs(state.finalized) };
             runs.into_iter().map(|(first, last)| VoidRun { first, last }).collect()
         })
         .await
