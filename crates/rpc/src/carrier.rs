@@ -12,7 +12,7 @@ use std::{
 use blindfold_protocol::hello::Party;
 use futures::{Stream, StreamExt, future::BoxFuture};
 use jsonrpsee::{
-    Methods,
+    MethodResponse, Methods,
     core::{
         ClientError,
         client::{BatchResponse, ClientT},
@@ -27,7 +27,9 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 
-use crate::{ClientConfig, Introduction, KnownPeer, PeerAddress, ServeError, Topic, server::Listening};
+use crate::{
+    ClientConfig, Introduction, KnownPeer, Passthrough, PeerAddress, ServeError, Topic, server::Listening,
+};
 
 thread_local! {
     static CARRIER: RefCell<Option<Arc<dyn Carrier>>> = const { RefCell::new(None) };
@@ -79,6 +81,7 @@ pub struct NotCarried(pub &'static str);
 #[derive(Clone)]
 pub struct Server {
     methods: Methods,
+    passthrough: Option<Passthrough>,
     knows_peers: bool,
     alive: watch::Receiver<()>,
 }
@@ -89,6 +92,10 @@ impl Server {
     /// # Errors
     /// For what is no JSON-RPC request.
     pub async fn answer(&self, call: &Call, from: SocketAddr) -> Result<Answer, NotCarried> {
+        if let Some(response) = self.hand_on(call).await {
+            let (_, notifications) = mpsc::channel(1);
+            return Ok(Answer { response, notifications, server: self.alive.clone() });
+        }
         let mut methods = self.methods.clone();
         methods.extensions_mut().insert(PeerAddress(from));
         if let Some(party) = call.party.filter(|_| self.knows_peers) {
@@ -97,6 +104,22 @@ impl Server {
         let answered = methods.raw_json_request(&call.request, NOTIFICATIONS).await;
         let (response, notifications) = answered.map_err(|_| NotCarried("no JSON-RPC request"))?;
         Ok(Answer { response, notifications, server: self.alive.clone() })
+    }
+
+    /// The answer of whoever stands behind this server, where the call is for that one.
+    async fn hand_on(&self, call: &Call) -> Option<Box<RawValue>> {
+        let request: Request<'_> = serde_json::from_str(&call.request).ok()?;
+        let method = request.method_name();
+        let passthrough = self.passthrough.as_ref()?;
+        if self.methods.method(method).is_some() || !passthrough.allows(method) {
+            return None;
+        }
+        let params = request.params.as_ref().map(|params| params.clone().into_owned());
+        let payload = match passthrough.call(method, params).await {
+            Ok(result) => jsonrpsee::ResponsePayload::success(result),
+            Err(error) => jsonrpsee::ResponsePayload::error(error),
+        };
+        Some(MethodResponse::response(request.id.clone(), payload, usize::MAX).into_json())
     }
 }
 
@@ -139,10 +162,11 @@ pub(crate) fn listen(
     carrier: Arc<dyn Carrier>,
     addr: SocketAddr,
     methods: Methods,
+    passthrough: Option<Passthrough>,
     knows_peers: bool,
 ) -> Result<(Listening, jsonrpsee::server::ServerHandle), ServeError> {
     let (alive, accepting) = watch::channel(());
-    let server = Server { methods, knows_peers, alive: accepting.clone() };
+    let server = Server { methods, passthrough, knows_peers, alive: accepting.clone() };
     carrier.bind(addr, server).map_err(|cause| ServeError::Bind { addr, cause })?;
     let unbound = Unbound { carrier, addr };
     let stop = until_stopped((alive, unbound));

@@ -204,7 +204,8 @@ pub async fn serve(
     }
     let methods = methods.into();
     if let Some(carrier) = carrier::carrier() {
-        let (listening, stop) = carrier::listen(carrier, config.addr, methods, config.doorkeeper.is_some())?;
+        let knows_peers = config.doorkeeper.is_some();
+        let (listening, stop) = carrier::listen(carrier, config.addr, methods, passthrough, knows_peers)?;
         return Ok(ServerHandle::new(listening, stop));
     }
     let inbound = Arc::new(config.inbound.clone());

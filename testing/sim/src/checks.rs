@@ -47,6 +47,8 @@ pub enum Rule {
     ForcedIsExecuted,
     /// A fee ledger holds what was deposited, no more and no less.
     FeesAreConserved,
+    /// What a proxy took stands in a block in the end: sent again by its user where others may have read it.
+    HeldTransactionsEnd,
     /// Nobody honest is struck on L1, and no wrong hints are final there.
     L1Judges,
     /// Queues stay within their limits.
@@ -99,6 +101,12 @@ pub struct Counts {
     pub expired: usize,
     /// Envelopes that the sequencer refused.
     pub refused: usize,
+    /// Transactions that the proxy took.
+    pub held: usize,
+    /// Of these in a block.
+    pub included: usize,
+    /// Times that one was given up and sent again.
+    pub given_up: usize,
     /// Roles that gave up and were started again.
     pub failures: usize,
 }
@@ -450,6 +458,27 @@ impl Checks {
             let detail = format!("envelope {id} was promised by {by}, and is in {:?}", receipt.number);
             self.broken(Rule::PromisesAreKept, detail);
         }
+    }
+
+    /// The proxy took a transaction.
+    pub fn held(&self) {
+        self.0.state.lock().counts.held += 1;
+    }
+
+    /// A transaction that the proxy took is in a block.
+    pub fn included(&self) {
+        self.0.state.lock().counts.included += 1;
+    }
+
+    /// The proxy gave a transaction up.
+    pub fn given_up(&self) {
+        self.0.state.lock().counts.given_up += 1;
+    }
+
+    /// How many transactions the proxy took that are in no block.
+    pub fn held_back(&self) -> usize {
+        let counts = self.0.state.lock().counts;
+        counts.held - counts.included
     }
 
     /// The sequencer's disk was lost, and with it what it had answered for and not sealed.

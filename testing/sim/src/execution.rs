@@ -45,6 +45,8 @@ struct Blocks {
     chain_id: u64,
     canonical: BTreeMap<u64, BlockId>,
     states: BTreeMap<B256, State>,
+    /// The transactions of each block, by the block's hash.
+    included: BTreeMap<B256, Vec<B256>>,
     finalized: B256,
     down: bool,
 }
@@ -90,6 +92,7 @@ impl Chain {
             chain_id,
             canonical: BTreeMap::from([(0, genesis)]),
             states: BTreeMap::from([(genesis.hash, state)]),
+            included: BTreeMap::new(),
             finalized: genesis.hash,
             down: false,
         })))
@@ -169,7 +172,8 @@ impl Blocks {
         Ok(())
     }
 
-    fn adopt(&mut self, block: BlockId, state: State) {
+    fn adopt(&mut self, block: BlockId, state: State, transactions: &[Bytes]) {
+        self.included.insert(block.hash, transactions.iter().map(keccak256).collect());
         self.canonical.retain(|number, _| *number < block.number);
         self.canonical.insert(block.number, block);
         self.states.insert(block.hash, state);
@@ -297,7 +301,7 @@ impl ExecutionClient for Client {
         let number = below.number + 1;
         let hash = block_hash(parent, number, state_root, &content);
         let id = BlockId { number, hash, timestamp: inputs.timestamp };
-        chain.adopt(id, state);
+        chain.adopt(id, state, &content.transactions);
         Ok(ExecutedBlock {
             number,
             hash,
@@ -324,7 +328,7 @@ impl ExecutionClient for Client {
         if !skipped.is_empty() || hash != id.hash {
             return Err(invalid("it executes to another block"));
         }
-        chain.adopt(id, state);
+        chain.adopt(id, state, &content.transactions);
         Ok(())
     }
 
@@ -349,6 +353,29 @@ impl ExecutionClient for Client {
             let number = chain.known(chain.finalized).map_or(0, |block| block.number);
             return Ok(json!({ "number": format!("{number:#x}") }));
         }
-        Err(ReadError::NotAllowed { method: method.to_owned() })
+        let chain = self.chain.0.lock();
+        let head = chain.canonical.last_key_value().map(|(_, head)| *head);
+        let account = || {
+            let address: Address = serde_json::from_value(params[0].clone()).unwrap_or_default();
+            let state = head.and_then(|head| chain.states.get(&head.hash));
+            state.and_then(|state| state.get(&address)).copied().unwrap_or_default()
+        };
+        let including = || {
+            let hash: B256 = serde_json::from_value(params[0].clone()).unwrap_or_default();
+            let holds =
+                |block: &&BlockId| chain.included.get(&block.hash).is_some_and(|list| list.contains(&hash));
+            chain.canonical.values().find(holds).map(|block| (block, hash))
+        };
+        let place = |(block, hash): (&BlockId, B256), name: &str| json!({ name: hash, "blockHash": block.hash, "blockNumber": format!("{:#x}", block.number), "status": "0x1" });
+        match method {
+            "eth_chainId" => Ok(json!(format!("{:#x}", chain.chain_id))),
+            "eth_getTransactionCount" => Ok(json!(format!("{:#x}", account().nonce))),
+            "eth_getBalance" => Ok(json!(account().balance)),
+            "eth_getTransactionReceipt" => {
+                Ok(including().map_or(Value::Null, |found| place(found, "transactionHash")))
+            }
+            "eth_getTransactionByHash" => Ok(including().map_or(Value::Null, |found| place(found, "hash"))),
+            _ => Err(ReadError::NotAllowed { method: method.to_owned() }),
+        }
     }
 }

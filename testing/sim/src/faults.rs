@@ -158,6 +158,8 @@ pub struct Cast {
     pub publishers: u16,
     /// Full nodes.
     pub nodes: u16,
+    /// Whether there is a proxy.
+    pub proxy: bool,
 }
 
 impl Cast {
@@ -166,12 +168,13 @@ impl Cast {
         let members = (1..=self.members).map(Role::Member);
         let publishers = (1..=self.publishers).map(Role::Publisher);
         let nodes = (1..=self.nodes).map(Role::Node);
-        [Role::Sequencer].into_iter().chain(members).chain(publishers).chain(nodes).collect()
+        let proxy = self.proxy.then_some(Role::Proxy);
+        [Role::Sequencer].into_iter().chain(members).chain(publishers).chain(nodes).chain(proxy).collect()
     }
 
-    /// Those with a disk.
+    /// Those with a disk. The proxy has a file of its own, which is as it was after each kill.
     pub fn with_disk(&self) -> Vec<Role> {
-        self.all().into_iter().filter(|role| !matches!(role, Role::Publisher(_))).collect()
+        self.all().into_iter().filter(|role| !matches!(role, Role::Publisher(_) | Role::Proxy)).collect()
     }
 
     /// Those with an execution client.
@@ -239,6 +242,34 @@ pub fn draw_l1(
             _ => Fault::L1Nonsense { role: one_of(rng, &all) },
         };
         schedule.push(Scheduled { id: L1_TROUBLES + index, from_ms, to_ms, fault });
+    }
+}
+
+/// Ids of what goes wrong with the proxy.
+const PROXY: usize = 400;
+
+/// Adds to a schedule what goes wrong with the proxy: it is killed, or loses messages.
+pub fn draw_proxy(rng: &mut ChaCha20Rng, (from_ms, to_ms): (u64, u64), schedule: &mut Vec<Scheduled>) {
+    let mut free_ms = from_ms;
+    for index in 0..rng.random_range(0..=3) {
+        if free_ms + 2_000 >= to_ms {
+            return;
+        }
+        let from_ms = rng.random_range(free_ms..to_ms - 1_000);
+        let to_ms = (from_ms + rng.random_range(200..=6_000)).min(to_ms);
+        free_ms = to_ms + 1_000;
+        let fault = if rng.random() {
+            Fault::Kill { role: Role::Proxy, after_commit: rng.random() }
+        } else {
+            let permille = [0, 100, 400];
+            Fault::Loss {
+                at: Some(Role::Proxy),
+                requests_permille: one_of(rng, &permille),
+                answers_permille: one_of(rng, &permille),
+                twice_permille: one_of(rng, &permille),
+            }
+        };
+        schedule.push(Scheduled { id: PROXY + index, from_ms, to_ms, fault });
     }
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::{
     Role,
-    faults::{Cast, Fault, Scheduled, draw, draw_l1, draw_lies, draw_long},
+    faults::{Cast, Fault, Scheduled, draw, draw_l1, draw_lies, draw_long, draw_proxy},
     l1::Pace,
     liars::Lie,
     plants::Plant,
@@ -25,6 +25,8 @@ const L1_TROUBLES: u64 = 0x11;
 const FORCED: u64 = 0xf04ced;
 /// Short deadlines of L1, and what takes longer than they do, are drawn from this, beside the seed.
 const SHORT: u64 = 0x5407;
+/// What goes through a proxy is drawn from this, beside the seed.
+const PROXIED: u64 = 0x9904;
 /// Of so many seeds one has no faults.
 const CALM_SEEDS: u64 = 8;
 
@@ -51,6 +53,8 @@ pub struct Plan {
     pub slot_ms: u64,
     /// Transactions that are forced in through L1.
     pub forced: u16,
+    /// Transactions of the user of the proxy; there is none without any.
+    pub proxied: u16,
     /// L1.
     #[serde(flatten)]
     pub pace: Pace,
@@ -90,7 +94,7 @@ impl Plan {
         // All at once, or for as long as anything goes wrong.
         let pause_ms = [500, faults_end_ms / u64::from(envelopes), 2 * faults_end_ms / u64::from(envelopes)];
         let pause_ms = pause_ms[pace_of_users];
-        let cast = Cast { members, publishers, nodes };
+        let cast = Cast { members, publishers, nodes, proxy: false };
         let mut faults = draw(&mut rng, &cast, CALM_MS, faults_end_ms);
         // Of their own stream each, so that a seed keeps what it drew before there were any.
         let mut rng = ChaCha20Rng::seed_from_u64(seed ^ LIES);
@@ -132,6 +136,11 @@ impl Plan {
             faults_end_ms = rng.random_range(60_000..=140_000);
             draw_long(&mut rng, &cast, (CALM_MS, faults_end_ms), &mut faults);
         }
+        let mut rng = ChaCha20Rng::seed_from_u64(seed ^ PROXIED);
+        let proxied = if rng.random_range(0..4) == 0 { rng.random_range(1..=8) } else { 0 };
+        if proxied > 0 {
+            draw_proxy(&mut rng, (CALM_MS, faults_end_ms), &mut faults);
+        }
         let faults = if calm || seed.is_multiple_of(CALM_SEEDS) { Vec::new() } else { faults };
         Self {
             seed,
@@ -144,6 +153,7 @@ impl Plan {
             pause_ms,
             slot_ms,
             forced,
+            proxied,
             pace,
             timing,
             makes_headers,
@@ -211,7 +221,7 @@ impl Plan {
 
     /// Envelopes of all users, with the one that is sent at the end.
     pub fn envelopes_in_all(&self) -> u64 {
-        u64::from(self.users) * u64::from(self.envelopes) + 1
+        u64::from(self.users) * u64::from(self.envelopes) + u64::from(self.proxied) + 1
     }
 
     /// The full node that follows from L1 alone, if there is one.
@@ -222,6 +232,6 @@ impl Plan {
     /// Who takes part, but for users.
     pub fn cast(&self) -> Cast {
         let nodes = self.nodes + u16::from(self.node_from_l1);
-        Cast { members: self.members, publishers: self.publishers, nodes }
+        Cast { members: self.members, publishers: self.publishers, nodes, proxy: self.proxied > 0 }
     }
 }

@@ -25,6 +25,8 @@ pub enum Role {
     Node(u16),
     /// A user, from 1.
     User(u16),
+    /// The proxy.
+    Proxy,
 }
 
 impl fmt::Display for Role {
@@ -37,6 +39,7 @@ impl fmt::Display for Role {
             Self::Publisher(index) => write!(f, "publisher-{index}"),
             Self::Node(index) => write!(f, "node-{index}"),
             Self::User(index) => write!(f, "user-{index}"),
+            Self::Proxy => f.write_str("proxy"),
         }
     }
 }
@@ -50,6 +53,7 @@ impl FromStr for Role {
                 "world" => Ok(Self::World),
                 "l1" => Ok(Self::L1),
                 "sequencer" => Ok(Self::Sequencer),
+                "proxy" => Ok(Self::Proxy),
                 _ => Err(()),
             };
         };
@@ -81,6 +85,7 @@ impl Role {
             Self::Publisher(index) => (4, index),
             Self::Node(index) => (5, index),
             Self::User(index) => (6, index),
+            Self::Proxy => (7, 0),
         };
         let [high, low] = index.to_be_bytes();
         SocketAddr::from(([10, kind, high, low], PORT))
@@ -175,9 +180,15 @@ mod tests {
         assert!(caller.goes_on());
         lives.begin(Role::Member(2));
         assert!(!caller.goes_on() && !life.goes_on());
-        for role in
-            [Role::World, Role::L1, Role::Sequencer, Role::Publisher(1), Role::Node(2), Role::User(300)]
-        {
+        for role in [
+            Role::World,
+            Role::L1,
+            Role::Sequencer,
+            Role::Publisher(1),
+            Role::Node(2),
+            Role::User(300),
+            Role::Proxy,
+        ] {
             assert_eq!(role.to_string().parse(), Ok(role));
         }
     }

@@ -22,7 +22,7 @@ use crate::{
     checks::{Counts, Rule, Violation},
     operator::operate,
     plan::Plan,
-    users::{User, force},
+    users::{User, force, use_proxy},
     world::World,
 };
 
@@ -107,6 +107,9 @@ async fn script(world: &Arc<World>) -> anyhow::Result<()> {
         spawn(User::new(world, index)?.run());
     }
     spawn(force(Arc::clone(world)));
+    if world.plan.proxied > 0 {
+        spawn(use_proxy(Arc::clone(world)));
+    }
     for scheduled in world.plan.faults.clone() {
         spawn(Arc::clone(world).suffer(scheduled));
     }
@@ -130,6 +133,15 @@ async fn script(world: &Arc<World>) -> anyhow::Result<()> {
     };
     if timeout(Duration::from_millis(SETTLED_MS), settled).await.is_err() {
         world.checks.nothing_waits();
+    }
+    let included = async {
+        while world.checks.held_back() > 0 {
+            sleep(Duration::from_millis(COMPARISON_MS)).await;
+        }
+    };
+    if timeout(Duration::from_millis(2 * SETTLED_MS), included).await.is_err() {
+        let held = world.checks.held_back();
+        world.checks.broken(Rule::HeldTransactionsEnd, format!("{held} are in no block"));
     }
     let (_, forced) = world.l1.forced();
     let executed = async {

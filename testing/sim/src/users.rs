@@ -2,16 +2,21 @@
 
 use std::{sync::Arc, time::Duration};
 
-use alloy_primitives::{Address, Bytes, U256};
+use alloy_primitives::{Address, B256, Bytes, U256};
 use blindfold_client::{
     EnvelopeMaker, Offer, Prepared, SignedTransaction, TransactionFields, Wallet, WalletEndpoints,
     WalletError, transaction::sign,
 };
 use blindfold_protocol::SigningKey;
-use blindfold_rpc::types::Receipt;
+use blindfold_rpc::{
+    ClientConfig, HttpClient, http_client,
+    jsonrpsee::core::{client::ClientT, rpc_params},
+    types::Receipt,
+};
 use blindfold_runtime::{Instant, now, spawn};
 use rand::RngExt;
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
+use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::{
@@ -173,6 +178,67 @@ pub async fn force(world: Arc<World>) {
                 world.trace.event(role, format_args!("forces in vain: {fault}"));
             }
             sleep(Duration::from_millis(RETRY_MS)).await;
+        }
+    }
+}
+
+/// A user with an ordinary wallet, whose transactions go through the proxy: none waits for the one before it.
+pub async fn use_proxy(world: Arc<World>) {
+    let index = world.proxied_user();
+    let role = Role::User(index);
+    let life = world.lives.begin(role);
+    let Ok(proxy) = http_client(&life.url(Role::Proxy), &ClientConfig::default()) else { return };
+    let proxy = Arc::new(proxy);
+    let mut rng = ChaCha20Rng::seed_from_u64(world.plan.seed << 8 | u64::from(index));
+    for nonce in 0..u64::from(world.plan.proxied) {
+        sleep(Duration::from_millis(rng.random_range(0..=world.plan.pause_ms))).await;
+        let fields = TransactionFields {
+            chain_id: world.chain.chain_id,
+            nonce,
+            to: Address::repeat_byte(0xa0 + index as u8),
+            value: U256::from(1 + nonce),
+            input: Bytes::new(),
+            gas_limit: GAS,
+            max_fee_per_gas: 1_000_000,
+            max_priority_fee_per_gas: 0,
+        };
+        let (raw, hash) = sign(&fields, &user_key(index));
+        hand_over(&world, &proxy, role, &raw).await;
+        world.trace.event(role, format_args!("has the proxy's word for {hash}"));
+        world.checks.held();
+        spawn(see_through(Arc::clone(&world), Arc::clone(&proxy), role, raw, hash));
+    }
+}
+
+/// Gives a transaction to the proxy until it has it, or has had it.
+async fn hand_over(world: &World, proxy: &HttpClient, role: Role, raw: &Bytes) {
+    loop {
+        let sent: Result<B256, _> = proxy.request("eth_sendRawTransaction", rpc_params![raw]).await;
+        match sent.map_err(|error| error.to_string()) {
+            Ok(_) => return,
+            Err(error) if error.contains("already known") || error.contains("nonce too low") => return,
+            Err(error) => world.trace.event(role, format_args!("hands over in vain: {error}")),
+        }
+        sleep(Duration::from_millis(RETRY_MS)).await;
+    }
+}
+
+/// Waits until a transaction is in a block, and gives it to the proxy again where that gave it up.
+async fn see_through(world: Arc<World>, proxy: Arc<HttpClient>, role: Role, raw: Bytes, hash: B256) {
+    loop {
+        sleep(Duration::from_millis(RETRY_MS)).await;
+        let receipt: Result<Value, _> = proxy.request("eth_getTransactionReceipt", rpc_params![hash]).await;
+        if receipt.is_ok_and(|receipt| !receipt.is_null()) {
+            world.trace.event(role, format_args!("{hash} is in a block"));
+            world.checks.included();
+            return;
+        }
+        let traced: Result<Value, _> = proxy.request("proxy_getEnvelope", rpc_params![hash]).await;
+        let outcome = traced.ok().and_then(|traced| traced["outcome"].as_str().map(str::to_owned));
+        if let Some(outcome) = outcome.filter(|outcome| outcome != "included") {
+            world.trace.event(role, format_args!("{hash} is given up: {outcome}"));
+            world.checks.given_up();
+            hand_over(&world, &proxy, role, &raw).await;
         }
     }
 }

@@ -13,6 +13,7 @@ use blindfold_bte::{
     dealer,
 };
 use blindfold_chain::{EpochParameters, L1Reader, L1Submitter, ParameterSet};
+use blindfold_client::proxy::{Proxy, ProxyConfig};
 use blindfold_committee::{
     Member, MemberConfig, MemberDeps, MemberHandle, PeerUrl,
     key_file::{KeyFilePublic, OpenedKey},
@@ -61,6 +62,8 @@ const RESTART_MS: u64 = 1_000;
 const CLOCK_STANDS_MS: u64 = 8_000;
 /// A kill waits for a write so long, in milliseconds.
 const KILL_PATIENCE_MS: u64 = 3_000;
+/// The key by which the proxy pays, beside those of users.
+const PROXY_PAYER: u16 = 1_000;
 /// What a hint publisher bonds on L1, in wei.
 const BOND: u128 = 10_000;
 /// The second hint publisher leaves hints to the first for so long, in milliseconds.
@@ -114,6 +117,7 @@ enum Running {
     Member(Box<MemberHandle>),
     Publisher(Box<HintPublisherHandle>),
     Node(Box<FullNode>),
+    Proxy(Box<Proxy>),
 }
 
 impl Running {
@@ -123,6 +127,7 @@ impl Running {
             Self::Member(handle) => handle.failed().await,
             Self::Publisher(handle) => handle.failed().await,
             Self::Node(node) => node.failed().await,
+            Self::Proxy(proxy) => proxy.failed().await,
         }
     }
 }
@@ -228,7 +233,10 @@ impl World {
 
         let (lives, faults) = (Lives::default(), Faults::default());
         let checks = Checks::new(plan.threshold, plan.dishonest(), trace.clone());
-        let users: Vec<Address> = (0..=plan.users).map(|user| user_key(user).address()).collect();
+        let mut payers: Vec<Address> = (0..=plan.users).map(|user| user_key(user).address()).collect();
+        if plan.proxied > 0 {
+            payers.push(user_key(PROXY_PAYER).address());
+        }
         let beginning = Beginning {
             deployment: chain.deployment,
             timing: plan.timing,
@@ -239,7 +247,7 @@ impl World {
             judge: Judge { parameters: Arc::clone(&parameters), backend: Arc::clone(&backend) },
             epochs,
             keys: BTreeMap::from([(1, encryption_key)]),
-            payers: users.clone(),
+            payers,
             amount: RICH,
         };
         let l1 = L1::new(plan.pace, beginning, plan.plant, faults.clone(), trace.clone(), checks.clone());
@@ -249,7 +257,7 @@ impl World {
         let cast = plan.cast();
         let disk = |role: Role| Ok((role, Disk::new()?));
         let disks = cast.with_disk().into_iter().map(disk).collect::<anyhow::Result<_>>()?;
-        let rich: Vec<Address> = (0..=plan.users + 1).map(|user| user_key(user).address()).collect();
+        let rich: Vec<Address> = (0..=plan.users + 2).map(|user| user_key(user).address()).collect();
         let client = |role: Role| (role, Chain::new(chain.chain_id, &rich, U256::from(RICH)));
         let clients = cast.executing().into_iter().map(client).collect();
         let down = cast.all().into_iter().map(|role| (role, watch::Sender::new(false))).collect();
@@ -296,6 +304,11 @@ impl World {
         self.plan.users + 1
     }
 
+    /// The user whose transactions go through the proxy.
+    pub fn proxied_user(&self) -> u16 {
+        self.plan.users + 2
+    }
+
     /// Who has not executed so many of the transactions that were forced in.
     pub fn without_forced(&self, count: usize) -> Vec<Role> {
         let forcer = user_key(self.forcer()).address();
@@ -305,7 +318,7 @@ impl World {
 
     /// What was deposited for fees, in wei.
     pub fn deposited(&self) -> u128 {
-        RICH * (u128::from(self.plan.users) + 1)
+        RICH * (u128::from(self.plan.users) + 1 + u128::from(self.plan.proxied > 0))
     }
 
     /// Pairs of what went wrong and what was under way then, so far.
@@ -563,6 +576,19 @@ impl World {
                     backend,
                 };
                 Running::Node(Box::new(FullNode::start(config, deps).await?))
+            }
+            Role::Proxy => {
+                let config = ProxyConfig {
+                    rpc_addr: role.addr(),
+                    admin_addr: nowhere,
+                    node_url: life.url(self.node_of(self.proxied_user())),
+                    sequencer_url,
+                    state: self.folder.path().join("proxy.sqlite"),
+                    ..ProxyConfig::default()
+                };
+                let payer = user_key(PROXY_PAYER);
+                let proxy = Proxy::start(config, chain.as_ref().clone(), payer, l1, None).await?;
+                Running::Proxy(Box::new(proxy))
             }
             Role::World | Role::L1 | Role::User(_) => anyhow::bail!("{role} is no role to start"),
         })
