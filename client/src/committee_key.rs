@@ -230,12 +230,8 @@ impl CommitteeKey {
 
 #[cfg(test)]
 mod tests {
-    use blindfold_bte::{
-        bls::{PublicKey, SecretKey},
-        dealer,
-    };
+    use blindfold_kit::Committee;
     use parking_lot::Mutex;
-    use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 
     use super::*;
 
@@ -243,16 +239,14 @@ mod tests {
 
     /// L1's registry, while it is not away.
     struct Registry {
-        key: EncryptionKey,
+        committee: Committee,
         last: Mutex<u64>,
         away: Mutex<bool>,
     }
 
     impl Registry {
         fn new() -> Self {
-            let mut rng = ChaCha20Rng::seed_from_u64(7);
-            let (parameters, _) = dealer::deal(4, 3, 2, &mut rng).expect("a shape");
-            Self { key: parameters.encryption_key(), last: Mutex::new(100), away: Mutex::new(false) }
+            Self { committee: Committee::deal(3, 2, 4, 7), last: Mutex::new(100), away: Mutex::new(false) }
         }
 
         fn is_up(&self) -> Result<(), CommitteeKeyError> {
@@ -264,29 +258,14 @@ mod tests {
     impl CommitteeSource for Registry {
         async fn epochs(&self) -> Result<Epochs, CommitteeKeyError> {
             self.is_up()?;
-            let epoch = Epoch {
-                epoch: 1,
-                first: 1,
-                last: *self.last.lock(),
-                counts_from: 0,
-                continues: 0,
-                parameters_hash: B256::ZERO,
-                encryption_key_hash: self.key.hash().into(),
-                max_batch: 4,
-                threshold: 2,
-                members: (1..=3).map(member).collect(),
-            };
+            let epoch = self.committee.epoch(1, 1, *self.last.lock());
             Ok(Epochs::new(vec![epoch]).expect("valid"))
         }
 
         async fn encryption_key(&self, _: u64) -> Result<Vec<u8>, CommitteeKeyError> {
             self.is_up()?;
-            Ok(self.key.to_bytes().to_vec())
+            Ok(self.committee.encryption_key.to_bytes().to_vec())
         }
-    }
-
-    fn member(seed: u8) -> PublicKey {
-        SecretKey::generate(&[seed; 32]).expect("32 bytes").public_key()
     }
 
     fn kept() -> KeptKeys {

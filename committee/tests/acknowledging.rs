@@ -4,15 +4,10 @@ mod common;
 
 use std::sync::atomic::Ordering;
 
+use blindfold_kit::{FaultyStore, SequencerDouble, acknowledge, envelope, within};
 use blindfold_protocol::Party;
 use blindfold_store::StoreError;
-use common::{
-    Machine, certified,
-    faulty::FaultyStore,
-    network::{Sealer, acknowledge, envelope, within},
-    sealed,
-    sequencer::SequencerDouble,
-};
+use common::{Machine, certified, sealed, sealer};
 
 /// A disk that failed once lost the acknowledgement until the next start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -23,7 +18,7 @@ async fn an_acknowledgement_that_failed_is_tried_again() {
     let member = machine.start_on(store.clone()).await.expect("starts");
     sequencer.followed_by(1).await;
     store.fail("put_acknowledged", StoreError::Failed("the disk is full".to_owned()));
-    let batch = Sealer::new().await.seal_envelopes(&[envelope(1, 1)]).await;
+    let batch = sealer().await.seal_next_envelopes(&[envelope(1, 1)]).await;
     sequencer.publish(&batch.batch, &batch.verdicts);
     sealed(&member, 1).await;
     within("two failures", async {
@@ -46,9 +41,9 @@ async fn a_call_that_hangs_delays_no_other() {
     let machine = Machine::new(2, sequencer.url());
     let member = machine.start().await;
     sequencer.followed_by(1).await;
-    let sealer = Sealer::new().await;
-    let first = sealer.seal_envelopes(&[envelope(1, 1)]).await;
-    let second = sealer.seal_envelopes(&[envelope(1, 2)]).await;
+    let sealer = sealer().await;
+    let first = sealer.seal_next_envelopes(&[envelope(1, 1)]).await;
+    let second = sealer.seal_next_envelopes(&[envelope(1, 2)]).await;
     sequencer.publish(&first.batch, &first.verdicts);
     sealed(&member, 1).await;
     sequencer.publish(&second.batch, &second.verdicts);
@@ -63,7 +58,7 @@ async fn a_member_shows_the_sequencer_who_it_is() {
     let machine = Machine::new(2, sequencer.url());
     let member = machine.start().await;
     sequencer.followed_by(1).await;
-    let batch = Sealer::new().await.seal_envelopes(&[envelope(1, 1)]).await;
+    let batch = sealer().await.seal_next_envelopes(&[envelope(1, 1)]).await;
     sequencer.publish(&batch.batch, &batch.verdicts);
     sequencer.wait("the acknowledgement", |state| !state.acknowledgements.is_empty()).await;
     // It may have come more than once by now, each time from the same member.
@@ -82,11 +77,11 @@ async fn headers_are_acknowledged_while_l1_hangs() {
         members.push(machine.start().await);
     }
     sequencer.followed_by(3).await;
-    let sealer = Sealer::new().await;
+    let sealer = sealer().await;
     let batches: Vec<_> = {
         let mut batches = Vec::new();
         for nonce in 1..=4 {
-            batches.push(sealer.seal_envelopes(&[envelope(1, nonce)]).await);
+            batches.push(sealer.seal_next_envelopes(&[envelope(1, nonce)]).await);
         }
         batches
     };

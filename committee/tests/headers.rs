@@ -7,6 +7,10 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use blindfold_chain::{AnnouncedEnd, HeaderId, PendingFallbackHeader};
 use blindfold_committee::{Evidence, PeerUrl};
+use blindfold_kit::{
+    MEMBERS, SequencerDouble, SequencerState, certify, chain_config, client, envelope, malformed, resigned,
+    within,
+};
 use blindfold_protocol::{
     B256, Canonical, Certificate, CertifiedBatch, ReleaseShare, SealedBatch, SingletonShare,
     limits::MAX_UNCERTIFIED_RUN,
@@ -17,16 +21,10 @@ use blindfold_rpc::{
     serve,
     types::{CommitteeStatus, HeldBatch},
 };
-use common::{
-    Machine, certified,
-    network::{self, MEMBERS, Sealer, certify, envelope, malformed, resigned, second, within},
-    sealed,
-    sequencer::{SequencerDouble, State},
-    votes_from,
-};
+use common::{FIRST_ORIGIN, Machine, certified, sealed, sealer, second, votes_from};
 use tokio::sync::{Semaphore, watch};
 
-fn acknowledged(state: &State, number: u64) -> Vec<(u16, B256)> {
+fn acknowledged(state: &SequencerState, number: u64) -> Vec<(u16, B256)> {
     let mut known: Vec<_> = state
         .acknowledgements
         .iter()
@@ -38,7 +36,7 @@ fn acknowledged(state: &State, number: u64) -> Vec<(u16, B256)> {
     known
 }
 
-fn refused_for(state: &State, number: u64, reason: &str) -> bool {
+fn refused_for(state: &SequencerState, number: u64, reason: &str) -> bool {
     state.refusals.iter().any(|refusal| refusal.number == number && refusal.reason == reason)
 }
 
@@ -54,7 +52,7 @@ async fn a_committee_certifies_what_is_valid() {
         assert_eq!(votes_from(member).await, 1);
     }
     sequencer.followed_by(members.len()).await;
-    let sealer = Sealer::new().await;
+    let sealer = sealer().await;
     let batches = [
         vec![],
         vec![envelope(1, 1).encode(), malformed(2, 1).encode(), b"garbage".to_vec(), envelope(1, 1).encode()],
@@ -64,7 +62,7 @@ async fn a_committee_certifies_what_is_valid() {
         // What is certified is not acknowledged any more: the certificate is made when everybody has acknowledged, of
         // acknowledgements that are sent again until then.
         sequencer.double.state.lock().aggregate = false;
-        let batch = sealer.seal(items).await;
+        let batch = sealer.seal_next(items).await;
         sequencer.publish(&batch.batch, &batch.verdicts);
         let number = batch.batch.header.number;
         let everybody: Vec<_> = (1..=MEMBERS).map(|member| (member, batch.hash)).collect();
@@ -97,8 +95,8 @@ async fn a_second_header_is_refused_and_both_are_kept() {
     machine.config.limits.certificate_wait_ms = 60_000;
     let member = machine.start().await;
     sequencer.followed_by(1).await;
-    let sealer = Sealer::new().await;
-    let batch = sealer.seal_envelopes(&[envelope(1, 1)]).await;
+    let sealer = sealer().await;
+    let batch = sealer.seal_next_envelopes(&[envelope(1, 1)]).await;
     let other = second(&batch.batch);
     sequencer.publish(&batch.batch, &batch.verdicts);
     sequencer.wait("an acknowledgement", |state| !state.acknowledgements.is_empty()).await;
@@ -137,11 +135,11 @@ async fn a_second_header_is_refused_and_both_are_kept() {
 async fn two_headers_that_wait_are_evidence_too() {
     let sequencer = SequencerDouble::start().await;
     let machine = Machine::new(1, sequencer.url());
-    machine.l1.set_finalized(0);
+    *machine.l1.finalized.lock() = 0;
     let member = machine.start().await;
     sequencer.followed_by(1).await;
-    let sealer = Sealer::new().await;
-    let batch = sealer.seal_envelopes(&[]).await;
+    let sealer = sealer().await;
+    let batch = sealer.seal_next_envelopes(&[]).await;
     sequencer.publish(&batch.batch, &batch.verdicts);
     sequencer.announce(&second(&batch.batch), &batch.verdicts);
     sequencer.wait("a refusal", |state| refused_for(state, 1, "second_header")).await;
@@ -158,19 +156,19 @@ async fn two_headers_that_wait_are_evidence_too() {
 async fn what_cannot_be_judged_yet_is_judged_later() {
     let sequencer = SequencerDouble::start().await;
     let machine = Machine::new(1, sequencer.url());
-    machine.l1.set_finalized(2);
+    *machine.l1.finalized.lock() = 2;
     machine.clock.set(0);
     let member = machine.start().await;
     sequencer.followed_by(1).await;
-    let sealer = Sealer::new().await;
-    let batch = sealer.seal_envelopes(&[envelope(1, 1)]).await;
+    let sealer = sealer().await;
+    let batch = sealer.seal_next_envelopes(&[envelope(1, 1)]).await;
     sequencer.publish(&batch.batch, &batch.verdicts);
     sequencer.wait("a refusal", |state| refused_for(state, 1, "clock_ahead")).await;
     assert_eq!(member.tracker().head().number, 0);
     // Exactly as far ahead as is borne.
     machine.clock.set(batch.batch.header.timestamp_ms - 2_000);
     sequencer.wait("a refusal", |state| refused_for(state, 1, "origin_not_final")).await;
-    machine.l1.set_finalized(3);
+    *machine.l1.finalized.lock() = 3;
     sequencer.wait("an acknowledgement", |state| acknowledged(state, 1) == vec![(1, batch.hash)]).await;
     let reasons: Vec<String> =
         member.status().await.refusals.into_iter().map(|refusal| refusal.reason).collect();
@@ -181,20 +179,20 @@ async fn what_cannot_be_judged_yet_is_judged_later() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_taken_while_l1_lags_is_asked_for_after_a_pause() {
     let sequencer = SequencerDouble::start().await;
-    let sealer = Sealer::new().await;
+    let sealer = sealer().await;
     for _ in 0..4 {
-        let batch = sealer.seal(vec![]).await;
+        let batch = sealer.seal_next(vec![]).await;
         sequencer.publish(&batch.batch, &batch.verdicts);
-        sequencer.publish_certificate(&sealer.certify(&batch.batch, &[2, 3, 4]).await);
+        sequencer.publish_certificate(&sealer.certify_by(&batch.batch, &[2, 3, 4]).await);
     }
     let mut machine = Machine::new(1, sequencer.url());
-    machine.l1.set_finalized(2);
+    *machine.l1.finalized.lock() = 2;
     (machine.config.limits.catch_up_batches, machine.config.limits.header_retry_ms) = (2, 400);
     machine.config.limits.peer_check_ms = 600_000;
     let (started, member) = (blindfold_runtime::now(), machine.start().await);
     sequencer.wait("questions", |state| state.status_calls >= 8).await;
     assert!(started.elapsed() >= Duration::from_millis(3 * 400), "{:?}", started.elapsed());
-    machine.l1.set_finalized(3);
+    *machine.l1.finalized.lock() = 3;
     certified(&member, 4).await;
 }
 
@@ -206,21 +204,21 @@ async fn stale_origins_are_acknowledged_sixteen_times_in_a_row() {
     let machine = Machine::new(1, sequencer.url());
     let member = machine.start().await;
     sequencer.followed_by(1).await;
-    let sealer = Sealer::new().await;
+    let sealer = sealer().await;
     let mut stale_ms = 0;
     for number in 1..=16 {
-        let batch = sealer.seal(vec![]).await;
-        let limit = u64::from(network::chain_config().timing.max_origin_age_seconds);
+        let batch = sealer.seal_next(vec![]).await;
+        let limit = u64::from(chain_config().timing.max_origin_age_seconds);
         stale_ms = (batch.batch.header.l1_origin_time + limit + 1) * 1_000;
         machine.clock.set(stale_ms);
         sequencer.publish(&batch.batch, &batch.verdicts);
         sequencer
             .wait("an acknowledgement", |state| acknowledged(state, number) == vec![(1, batch.hash)])
             .await;
-        sequencer.publish_certificate(&sealer.certify(&batch.batch, &[1, 2, 3]).await);
+        sequencer.publish_certificate(&sealer.certify_by(&batch.batch, &[1, 2, 3]).await);
         certified(&member, number).await;
     }
-    let batch = sealer.seal(vec![]).await;
+    let batch = sealer.seal_next(vec![]).await;
     sequencer.publish(&batch.batch, &batch.verdicts);
     sequencer.wait("a refusal", |state| refused_for(state, 17, "origin_stale")).await;
     assert_eq!(member.tracker().head().number, 16);
@@ -235,8 +233,8 @@ async fn an_invalid_header_is_refused_with_its_rule() {
     let machine = Machine::new(3, sequencer.url());
     let member = machine.start().await;
     sequencer.followed_by(1).await;
-    let sealer = Sealer::new().await;
-    let batch = sealer.seal_envelopes(&[envelope(1, 1)]).await;
+    let sealer = sealer().await;
+    let batch = sealer.seal_next_envelopes(&[envelope(1, 1)]).await;
     let bad = resigned(&batch.batch, |header| header.gas += 1);
     sequencer.announce(&bad, &batch.verdicts);
     sequencer.wait("a refusal", |state| state.refusals.iter().any(|refusal| refusal.number == 1)).await;
@@ -257,17 +255,17 @@ async fn the_certified_header_is_followed_whatever_was_acknowledged() {
     sequencer.followed_by(1).await;
 
     // Member 4 is shown one chain, the others certify another.
-    let sealer = Sealer::new().await;
-    let shown = sealer.seal_envelopes(&[envelope(1, 1)]).await;
-    let shown_next = sealer.seal_envelopes(&[envelope(2, 1)]).await;
+    let sealer = sealer().await;
+    let shown = sealer.seal_next_envelopes(&[envelope(1, 1)]).await;
+    let shown_next = sealer.seal_next_envelopes(&[envelope(2, 1)]).await;
     sequencer.publish(&shown.batch, &shown.verdicts);
     sequencer.publish(&shown_next.batch, &shown_next.verdicts);
     sequencer.wait("acknowledgements", |state| acknowledged(state, 2).len() == 1).await;
 
-    let other = Sealer::new().await;
-    let real = other.seal_envelopes(&[envelope(3, 1)]).await;
-    let real_next = other.seal_envelopes(&[envelope(4, 1)]).await;
-    let real_third = other.seal_envelopes(&[envelope(5, 1)]).await;
+    let other = common::sealer().await;
+    let real = other.seal_next_envelopes(&[envelope(3, 1)]).await;
+    let real_next = other.seal_next_envelopes(&[envelope(4, 1)]).await;
+    let real_third = other.seal_next_envelopes(&[envelope(5, 1)]).await;
     for batch in [&real, &real_next, &real_third] {
         sequencer.keep(&batch.batch, &batch.verdicts);
     }
@@ -299,12 +297,12 @@ async fn what_the_sequencer_withholds_comes_from_other_members() {
     let first_machine = Machine::new(1, honest.url());
     let first = first_machine.start().await;
     honest.followed_by(1).await;
-    let sealer = Sealer::new().await;
+    let sealer = sealer().await;
     let mut last = 0;
     for n in 1..=5 {
-        let batch = sealer.seal_envelopes(&[envelope(n, 1)]).await;
+        let batch = sealer.seal_next_envelopes(&[envelope(n, 1)]).await;
         honest.publish(&batch.batch, &batch.verdicts);
-        honest.publish_certificate(&sealer.certify(&batch.batch, &[1, 2, 3]).await);
+        honest.publish_certificate(&sealer.certify_by(&batch.batch, &[1, 2, 3]).await);
         last = batch.batch.header.number;
     }
     certified(&first, last).await;
@@ -321,9 +319,9 @@ async fn what_the_sequencer_withholds_comes_from_other_members() {
     assert_eq!(second.status().await.acknowledged, 0);
 
     // Cut off while it runs, it still finds out.
-    let batch = sealer.seal_envelopes(&[envelope(6, 1)]).await;
+    let batch = sealer.seal_next_envelopes(&[envelope(6, 1)]).await;
     honest.publish(&batch.batch, &batch.verdicts);
-    honest.publish_certificate(&sealer.certify(&batch.batch, &[1, 2, 3]).await);
+    honest.publish_certificate(&sealer.certify_by(&batch.batch, &[1, 2, 3]).await);
     certified(&second, 6).await;
 }
 
@@ -335,10 +333,10 @@ async fn who_gives_other_items_under_a_certified_header_is_passed_over() {
     let first = first_machine.start().await;
     honest.followed_by(1).await;
     let lying = SequencerDouble::start().await;
-    let sealer = Sealer::new().await;
+    let sealer = sealer().await;
     for n in 1..=3 {
-        let batch = sealer.seal_envelopes(&[envelope(n, 1)]).await;
-        let certificate = sealer.certify(&batch.batch, &[1, 2, 3]).await;
+        let batch = sealer.seal_next_envelopes(&[envelope(n, 1)]).await;
+        let certificate = sealer.certify_by(&batch.batch, &[1, 2, 3]).await;
         honest.publish(&batch.batch, &batch.verdicts);
         honest.publish_certificate(&certificate);
         let mut altered = (*batch.batch).clone();
@@ -360,12 +358,12 @@ async fn who_gives_other_items_under_a_certified_header_is_passed_over() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sequencer_that_was_refused_is_asked_again() {
     const LAST: u64 = 40;
-    let sealer = Sealer::new().await;
+    let sealer = sealer().await;
     let mut batches = Vec::new();
     for number in 1..=LAST {
         let items = if number == 1 { vec![envelope(1, 1).encode()] } else { vec![] };
-        let batch = sealer.seal(items).await;
-        let certificate = sealer.certify(&batch.batch, &[1, 2, 3]).await;
+        let batch = sealer.seal_next(items).await;
+        let certificate = sealer.certify_by(&batch.batch, &[1, 2, 3]).await;
         batches.push((batch, certificate));
     }
     let (first, certificate) = batches.remove(0);
@@ -414,10 +412,10 @@ async fn a_sequencer_that_was_refused_is_asked_again() {
 async fn missed_and_disordered_notifications_are_made_up_for() {
     let sequencer = SequencerDouble::start().await;
     let machine = Machine::new(1, sequencer.url());
-    let sealer = Sealer::new().await;
+    let sealer = sealer().await;
     let mut batches = Vec::new();
     for n in 1..=6 {
-        batches.push(sealer.seal_envelopes(&[envelope(n, 1)]).await);
+        batches.push(sealer.seal_next_envelopes(&[envelope(n, 1)]).await);
     }
     // Two before it is there, one only kept, the rest in the wrong order, a forged certificate among them.
     sequencer.keep(&batches[0].batch, &batches[0].verdicts);
@@ -460,9 +458,9 @@ async fn a_peer_that_never_answers_holds_up_nothing() {
     machine.knows_every_vote().await;
     let member = machine.start().await;
     sequencer.followed_by(1).await;
-    let sealer = Sealer::new().await;
+    let sealer = sealer().await;
     for n in 1..=4 {
-        let batch = sealer.seal_envelopes(&[envelope(n, 1)]).await;
+        let batch = sealer.seal_next_envelopes(&[envelope(n, 1)]).await;
         sequencer.publish(&batch.batch, &batch.verdicts);
         let number = batch.batch.header.number;
         sequencer.wait("an acknowledgement", |state| !acknowledged(state, number).is_empty()).await;
@@ -479,29 +477,26 @@ async fn a_header_that_l1_made_is_followed_without_a_certificate() {
     let member = machine.start().await;
     assert_eq!(votes_from(&member).await, 1);
     sequencer.followed_by(1).await;
-    let (sealer, other) = (Sealer::new().await, Sealer::new().await);
-    let first = sealer.seal(vec![]).await;
-    other.seal(vec![]).await;
+    let (sealer, other) = (sealer().await, sealer().await);
+    let first = sealer.seal_next(vec![]).await;
+    other.seal_next(vec![]).await;
     sequencer.publish(&first.batch, &first.verdicts);
-    let certificate = sealer.certify(&first.batch, &[1, 2, 4]).await;
+    let certificate = sealer.certify_by(&first.batch, &[1, 2, 4]).await;
     sequencer.publish_certificate(&certificate);
     certified(&member, 1).await;
     // The member acknowledged another header of that number, which nobody posted in time.
-    let lost = other.seal_envelopes(&[envelope(1, 1)]).await;
+    let lost = other.seal_next_envelopes(&[envelope(1, 1)]).await;
     sequencer.publish(&lost.batch, &lost.verdicts);
     // And one on top of that.
-    let dead = other.seal(vec![]).await;
+    let dead = other.seal_next(vec![]).await;
     sequencer.publish(&dead.batch, &dead.verdicts);
     sealed(&member, 3).await;
     sequencer.wait("an acknowledgement", |state| !acknowledged(state, 3).is_empty()).await;
-    let epoch = network::epochs().at(2).cloned().expect("registered");
-    let header = sealer.tracker.with_state(|state| {
-        state.l1_header::<Vec<u8>>(network::START_MS + 1_000, &[], &epoch).expect("L1 may make it")
-    });
+    let header = sealer.l1_header(1_000, vec![]).header;
     // What was acknowledged had not seen it.
-    let l1_block = network::FIRST_ORIGIN + 1;
+    let l1_block = FIRST_ORIGIN + 1;
     let made = blindfold_chain::FallbackHeader { header, items: vec![], l1_block };
-    machine.l1.set_finalized(l1_block);
+    *machine.l1.finalized.lock() = l1_block;
     machine.l1.l1_headers.lock().push(made.clone());
     certified(&member, 2).await;
     assert_eq!(member.tracker().certified().hash, header.hash());
@@ -509,9 +504,9 @@ async fn a_header_that_l1_made_is_followed_without_a_certificate() {
     assert_eq!((member.status().await.acknowledged, member.tracker().head().number), (2, 2));
     // What it acknowledged above L1's header is dead: the number has another header now, which it acknowledges too.
     sealer.tracker.accept_l1_header(&made).await.expect("L1 made it");
-    sealer.l1.set_finalized(l1_block);
+    *sealer.l1.finalized.lock() = l1_block;
     sealer.l1.l1_headers.lock().push(made);
-    let next = sealer.seal_at(network::START_MS + 1_250, vec![]).await;
+    let next = sealer.seal(1_250, vec![]).await;
     assert_ne!(next.hash, dead.hash);
     sequencer.publish(&next.batch, &next.verdicts);
     let again = |(_, hash): &(u16, B256)| *hash == next.hash;
@@ -521,11 +516,11 @@ async fn a_header_that_l1_made_is_followed_without_a_certificate() {
     // A certificate of the dead one, which carries the member's vote, shows nothing that its disk does not know.
     sequencer.publish_certificate(&certify(&dead.batch, &[1, 2, 4]));
     let seen = member.tracker().clone();
-    sequencer.publish_certificate(&sealer.certify(&next.batch, &[1, 2, 4]).await);
+    sequencer.publish_certificate(&sealer.certify_by(&next.batch, &[1, 2, 4]).await);
     certified(&member, 3).await;
     assert_eq!(seen.certified().hash, next.hash);
     assert_eq!(votes_from(&member).await, 1);
-    let after = sealer.seal_at(network::START_MS + 1_500, vec![]).await;
+    let after = sealer.seal(1_500, vec![]).await;
     sequencer.publish(&after.batch, &after.verdicts);
     sequencer.wait("the fourth", |state| !acknowledged(state, 4).is_empty()).await;
 }
@@ -536,8 +531,7 @@ async fn a_header_that_l1_went_past_is_not_acknowledged() {
     let sequencer = SequencerDouble::start().await;
     sequencer.double.state.lock().aggregate = false;
     let machine = Machine::new(2, sequencer.url());
-    let (header, l1_block) =
-        (HeaderId { number: 2, hash: B256::repeat_byte(0x11) }, network::FIRST_ORIGIN + 1);
+    let (header, l1_block) = (HeaderId { number: 2, hash: B256::repeat_byte(0x11) }, FIRST_ORIGIN + 1);
     machine.l1.not_final.lock().push(PendingFallbackHeader {
         header,
         l1_block,
@@ -545,13 +539,13 @@ async fn a_header_that_l1_went_past_is_not_acknowledged() {
     });
     let member = machine.start().await;
     sequencer.followed_by(1).await;
-    let sealer = Sealer::new().await;
-    let first = sealer.seal(vec![]).await;
+    let sealer = sealer().await;
+    let first = sealer.seal_next(vec![]).await;
     sequencer.publish(&first.batch, &first.verdicts);
     sequencer.wait("the first one", |state| !acknowledged(state, 1).is_empty()).await;
-    sequencer.publish_certificate(&sealer.certify(&first.batch, &[1, 2, 4]).await);
+    sequencer.publish_certificate(&sealer.certify_by(&first.batch, &[1, 2, 4]).await);
     certified(&member, 1).await;
-    let lost = sealer.seal(vec![]).await;
+    let lost = sealer.seal_next(vec![]).await;
     sequencer.publish(&lost.batch, &lost.verdicts);
     sequencer.wait("a refusal", |state| refused_for(state, 2, "overruled_by_l1")).await;
     assert!(acknowledged(&sequencer.double.state.lock(), 2).is_empty());
@@ -570,16 +564,16 @@ async fn a_header_with_an_origin_near_the_end_of_its_epoch_is_not_acknowledged()
     let machine = Machine::new(2, sequencer.url());
     *machine.l1.ending.lock() =
         Some(AnnouncedEnd { epoch: 1, announced_at: 0, until: CLOSED + 10, for_silence: false });
-    let sealer = Sealer::new().await;
-    let at = |l1_block| [&machine.l1, &sealer.l1].map(|l1| l1.set_finalized(l1_block));
+    let sealer = sealer().await;
+    let at = |l1_block| [&machine.l1, &sealer.l1].map(|l1| *l1.finalized.lock() = l1_block);
     at(CLOSED - 1);
     let _member = machine.start().await;
     sequencer.followed_by(1).await;
-    let last = sealer.seal(vec![]).await;
+    let last = sealer.seal_next(vec![]).await;
     sequencer.publish(&last.batch, &last.verdicts);
     sequencer.wait("the last one", |state| !acknowledged(state, 1).is_empty()).await;
     at(CLOSED);
-    let late = sealer.seal(vec![]).await;
+    let late = sealer.seal_next(vec![]).await;
     sequencer.publish(&late.batch, &late.verdicts);
     sequencer.wait("a refusal", |state| refused_for(state, 2, "epoch_ends")).await;
     assert!(acknowledged(&sequencer.double.state.lock(), 2).is_empty());
@@ -595,14 +589,14 @@ async fn numbers_certified_through_a_descendant_come_from_other_members_alone() 
     let first_machine = Machine::new(1, honest.url());
     let first = first_machine.start().await;
     honest.followed_by(1).await;
-    let sealer = Sealer::new().await;
+    let sealer = sealer().await;
     for n in 1..=6 {
-        let batch = sealer.seal_envelopes(&[envelope(n, 1)]).await;
+        let batch = sealer.seal_next_envelopes(&[envelope(n, 1)]).await;
         honest.publish(&batch.batch, &batch.verdicts);
         // Only the third and the last have certificates of their own.
         if n % 3 == 0 {
             sealed(&first, u64::from(n)).await;
-            honest.publish_certificate(&sealer.certify(&batch.batch, &[1, 2, 3]).await);
+            honest.publish_certificate(&sealer.certify_by(&batch.batch, &[1, 2, 3]).await);
         }
     }
     certified(&first, 6).await;
@@ -616,7 +610,7 @@ async fn numbers_certified_through_a_descendant_come_from_other_members_alone() 
     certified(&second, 6).await;
     assert_eq!(second.tracker().certified(), first.tracker().certified());
     // It serves them on in the same way.
-    let own = common::client(&second);
+    let own = client(second.rpc_addr());
     let held =
         blindfold_rpc::CommitteeApiClient::get_sealed(&own, 2).await.expect("an answer").expect("there");
     assert_eq!((held.sealed.decode().expect("canonical").header.number, held.certificate), (2, None));
@@ -627,12 +621,12 @@ async fn numbers_certified_through_a_descendant_come_from_other_members_alone() 
 async fn the_longest_run_under_one_certificate_is_caught_up_with() {
     let sequencer = SequencerDouble::start().await;
     sequencer.double.state.lock().aggregate = false;
-    let sealer = Sealer::new().await;
+    let sealer = sealer().await;
     let (mut batches, longest) = (Vec::new(), MAX_UNCERTIFIED_RUN as u64);
     for number in 1..=longest {
-        let batch = sealer.seal(vec![]).await;
+        let batch = sealer.seal_next(vec![]).await;
         // The one that is shown, at the end, covers all.
-        let certificate = sealer.certify(&batch.batch, &[1, 2, 3]).await;
+        let certificate = sealer.certify_by(&batch.batch, &[1, 2, 3]).await;
         sequencer.publish(&batch.batch, &batch.verdicts);
         if number == longest {
             sequencer.publish_certificate(&certificate);
@@ -769,9 +763,9 @@ async fn a_member_that_makes_up_headers_slowly_holds_up_nothing() {
     const CLAIMED: u64 = 100;
     let sequencer = SequencerDouble::start().await;
     sequencer.double.state.lock().aggregate = false;
-    let sealer = Sealer::new().await;
-    let first = sealer.seal_envelopes(&[envelope(1, 1)]).await;
-    let second = sealer.seal_envelopes(&[envelope(2, 1)]).await;
+    let sealer = sealer().await;
+    let first = sealer.seal_next_envelopes(&[envelope(1, 1)]).await;
+    let second = sealer.seal_next_envelopes(&[envelope(2, 1)]).await;
     let lies = PeerDouble::new(&first.batch, CLAIMED);
     let (_server, peer) = lies.serve().await;
     let mut machine = Machine::new(1, sequencer.url());
@@ -800,10 +794,10 @@ async fn a_member_that_makes_up_headers_slowly_holds_up_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_that_is_true_and_slow_is_overtaken_and_left_alone() {
     const NEVER_MS: u64 = 3_000_000;
-    let sealer = Sealer::new().await;
+    let sealer = sealer().await;
     let mut batches = Vec::new();
     for n in 1..=5 {
-        batches.push(sealer.seal_envelopes(&[envelope(n, 1)]).await.batch);
+        batches.push(sealer.seal_next_envelopes(&[envelope(n, 1)]).await.batch);
     }
     let slow = PeerDouble::holding(&batches);
     let quick = PeerDouble { after: Some(slow.asked.subscribe()), ..PeerDouble::holding(&batches) };
@@ -831,8 +825,8 @@ async fn a_member_that_is_true_and_slow_is_overtaken_and_left_alone() {
 async fn members_are_asked_for_batches_that_they_hold_certified_alone() {
     let sequencer = SequencerDouble::start().await;
     sequencer.double.state.lock().aggregate = false;
-    let sealer = Sealer::new().await;
-    let first = sealer.seal_envelopes(&[envelope(1, 1)]).await;
+    let sealer = sealer().await;
+    let first = sealer.seal_next_envelopes(&[envelope(1, 1)]).await;
     let honest = PeerDouble::new(&first.batch, 0);
     let (_server, peer) = honest.serve().await;
     let mut machine = Machine::new(1, sequencer.url());

@@ -2,21 +2,15 @@
 
 mod common;
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, atomic::Ordering},
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use async_trait::async_trait;
 use blindfold_chain::{AnnouncedEnd, HeaderId, L1Error, L1Origin, L1Reader, L1Submitter};
 use blindfold_committee::MemberHandle;
+use blindfold_kit::{MEMBERS, ScriptedL1, Sealer, SequencerDouble, certify, chain_config, envelope, within};
 use blindfold_l1::{CodedBatch, MAX_TRANSACTION_HEADERS, PostedHead, Sent};
 use blindfold_protocol::{Address, B256, BatchHeader, Canonical, Certificate};
-use common::{
-    Machine, certified,
-    network::{FIRST_ORIGIN, MEMBERS, ScriptedL1, Sealer, certify, chain_config, envelope, within},
-    sequencer::SequencerDouble,
-};
+use common::{FIRST_ORIGIN, Machine, certified, l1, sealer};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -59,7 +53,7 @@ impl ScriptedInbox {
     }
 
     fn block(&self) -> u64 {
-        FIRST_ORIGIN + self.l1.unfinal.load(Ordering::SeqCst)
+        FIRST_ORIGIN + *self.l1.unfinal.lock()
     }
 
     async fn until(&self, what: &str, condition: impl Fn(&Inbox) -> bool) {
@@ -103,7 +97,7 @@ impl ScriptedInbox {
                 inbox.posted.push(HeaderId { number: next, hash: header.hash() });
             }
         }
-        self.l1.unfinal.fetch_add(1, Ordering::SeqCst);
+        *self.l1.unfinal.lock() += 1;
         inbox.paid.push(paid);
         self.changed.notify_waiters();
         match fault {
@@ -116,7 +110,7 @@ impl ScriptedInbox {
 #[async_trait]
 impl L1Reader for ScriptedInbox {
     async fn finalized(&self) -> Result<L1Origin, L1Error> {
-        self.l1.finalized().await
+        self.l1.as_ref().finalized().await
     }
 
     async fn posted_head(&self) -> Result<PostedHead, L1Error> {
@@ -184,7 +178,7 @@ impl L1Submitter for ScriptedInbox {
         inbox.posted.push(HeaderId { number, hash: B256::repeat_byte(0xee) });
         inbox.ended.push(number);
         let block = self.block() + 1;
-        self.l1.unfinal.fetch_add(1, Ordering::SeqCst);
+        *self.l1.unfinal.lock() += 1;
         self.changed.notify_waiters();
         Ok(Some(sent(block)))
     }
@@ -206,7 +200,7 @@ struct Scene {
 
 impl Scene {
     async fn new(members: &[u16]) -> Self {
-        Self::on(ScriptedL1::new(), members).await
+        Self::on(l1(), members).await
     }
 
     async fn on(l1: Arc<ScriptedL1>, members: &[u16]) -> Self {
@@ -224,12 +218,12 @@ impl Scene {
             machines.push(machine);
         }
         sequencer.followed_by(members.len()).await;
-        Self { sequencer, inbox, l1, members: handles, sealer: Sealer::new().await, _machines: machines }
+        Self { sequencer, inbox, l1, members: handles, sealer: sealer().await, _machines: machines }
     }
 
     /// Seals and certifies a batch that all members have then.
     async fn certified(&self, items: Vec<Vec<u8>>) -> BatchHeader {
-        let batch = self.sealer.seal(items).await;
+        let batch = self.sealer.seal_next(items).await;
         self.sequencer.publish(&batch.batch, &batch.verdicts);
         let certificate = certify(&batch.batch, &[1, 2, 3]);
         self.sequencer.publish_certificate(&certificate);
@@ -242,7 +236,7 @@ impl Scene {
 
     /// So many blocks after the headers' origin.
     fn pass_to(&self, blocks: u64) {
-        self.l1.unfinal.store(blocks, Ordering::SeqCst);
+        *self.l1.unfinal.lock() = blocks;
     }
 
     async fn stop(self) {
@@ -407,7 +401,7 @@ async fn a_long_queue_goes_to_l1_in_full_transactions() {
 
 /// An L1 on which the end of the first epoch is announced for so many blocks later.
 fn ending_after(blocks: u64) -> Arc<ScriptedL1> {
-    let l1 = ScriptedL1::new();
+    let l1 = l1();
     let (announced_at, until) = (FIRST_ORIGIN, FIRST_ORIGIN + blocks);
     *l1.ending.lock() = Some(AnnouncedEnd { epoch: 1, announced_at, until, for_silence: false });
     l1

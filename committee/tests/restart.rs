@@ -10,16 +10,11 @@ use std::{
 
 use blindfold_chain::Tracker;
 use blindfold_committee::{ConfigError, StartError};
+use blindfold_kit::{SequencerDouble, acknowledge, certify, chain_config, client, envelope, refused};
 use blindfold_protocol::SealedBatch;
 use blindfold_rpc::{CommitteeApiClient, Encoded};
 use blindfold_store::StoreError;
-use common::{
-    Machine, certified, client,
-    network::{Sealer, acknowledge, certify, chain_config, envelope, second},
-    refused, sealed,
-    sequencer::SequencerDouble,
-    votes_from,
-};
+use common::{Machine, certified, sealed, sealer, second, votes_from};
 
 /// Puts a header on a member's disk as if it died right after checking it.
 async fn check_only(machine: &Machine, batch: &Arc<SealedBatch>) {
@@ -33,7 +28,7 @@ async fn check_only(machine: &Machine, batch: &Arc<SealedBatch>) {
 async fn killed_between_check_and_acknowledgement() {
     let sequencer = SequencerDouble::start().await;
     let machine = Machine::new(2, sequencer.url());
-    let batch = Sealer::new().await.seal_envelopes(&[envelope(1, 1)]).await;
+    let batch = sealer().await.seal_next_envelopes(&[envelope(1, 1)]).await;
     check_only(&machine, &batch.batch).await;
     let _member = machine.start().await;
     sequencer.wait("an acknowledgement", |state| !state.acknowledgements.is_empty()).await;
@@ -45,8 +40,8 @@ async fn killed_between_word_and_signature() {
     let sequencer = SequencerDouble::start().await;
     sequencer.double.state.lock().aggregate = false;
     let machine = Machine::new(2, sequencer.url());
-    let sealer = Sealer::new().await;
-    let batch = sealer.seal_envelopes(&[envelope(1, 1)]).await;
+    let sealer = sealer().await;
+    let batch = sealer.seal_next_envelopes(&[envelope(1, 1)]).await;
     check_only(&machine, &batch.batch).await;
     machine
         .store()
@@ -81,7 +76,7 @@ async fn a_word_on_disk_binds_even_without_the_header() {
     // Died after its word, restored without the header (which cannot happen here), and shown another one.
     let sequencer = SequencerDouble::start().await;
     let machine = Machine::new(2, sequencer.url());
-    let batch = Sealer::new().await.seal_envelopes(&[envelope(1, 1)]).await;
+    let batch = sealer().await.seal_next_envelopes(&[envelope(1, 1)]).await;
     let other = second(&batch.batch);
     machine
         .store()
@@ -105,28 +100,28 @@ async fn killed_with_certified_batches_it_serves_them_without_the_sequencer() {
     let machine = Machine::new(1, sequencer.url());
     let member = machine.start().await;
     sequencer.followed_by(1).await;
-    let sealer = Sealer::new().await;
+    let sealer = sealer().await;
     let mut certificates = Vec::new();
     for n in 1..=3 {
-        let batch = sealer.seal_envelopes(&[envelope(n, 1)]).await;
+        let batch = sealer.seal_next_envelopes(&[envelope(n, 1)]).await;
         sequencer.publish(&batch.batch, &batch.verdicts);
-        let certificate = sealer.certify(&batch.batch, &[1, 2, 4]).await;
+        let certificate = sealer.certify_by(&batch.batch, &[1, 2, 4]).await;
         sequencer.publish_certificate(&certificate);
         certificates.push(certificate);
     }
     certified(&member, 3).await;
-    let before = client(&member).get_share(2, Encoded::new(&certificates[1])).await.expect("given");
+    let before = client(member.rpc_addr()).get_share(2, Encoded::new(&certificates[1])).await.expect("given");
     drop(member);
     drop(sequencer);
 
     let member = machine.start().await;
-    let after = client(&member).get_share(2, Encoded::new(&certificates[1])).await.expect("given");
+    let after = client(member.rpc_addr()).get_share(2, Encoded::new(&certificates[1])).await.expect("given");
     assert_eq!(before.decode().expect("canonical"), after.decode().expect("canonical"));
-    assert!(client(&member).get_certified(3).await.expect("an answer").is_some());
-    let status = client(&member);
+    assert!(client(member.rpc_addr()).get_certified(3).await.expect("an answer").is_some());
+    let status = client(member.rpc_addr());
     let status = CommitteeApiClient::get_status(&status).await.expect("an answer");
     assert_eq!((status.member, status.certified), (1, 3));
-    let error = client(&member).get_singleton(4, 0).await.map_err(refused).expect_err("refused");
+    let error = client(member.rpc_addr()).get_singleton(4, 0).await.map_err(refused).expect_err("refused");
     assert_eq!(error.reason, "not_certified");
 }
 
@@ -139,13 +134,13 @@ async fn away_for_a_long_time_it_catches_up_and_acknowledges_what_is_new() {
     let member = machine.start().await;
     assert_eq!(votes_from(&member).await, 1);
     member.stop().await;
-    let sealer = Sealer::new().await;
+    let sealer = sealer().await;
     for n in 0..7u64 {
-        let batch = sealer.seal_envelopes(&[envelope(1, n)]).await;
+        let batch = sealer.seal_next_envelopes(&[envelope(1, n)]).await;
         sequencer.keep(&batch.batch, &batch.verdicts);
-        sequencer.keep_certificate(&sealer.certify(&batch.batch, &[1, 2, 4]).await);
+        sequencer.keep_certificate(&sealer.certify_by(&batch.batch, &[1, 2, 4]).await);
     }
-    let pending = sealer.seal_envelopes(&[envelope(2, 1)]).await;
+    let pending = sealer.seal_next_envelopes(&[envelope(2, 1)]).await;
     sequencer.keep(&pending.batch, &pending.verdicts);
     let member = machine.start().await;
     sealed(&member, 8).await;
@@ -218,10 +213,10 @@ async fn a_member_whose_l1_is_unusable_now_and_then_goes_on() {
     let member = machine.start().await;
     // Each round asks twice.
     for usable in [false, true, false, true] {
-        machine.l1.next_usable.lock().extend([usable; 2]);
+        machine.l1.usable.lock().extend([usable; 2]);
     }
     let asked = async {
-        while !machine.l1.next_usable.lock().is_empty() {
+        while !machine.l1.usable.lock().is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };

@@ -7,6 +7,10 @@ use std::{sync::Arc, time::Duration};
 use blindfold_bte::{Backend, Ciphertext, CiphertextPoint, Opening, Portable};
 use blindfold_chain::{AnnouncedEnd, FallbackHeader, HeaderId, PendingFallbackHeader};
 use blindfold_committee::MemberHandle;
+use blindfold_kit::{
+    START_MS, Sealer, SequencerDouble, certify, chain_config, client, committee, envelope, malformed,
+    refused, transaction, within,
+};
 use blindfold_protocol::{
     B256, BatchHeader, Bundle, Canonical, Certificate, Envelope, Hello, Party, ReleaseShare, SealedBatch,
     SigningKey,
@@ -14,15 +18,8 @@ use blindfold_protocol::{
 use blindfold_rpc::{
     ClientConfig, CommitteeApiClient, Encoded, HttpClient, Introduction, RpcError, code, http_client,
 };
-use blindfold_runtime::random;
-use common::{
-    Machine, certified, client,
-    network::{
-        LAST_OF_FIRST_EPOCH, Sealer, certify, chain_config, committee, envelope, malformed, message, within,
-    },
-    refused, sealed,
-    sequencer::SequencerDouble,
-};
+use blindfold_runtime::{Clock, random};
+use common::{LAST_OF_FIRST_EPOCH, Machine, certified, sealed, sealer};
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 
@@ -44,12 +41,12 @@ impl Stage {
             handles.push(machine.start().await);
         }
         sequencer.followed_by(handles.len()).await;
-        Self { sequencer, sealer: Sealer::new().await, members: handles, _machines: machines }
+        Self { sequencer, sealer: sealer().await, members: handles, _machines: machines }
     }
 
     /// A batch that every member has validated.
     async fn validated(&self, items: Vec<Vec<u8>>) -> SealedBatch {
-        let batch = self.sealer.seal(items).await;
+        let batch = self.sealer.seal_next(items).await;
         self.sequencer.publish(&batch.batch, &batch.verdicts);
         for member in &self.members {
             sealed(member, batch.batch.header.number).await;
@@ -93,7 +90,7 @@ async fn t_shares_open_a_certified_batch() {
 
     let mut shares = Vec::new();
     for (member, index) in stage.members.iter().zip(1..) {
-        let client = client(member);
+        let client = client(member.rpc_addr());
         let given = share(&client, 1, &certificate).await.expect("given");
         assert_eq!((given.number, given.header_hash, given.member), (1, batch.header.hash(), index));
         assert_eq!(given.pds.len(), 2);
@@ -134,7 +131,7 @@ async fn t_shares_open_a_certified_batch() {
         }
     }
     let expected: Vec<Vec<u8>> =
-        (1..=8).map(|n| message(n, 1)).chain((1..=3).map(|n| message(n, 2))).collect();
+        (1..=8).map(|n| transaction(n, 1)).chain((1..=3).map(|n| transaction(n, 2))).collect();
     assert_eq!(transactions, expected);
 }
 
@@ -143,7 +140,7 @@ async fn without_its_certificate_there_is_no_share() {
     let stage = Stage::new(1).await;
     let first = stage.validated(vec![envelope(1, 1).encode()]).await;
     let second = stage.validated(vec![envelope(2, 1).encode()]).await;
-    let own = client(&stage.members[0]);
+    let own = client(stage.members[0].rpc_addr());
     let good = certify(&first, &[1, 2, 3]);
 
     // For an earlier number.
@@ -198,7 +195,7 @@ async fn without_its_certificate_there_is_no_share() {
 async fn only_a_certificate_that_could_stand_costs_pairings() {
     let stage = Stage::new(1).await;
     let batch = stage.validated(vec![envelope(1, 1).encode()]).await;
-    let (own, tracker) = (client(&stage.members[0]), stage.members[0].tracker());
+    let (own, tracker) = (client(stage.members[0].rpc_addr()), stage.members[0].tracker());
     let good = certify(&batch, &[1, 2, 3]);
 
     // For another header than the one here, however well signed.
@@ -226,9 +223,9 @@ async fn only_a_certificate_that_could_stand_costs_pairings() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_certificate_for_an_unknown_header_makes_the_member_fetch_it() {
     let stage = Stage::new(1).await;
-    let batch = stage.sealer.seal_envelopes(&[envelope(1, 1)]).await;
+    let batch = stage.sealer.seal_next_envelopes(&[envelope(1, 1)]).await;
     let certificate = certify(&batch.batch, &[2, 3, 4]);
-    let own = client(&stage.members[0]);
+    let own = client(stage.members[0].rpc_addr());
     assert_eq!(reason(&own, 1, &certificate).await, later("not_validated_here"));
     // The sequencer has it, and did not announce it to this member.
     stage.sequencer.keep(&batch.batch, &batch.verdicts);
@@ -252,7 +249,7 @@ async fn singletons_are_for_accepted_items_of_certified_batches() {
     let stage = Stage::new(3).await;
     let bad = malformed(2, 1);
     let batch = stage.validated(vec![b"garbage".to_vec(), envelope(1, 1).encode(), bad.encode()]).await;
-    let clients: Vec<HttpClient> = stage.members.iter().map(client).collect();
+    let clients: Vec<HttpClient> = stage.members.iter().map(|member| client(member.rpc_addr())).collect();
     let own = &clients[0];
     let error = own.get_singleton(1, 2).await.map_err(refused).expect_err("refused");
     assert_eq!((error.reason.as_ref(), error.retry), ("not_certified", true));
@@ -294,11 +291,11 @@ async fn forged_certificates_keep_nobody_from_a_share() {
     machine.config.limits.share_threads = 1;
     let member = machine.start().await;
     sequencer.followed_by(1).await;
-    let sealer = Sealer::new().await;
-    let batch = sealer.seal_envelopes(&(1..=8).map(|n| envelope(n, 1)).collect::<Vec<_>>()).await;
+    let sealer = sealer().await;
+    let batch = sealer.seal_next_envelopes(&(1..=8).map(|n| envelope(n, 1)).collect::<Vec<_>>()).await;
     sequencer.publish(&batch.batch, &batch.verdicts);
     sealed(&member, 1).await;
-    let client = client(&member);
+    let client = client(member.rpc_addr());
     let good = certify(&batch.batch, &[1, 2, 3]);
     let flood = async |change: fn(&mut Certificate, u8)| {
         let calls = (1..64u8).map(|last| {
@@ -340,7 +337,7 @@ async fn forged_certificates_keep_nobody_from_a_share() {
 
 /// A client that shows itself as a hint publisher with this key.
 fn introduced(machine: &Machine, member: &MemberHandle, key: &Arc<SigningKey>) -> HttpClient {
-    let (key, clock) = (Arc::clone(key), machine.clock.clock());
+    let (key, clock) = (Arc::clone(key), machine.clock.clone());
     let introduction = Introduction::new(move || {
         let nonce = random::<[u8; 16]>().into();
         let server = Party::Member(1);
@@ -362,12 +359,12 @@ async fn strangers_who_ask_for_old_batches_get_a_part_of_the_time() {
     machine.config.hint_publishers = vec![publisher.address()];
     let member = machine.start().await;
     sequencer.followed_by(1).await;
-    let sealer = Sealer::new().await;
+    let sealer = sealer().await;
     let mut newest = None;
     for number in 1..=6u64 {
         let nonce = u32::try_from(number).unwrap();
         let batch =
-            sealer.seal_envelopes(&(1..=8).map(|n| envelope(n, nonce.into())).collect::<Vec<_>>()).await;
+            sealer.seal_next_envelopes(&(1..=8).map(|n| envelope(n, nonce.into())).collect::<Vec<_>>()).await;
         sequencer.publish(&batch.batch, &batch.verdicts);
         let certificate = certify(&batch.batch, &[1, 2, 3]);
         sequencer.publish_certificate(&certificate);
@@ -410,8 +407,8 @@ async fn a_flood_keeps_no_known_hint_publisher_from_shares() {
     machine.config.hint_publishers = vec![publisher.address()];
     let member = machine.start().await;
     sequencer.followed_by(1).await;
-    let sealer = Sealer::new().await;
-    let batch = sealer.seal_envelopes(&(1..=8).map(|n| envelope(n, 1)).collect::<Vec<_>>()).await;
+    let sealer = sealer().await;
+    let batch = sealer.seal_next_envelopes(&(1..=8).map(|n| envelope(n, 1)).collect::<Vec<_>>()).await;
     sequencer.publish(&batch.batch, &batch.verdicts);
     sequencer.publish_certificate(&certify(&batch.batch, &[1, 2, 3]));
     certified(&member, 1).await;
@@ -451,12 +448,12 @@ async fn what_may_soon_be_void_is_not_opened_any_more() {
     let posted_at = batch.header.l1_origin_number + 3;
     // The height is remembered for a while, so each step has a member of its own.
     let at = async |height: u64| {
-        l1.set_finalized(height);
+        *l1.finalized.lock() = height;
         let mut machine = Machine::new(2, stage.sequencer.url());
         machine.l1 = l1.clone();
         let member = machine.start().await;
         sealed(&member, 1).await;
-        let client = client(&member);
+        let client = client(member.rpc_addr());
         let share =
             share(&client, 1, &certificate).await.map(|_| ()).map_err(|error| error.reason.into_owned());
         let single =
@@ -486,14 +483,14 @@ async fn while_finality_stalls_the_deadline_runs() {
     let batch = stage.validated(vec![envelope(1, 1).encode()]).await;
     let certificate = certify(&batch, &[1, 2, 4]);
     let finalized = batch.header.l1_origin_number + 3;
-    l1.set_finalized(finalized);
+    *l1.finalized.lock() = finalized;
     let at = async |unfinal: u64| {
-        l1.unfinal.store(unfinal, std::sync::atomic::Ordering::SeqCst);
+        *l1.unfinal.lock() = unfinal;
         let mut machine = Machine::new(2, stage.sequencer.url());
         machine.l1 = l1.clone();
         let member = machine.start().await;
         sealed(&member, 1).await;
-        let client = client(&member);
+        let client = client(member.rpc_addr());
         let share = share(&client, 1, &certificate).await.map(|_| ());
         member.stop().await;
         share.map_err(|error| error.reason.into_owned())
@@ -535,7 +532,7 @@ async fn garbage_calls_do_not_fill_the_log() {
     let stage = Stage::new(1).await;
     let batch = stage.validated(vec![]).await;
     let certificate = certify(&batch, &[1, 2, 3]);
-    let client = client(&stage.members[0]);
+    let client = client(stage.members[0].rpc_addr());
     for _ in 0..500 {
         // Of an earlier number than the one asked for: refused before anything is looked at.
         assert_eq!(reason(&client, 7, &certificate).await, refusal("certificate_does_not_cover"));
@@ -551,14 +548,14 @@ async fn what_stands_on_an_unposted_header_is_not_opened_after_its_time() {
     let stage = Stage::new(0).await;
     let l1 = stage.sealer.l1.clone();
     let half = u64::from(chain_config().timing.posting_deadline) / 2;
-    let first = stage.sealer.seal(vec![envelope(1, 1).encode()]).await;
+    let first = stage.sealer.seal_next(vec![envelope(1, 1).encode()]).await;
     stage.sequencer.publish(&first.batch, &first.verdicts);
-    let certificate = stage.sealer.certify(&first.batch, &[1, 2, 4]).await;
+    let certificate = stage.sealer.certify_by(&first.batch, &[1, 2, 4]).await;
     stage.sequencer.publish_certificate(&certificate);
     let height = first.batch.header.l1_origin_number + half;
-    l1.set_finalized(height);
-    let time_ms = common::network::START_MS - 100_000 + 1_000 * height;
-    let second = stage.sealer.seal_at(time_ms, vec![envelope(2, 1).encode()]).await;
+    *l1.finalized.lock() = height;
+    let time_ms = 1_000 * height;
+    let second = stage.sealer.seal(time_ms, vec![envelope(2, 1).encode()]).await;
     assert_eq!(second.batch.header.l1_origin_number, height, "an origin of today");
     stage.sequencer.publish(&second.batch, &second.verdicts);
     let certificate = certify(&second.batch, &[1, 2, 4]);
@@ -569,10 +566,10 @@ async fn what_stands_on_an_unposted_header_is_not_opened_after_its_time() {
         }
         let mut machine = Machine::new(2, stage.sequencer.url());
         machine.l1 = l1.clone();
-        machine.clock.set(time_ms + 500);
+        machine.clock.set(START_MS + time_ms + 500);
         let member = machine.start().await;
         sealed(&member, 2).await;
-        let client = client(&member);
+        let client = client(member.rpc_addr());
         let given =
             share(&client, 2, &certificate).await.map(|_| ()).map_err(|error| error.reason.into_owned());
         member.stop().await;
@@ -593,13 +590,13 @@ async fn what_may_not_be_posted_before_its_epoch_ends_is_not_opened() {
     // L1's height is remembered for a while, so each step has a member of its own.
     let given = async |ending, height, posted: Option<u64>| {
         *l1.ending.lock() = ending;
-        l1.set_finalized(height);
+        *l1.finalized.lock() = height;
         *l1.posted.lock() = posted.map(|block| (1, block)).into_iter().collect();
         let mut machine = Machine::new(2, stage.sequencer.url());
         machine.l1 = l1.clone();
         let member = machine.start().await;
         sealed(&member, 1).await;
-        let given = share(&client(&member), 1, &certificate).await.map(|_| ());
+        let given = share(&client(member.rpc_addr()), 1, &certificate).await.map(|_| ());
         member.stop().await;
         given.map_err(|error| (error.reason.into_owned(), error.retry))
     };
@@ -621,12 +618,9 @@ async fn what_l1_ended_with_a_header_of_its_own_is_not_opened() {
     );
     let certificate = certify(&second, &[1, 2, 4]);
     let height = first.header.l1_origin_number + 1;
-    let other = Sealer::new().await;
-    let epoch = common::network::epochs().at(1).cloned().expect("registered");
-    let header = other.tracker.with_state(|state| {
-        state.l1_header::<Vec<u8>>(common::network::START_MS + 1_000, &[], &epoch).expect("L1 may make it")
-    });
-    l1.set_finalized(height);
+    let other = sealer().await;
+    let header = other.l1_header(1_000, vec![]).header;
+    *l1.finalized.lock() = height;
     let above =
         FallbackHeader { header: BatchHeader { number: 7, ..header }, items: vec![], l1_block: height };
     let made = FallbackHeader { header, items: vec![], l1_block: height };
@@ -642,7 +636,7 @@ async fn what_l1_ended_with_a_header_of_its_own_is_not_opened() {
         machine.l1 = l1.clone();
         let member = machine.start().await;
         sealed(&member, 2).await;
-        let client = client(&member);
+        let client = client(member.rpc_addr());
         share(&client, 2, &certificate).await.expect("given");
         if !headers.is_empty() {
             l1.posted.lock().insert(1, height);
@@ -650,7 +644,7 @@ async fn what_l1_ended_with_a_header_of_its_own_is_not_opened() {
         *l1.l1_headers.lock() = headers;
         *l1.not_final.lock() = pending;
         // What L1 says is heard of within seconds.
-        common::network::within("L1's word", async {
+        within("L1's word", async {
             while share(&client, 2, &certificate).await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }

@@ -7,13 +7,9 @@ use std::net::TcpListener;
 use blindfold_bte::bls::SecretKey;
 use blindfold_chain::{AnnouncedEnd, FallbackHeader};
 use blindfold_committee::{MemberHandle, PeerUrl};
+use blindfold_kit::{MEMBERS, Sealer, SequencerDouble, SequencerState, chain_config};
 use blindfold_protocol::{BatchHeader, Certificate, Epoch, Epochs, certificate};
-use common::{
-    Machine, certified,
-    network::{self, LAST_OF_FIRST_EPOCH, MEMBERS, ScriptedL1, Sealer, epochs},
-    sequencer::{SequencerDouble, State},
-    votes_from,
-};
+use common::{FIRST_ORIGIN, LAST_OF_FIRST_EPOCH, Machine, certified, epochs, l1, votes_from};
 
 /// The number of the header that L1 makes as the last one of epoch 1.
 const MADE: u64 = 4;
@@ -34,7 +30,7 @@ fn registered(last: u64) -> Epochs {
 
 /// A certificate of the old committee.
 fn certified_by_the_old(header: &BatchHeader) -> Certificate {
-    let (deployment, number, hash) = (network::chain_config().deployment, header.number, header.hash());
+    let (deployment, number, hash) = (chain_config().deployment, header.number, header.hash());
     let acknowledgements: Vec<_> = (1..)
         .zip(old_keys())
         .map(|(j, key)| certificate::sign_acknowledgement(&key, &deployment, 1, number, hash, j))
@@ -51,7 +47,7 @@ fn fresh_committee(sequencer: &SequencerDouble) -> Vec<Machine> {
             let mut machine = Machine::new(member, sequencer.url());
             machine.config.rpc_addr = addr();
             machine.config.limits.peer_check_ms = 20;
-            *machine.l1.other_epochs.lock() = Some(registered(LAST_OF_FIRST_EPOCH));
+            *machine.l1.epochs.lock() = registered(LAST_OF_FIRST_EPOCH);
             machine
         })
         .collect();
@@ -67,11 +63,11 @@ fn fresh_committee(sequencer: &SequencerDouble) -> Vec<Machine> {
 
 /// Three headers that the old committee certified.
 async fn old_chain(sequencer: &SequencerDouble) -> Sealer {
-    let l1 = ScriptedL1::new();
-    *l1.other_epochs.lock() = Some(registered(LAST_OF_FIRST_EPOCH));
-    let sealer = Sealer::on(l1).await;
+    let l1 = l1();
+    *l1.epochs.lock() = registered(LAST_OF_FIRST_EPOCH);
+    let sealer = Sealer::new(&l1).await;
     for _ in 1..MADE {
-        let batch = sealer.seal(vec![]).await;
+        let batch = sealer.seal_next(vec![]).await;
         sequencer.keep(&batch.batch, &batch.verdicts);
         let certificate = certified_by_the_old(&batch.batch.header);
         sealer.tracker.accept_certificate(&certificate).await.expect("it stands");
@@ -82,29 +78,26 @@ async fn old_chain(sequencer: &SequencerDouble) -> Sealer {
 
 /// L1 makes header 4 as the last one of epoch 1, and it is final everywhere.
 async fn l1_ends_the_epoch(sealer: &Sealer, machines: &[Machine]) {
-    let epoch = epochs().at(MADE).cloned().expect("registered");
-    let header = sealer.tracker.with_state(|state| {
-        state.l1_header::<Vec<u8>>(network::START_MS + 60_000, &[], &epoch).expect("L1 may make it")
-    });
-    let l1_block = network::FIRST_ORIGIN + 1;
+    let header = sealer.l1_header(60_000, vec![]).header;
+    let l1_block = FIRST_ORIGIN + 1;
     let made = FallbackHeader { header, items: vec![], l1_block };
     for l1 in machines.iter().map(|machine| &machine.l1).chain([&sealer.l1]) {
         for number in 1..=MADE {
-            l1.posted.lock().insert(number, network::FIRST_ORIGIN);
+            l1.posted.lock().insert(number, FIRST_ORIGIN);
         }
         *l1.ending.lock() = None;
-        *l1.other_epochs.lock() = Some(registered(MADE));
+        *l1.epochs.lock() = registered(MADE);
         l1.l1_headers.lock().push(made.clone());
-        l1.set_finalized(l1_block);
+        *l1.finalized.lock() = l1_block;
     }
     sealer.tracker.accept_l1_header(&made).await.expect("L1 made it");
 }
 
 async fn votes_for_the_next(sequencer: &SequencerDouble, sealer: &Sealer) {
-    let next = sealer.seal_at(network::START_MS + 60_250, vec![]).await;
+    let next = sealer.seal(60_250, vec![]).await;
     assert_eq!((next.batch.header.number, next.batch.header.epoch), (MADE + 1, 2));
     sequencer.publish(&next.batch, &next.verdicts);
-    let voted = |state: &State| state.acknowledgements.iter().any(|ack| ack.number == MADE + 1);
+    let voted = |state: &SequencerState| state.acknowledgements.iter().any(|ack| ack.number == MADE + 1);
     sequencer.wait("a vote", voted).await;
 }
 

@@ -13,6 +13,7 @@ use std::{
 use async_trait::async_trait;
 use blindfold_chain::FallbackHeader;
 use blindfold_committee::{MemberHandle, PeerUrl};
+use blindfold_kit::{Sealer, SequencerDouble, SequencerState, certify, envelope, within};
 use blindfold_protocol::{Certificate, CertifiedBatch, ReleaseShare, SealedBatch, SingletonShare};
 use blindfold_rpc::{
     CommitteeApiServer, Encoded, RpcError, ServerConfig, ServerHandle,
@@ -20,13 +21,7 @@ use blindfold_rpc::{
     serve,
     types::{CommitteeStatus, HeldBatch},
 };
-use common::{
-    Machine, certified,
-    network::{self, Sealer},
-    sealed,
-    sequencer::{SequencerDouble, State},
-    votes_from,
-};
+use common::{FIRST_ORIGIN, Machine, certified, sealed, sealer, votes_from};
 
 /// Member 4: it says that the first of these is certified, and shows them, with what it gives for their certificates.
 #[derive(Clone)]
@@ -121,19 +116,19 @@ async fn one_restart_beside(alone: bool, lie: impl AsyncFnOnce(&Sealer) -> Peer)
         assert_eq!(votes_from(member).await, 1);
     }
     sequencer.followed_by(3).await;
-    let sealer = Sealer::new().await;
-    let first = sealer.seal(vec![]).await;
+    let sealer = sealer().await;
+    let first = sealer.seal_next(vec![]).await;
     sequencer.publish(&first.batch, &first.verdicts);
     for member in &members {
         certified(member, 1).await;
     }
-    sealer.certify(&first.batch, &[1, 2, 3]).await;
+    sealer.certify_by(&first.batch, &[1, 2, 3]).await;
 
     let third = members.pop().expect("three");
     third.stop().await;
     machines[2].close_disk().await;
     // Sealed while it is away: without it there is no certificate.
-    let second = sealer.seal(vec![]).await;
+    let second = sealer.seal_next(vec![]).await;
     sequencer.publish(&second.batch, &second.verdicts);
     for member in &members {
         sealed(member, 2).await;
@@ -151,7 +146,7 @@ async fn one_restart_beside(alone: bool, lie: impl AsyncFnOnce(&Sealer) -> Peer)
     let third = machines[2].start().await;
     if alone {
         let refused = "blindfold_committee_bad_certificates_total{role=\"committee\"} 1";
-        network::within("the refusal", async {
+        within("the refusal", async {
             while !third.metrics().registry.render().contains(refused) {
                 tokio::task::yield_now().await;
             }
@@ -166,7 +161,7 @@ async fn one_restart_beside(alone: bool, lie: impl AsyncFnOnce(&Sealer) -> Peer)
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_header_that_a_member_says_l1_made_silences_nobody() {
     one_restart(async |_| {
-        let mut made_up = SealedBatch::by_l1(Sealer::new().await.seal(vec![]).await.batch.header, vec![]);
+        let mut made_up = SealedBatch::by_l1(sealer().await.seal_next(vec![]).await.batch.header, vec![]);
         made_up.header.number = 1_000_000_000;
         assert!(made_up.claims_l1());
         Peer::new(vec![(made_up, None)])
@@ -190,7 +185,7 @@ async fn a_member_that_tells_the_truth_silences_nobody() {
 async fn a_certificate_that_a_member_keeps_for_itself_silences_nobody() {
     one_restart(async |sealer| {
         let batch = held(sealer, 2).await;
-        let certificate = network::certify(&batch, &[1, 2, 4]);
+        let certificate = certify(&batch, &[1, 2, 4]);
         Peer { times: Arc::new(AtomicUsize::new(1)), ..Peer::new(vec![(batch, Some(certificate))]) }
     })
     .await;
@@ -201,7 +196,7 @@ async fn a_certificate_that_a_member_keeps_for_itself_silences_nobody() {
 async fn a_certificate_that_is_shown_with_other_items_silences_nobody() {
     one_restart_beside(true, async |sealer| {
         let mut batch = held(sealer, 2).await;
-        let certificate = network::certify(&batch, &[1, 2, 4]);
+        let certificate = certify(&batch, &[1, 2, 4]);
         batch.items.push(vec![1]);
         Peer { times: Arc::new(AtomicUsize::new(1)), ..Peer::new(vec![(batch, Some(certificate))]) }
     })
@@ -217,8 +212,8 @@ async fn a_vote_that_is_on_disk_is_sent_again_whatever_the_others_hold() {
     let member = machine.start().await;
     assert_eq!(votes_from(&member).await, 1);
     sequencer.followed_by(1).await;
-    let sealer = Sealer::new().await;
-    let first = sealer.seal(vec![]).await;
+    let sealer = sealer().await;
+    let first = sealer.seal_next(vec![]).await;
     sequencer.publish(&first.batch, &first.verdicts);
     sequencer.wait("a vote", |state| !state.acknowledgements.is_empty()).await;
     member.stop().await;
@@ -248,15 +243,15 @@ async fn a_fresh_disk_that_hears_nobody_does_not_vote_at_once() {
     // Before it has asked, it says nothing of a header: it may be about to vote.
     let undecided =
         || member.readiness().reasons().values().any(|reason| reason.contains("too few other members"));
-    network::within("a survey", async {
+    within("a survey", async {
         while !undecided() {
             tokio::task::yield_now().await;
         }
     })
     .await;
-    let first = Sealer::new().await.seal(vec![]).await;
+    let first = sealer().await.seal_next(vec![]).await;
     sequencer.publish(&first.batch, &first.verdicts);
-    let waits = |state: &State| state.refusals.iter().any(|refusal| refusal.reason == "abstains");
+    let waits = |state: &SequencerState| state.refusals.iter().any(|refusal| refusal.reason == "abstains");
     sequencer.wait("its word that it waits", waits).await;
     assert_eq!(member.status().await.votes_from, None);
     member.stop().await;
@@ -281,27 +276,24 @@ async fn who_starts_before_another_is_rebuilt_votes_above_l1s_header() {
     let member = machine.start().await;
     assert_eq!(votes_from(&member).await, 1);
     sequencer.followed_by(1).await;
-    let (sealer, other) = (Sealer::new().await, Sealer::new().await);
-    let first = sealer.seal(vec![]).await;
+    let (sealer, other) = (sealer().await, sealer().await);
+    let first = sealer.seal_next(vec![]).await;
     sequencer.publish(&first.batch, &first.verdicts);
-    sequencer.publish_certificate(&sealer.certify(&first.batch, &[1, 3, 4]).await);
+    sequencer.publish_certificate(&sealer.certify_by(&first.batch, &[1, 3, 4]).await);
     certified(&member, 1).await;
     member.stop().await;
     machine.close_disk().await;
     // The branch that L1 ended: 2 and 3 were certified, and nobody posted them.
-    other.seal(vec![]).await;
-    other.seal_envelopes(&[network::envelope(1, 1)]).await;
-    let dead = other.seal(vec![]).await;
-    let certificate = network::certify(&dead.batch, &[1, 3, 4]);
-    let epoch = network::epochs().at(2).cloned().expect("registered");
-    let header = sealer.tracker.with_state(|state| {
-        state.l1_header::<Vec<u8>>(network::START_MS + 1_000, &[], &epoch).expect("L1 may make it")
-    });
-    let l1_block = network::FIRST_ORIGIN + 1;
+    other.seal_next(vec![]).await;
+    other.seal_next_envelopes(&[envelope(1, 1)]).await;
+    let dead = other.seal_next(vec![]).await;
+    let certificate = certify(&dead.batch, &[1, 3, 4]);
+    let header = sealer.l1_header(1_000, vec![]).header;
+    let l1_block = FIRST_ORIGIN + 1;
     let made = FallbackHeader { header, items: vec![], l1_block };
     for l1 in [&machine.l1, &sealer.l1] {
         l1.l1_headers.lock().push(made.clone());
-        l1.set_finalized(l1_block);
+        *l1.finalized.lock() = l1_block;
     }
     sealer.tracker.accept_l1_header(&made).await.expect("L1 made it");
     // As if it knew of L1's header, too.
@@ -311,7 +303,7 @@ async fn who_starts_before_another_is_rebuilt_votes_above_l1s_header() {
     machine.config.limits.peer_check_ms = 50;
     let member = machine.start().await;
     certified(&member, 2).await;
-    let next = sealer.seal_at(network::START_MS + 1_250, vec![]).await;
+    let next = sealer.seal(1_250, vec![]).await;
     sequencer.publish(&next.batch, &next.verdicts);
     sealed(&member, 3).await;
     sequencer.wait("a vote", |state| state.acknowledgements.iter().any(|ack| ack.number == 3)).await;

@@ -2,22 +2,17 @@
 
 mod common;
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
 use blindfold_committee::{MemberHandle, PeerUrl};
-use common::{
-    Machine, certified,
-    network::{LAST_OF_FIRST_EPOCH, MEMBERS, PostedRuns, Sealer, envelope},
-    sealed,
-    sequencer::{SequencerDouble, State},
-    votes_from,
-};
+use blindfold_kit::{MEMBERS, PostedRuns, SequencerDouble, SequencerState, envelope};
+use common::{FIRST_ORIGIN, LAST_OF_FIRST_EPOCH, Machine, certified, sealed, sealer, votes_from};
 
-fn acknowledged_by(state: &State, member: u16, number: u64) -> bool {
+fn acknowledged_by(state: &SequencerState, member: u16, number: u64) -> bool {
     state.acknowledgements.iter().any(|ack| (ack.member, ack.number) == (member, number))
 }
 
-fn abstained(state: &State, member: u16, number: u64) -> bool {
+fn abstained(state: &SequencerState, member: u16, number: u64) -> bool {
     state.refusals.iter().any(|refusal| {
         (refusal.member, refusal.number, refusal.reason.as_str()) == (member, number, "abstains")
     })
@@ -51,11 +46,11 @@ async fn a_member_whose_disk_was_lost_votes_from_the_next_epoch_on() {
         assert_eq!(votes_from(member).await, 1, "before the first certified header everybody votes");
     }
     sequencer.followed_by(members.len()).await;
-    let sealer = Sealer::new().await;
+    let sealer = sealer().await;
     for n in 1..=3 {
-        let batch = sealer.seal_envelopes(&[envelope(n, 1)]).await;
+        let batch = sealer.seal_next_envelopes(&[envelope(n, 1)]).await;
         sequencer.publish(&batch.batch, &batch.verdicts);
-        sealer.certify(&batch.batch, &[1, 2, 3]).await;
+        sealer.certify_by(&batch.batch, &[1, 2, 3]).await;
         for member in &members {
             certified(member, u64::from(n)).await;
         }
@@ -67,7 +62,7 @@ async fn a_member_whose_disk_was_lost_votes_from_the_next_epoch_on() {
     machine.config.peers = urls(&members[..2]);
     let lost = machine.start().await;
     certified(&lost, 3).await;
-    let batch = sealer.seal_envelopes(&[envelope(4, 1)]).await;
+    let batch = sealer.seal_next_envelopes(&[envelope(4, 1)]).await;
     sequencer.publish(&batch.batch, &batch.verdicts);
     sequencer.wait("an abstention", |state| abstained(state, MEMBERS, 4)).await;
     assert_eq!(lost.status().await.votes_from, None, "two others are too few to tell");
@@ -104,14 +99,14 @@ async fn older_disk(from_l1: bool) {
     let member = machine.start().await;
     assert_eq!(votes_from(&member).await, 1);
     sequencer.followed_by(1).await;
-    let sealer = Sealer::new().await;
+    let sealer = sealer().await;
     let published = async |n: u8| {
-        let batch = sealer.seal_envelopes(&[envelope(n, 1)]).await;
+        let batch = sealer.seal_next_envelopes(&[envelope(n, 1)]).await;
         sequencer.publish(&batch.batch, &batch.verdicts);
         batch.batch
     };
     let first = published(1).await;
-    let of_first = sealer.certify(&first, &[1, 2, 3]).await;
+    let of_first = sealer.certify_by(&first, &[1, 2, 3]).await;
     sequencer.publish_certificate(&of_first);
     certified(&member, 1).await;
     member.stop().await;
@@ -123,7 +118,7 @@ async fn older_disk(from_l1: bool) {
     sequencer.followed_by(1).await;
     let second = published(2).await;
     sequencer.wait("an acknowledgement", |state| acknowledged_by(state, 2, 2)).await;
-    let of_second = sealer.certify(&second, &[1, 2, 3]).await;
+    let of_second = sealer.certify_by(&second, &[1, 2, 3]).await;
     sequencer.publish_certificate(&of_second);
     certified(&member, 2).await;
     member.stop().await;
@@ -132,7 +127,9 @@ async fn older_disk(from_l1: bool) {
     // The copy knows nothing of its second vote. The sequencer shows it the certificate, or L1 does.
     copy(copied.path(), machine.folder.path());
     let member = if from_l1 {
-        let posted = PostedRuns::of(Arc::clone(&machine.l1), [(&*first, of_first), (&*second, of_second)]);
+        let posted = PostedRuns::new(&machine.l1);
+        posted.post(FIRST_ORIGIN, vec![(*first).clone()], Some(of_first));
+        posted.post(FIRST_ORIGIN, vec![(*second).clone()], Some(of_second));
         machine.rebuild(posted).await.expect("it starts")
     } else {
         machine.start().await
@@ -146,7 +143,7 @@ async fn older_disk(from_l1: bool) {
     // Nor after a restart.
     let member = machine.start().await;
     sealed(&member, 3).await;
-    sequencer.publish_certificate(&sealer.certify(&third, &[1, 3, 4]).await);
+    sequencer.publish_certificate(&sealer.certify_by(&third, &[1, 3, 4]).await);
     certified(&member, 3).await;
     assert!(!acknowledged_by(&sequencer.double.state.lock(), 2, 3));
 }

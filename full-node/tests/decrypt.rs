@@ -1,8 +1,6 @@
 //! Local decryption from members' shares: faulty members named, silence borne, false releases found out.
 
 mod common;
-#[path = "../../hint-publisher/tests/common/flood.rs"]
-mod flood;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -13,14 +11,11 @@ use blindfold_chain::{DecryptError, Decryption, MemberLimits, Pool, Sealed};
 use blindfold_full_node::{
     Counters, LocalDecryption, LocalDecryptionError, MemberEndpoint, Members as MemberClients,
 };
+use blindfold_kit::*;
 use blindfold_protocol::HintEntry;
 use blindfold_runtime::Tasks;
 use blindfold_telemetry::Metrics;
-use common::support::doubles::ScriptedExecution;
-use common::support::faulty::Faulty;
-use common::support::*;
 use common::*;
-use flood::{FLOOD_BYTES, flood};
 use tokio::net::TcpListener;
 
 struct Bench {
@@ -28,7 +23,7 @@ struct Bench {
     machine: Machine,
     local: LocalDecryption,
     counters: Counters,
-    sequencer: Sequencer,
+    sequencer: Sealer,
     tasks: Tasks,
 }
 
@@ -40,7 +35,7 @@ impl Bench {
     async fn with(backend: Arc<dyn Backend>) -> Self {
         let l1 = l1();
         let members = Members::start().await;
-        let machine = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+        let machine = Machine::start(memory(), &l1, &ScriptedExecution::new()).await;
         let metrics = Metrics::new("full_node", "test").expect("it is made");
         let counters = Counters::new(&metrics).expect("it is made");
         let watch = Arc::new(counters.clone());
@@ -48,7 +43,7 @@ impl Bench {
         let decryption = decryption(backend, &members.endpoints, &tasks, watch);
         let (tracker, parameters) = (machine.tracker.clone(), parameter_set());
         let local = LocalDecryption { tracker, parameters, decryption };
-        Self { members, machine, local, counters, sequencer: Sequencer::new(&l1).await, tasks }
+        Self { members, machine, local, counters, sequencer: Sealer::new(&l1).await, tasks }
     }
 
     async fn batch(&self, envelopes: &[blindfold_protocol::Envelope]) -> Sealed {
@@ -79,9 +74,9 @@ fn decryption(
 #[tokio::test]
 async fn shares_of_honest_members_open_every_sub_batch() {
     let bench = Bench::new().await;
-    let mut envelopes: Vec<_> = (1..=u64::from(MAX_BATCH) + 3).map(envelope).collect();
-    envelopes.insert(2, envelope(1));
-    envelopes[5] = malformed(40);
+    let mut envelopes: Vec<_> = (1..=u64::from(MAX_BATCH) + 3).map(|nonce| envelope(1, nonce)).collect();
+    envelopes.insert(2, envelope(1, 1));
+    envelopes[5] = malformed(1, 40);
     let sealed = bench.batch(&envelopes).await;
     let (release, hints) = bench.local.decrypt(1, None).await.unwrap();
     assert_eq!((release, hints), open_batch(&sealed.batch, &sealed.verdicts));
@@ -92,7 +87,7 @@ async fn shares_of_honest_members_open_every_sub_batch() {
 async fn a_lying_member_is_named_and_a_silent_one_does_not_matter() {
     let bench = Bench::new().await;
     bench.members.archive.lying.lock().insert(2);
-    let sealed = bench.batch(&[envelope(1), malformed(2)]).await;
+    let sealed = bench.batch(&[envelope(1, 1), malformed(1, 2)]).await;
     let (release, hints) = bench.local.decrypt(1, None).await.unwrap();
     assert_eq!((release, hints), open_batch(&sealed.batch, &sealed.verdicts));
 
@@ -113,7 +108,7 @@ async fn members_that_give_no_share_yet_are_asked_again() {
     let bench = Bench::new().await;
     let archive = &bench.members.archive;
     archive.silent.lock().extend(1..=4);
-    let sealed = bench.batch(&[envelope(1)]).await;
+    let sealed = bench.batch(&[envelope(1, 1)]).await;
     let come_back = async {
         // All four were asked, and one of them twice.
         while archive.shares_asked.load(SeqCst) < 5 {
@@ -134,7 +129,7 @@ async fn no_more_of_an_answer_is_read_than_a_share_can_have() {
     endpoints[1].url = format!("http://{}", listener.local_addr().unwrap());
     let watch = Arc::new(bench.counters.clone());
     bench.local.decryption = decryption(backend(), &endpoints, &bench.tasks, watch);
-    let sealed = bench.batch(&[envelope(1)]).await;
+    let sealed = bench.batch(&[envelope(1, 1)]).await;
     let archive = &bench.members.archive;
     archive.silent.lock().extend([1, 3, 4]);
     let flooded = async {
@@ -151,7 +146,7 @@ async fn no_more_of_an_answer_is_read_than_a_share_can_have() {
 async fn a_batch_of_malformed_ciphertexts_is_proved_and_not_guessed() {
     let bench = Bench::new().await;
     bench.members.archive.lying.lock().insert(1);
-    let sealed = bench.batch(&[malformed(1), malformed(2)]).await;
+    let sealed = bench.batch(&[malformed(1, 1), malformed(1, 2)]).await;
     let (release, hints) = bench.local.decrypt(1, None).await.unwrap();
     assert!(hints.entries.iter().all(|entry| matches!(entry, HintEntry::Malformed(_))));
     assert_eq!((release, hints), open_batch(&sealed.batch, &sealed.verdicts));
@@ -160,7 +155,7 @@ async fn a_batch_of_malformed_ciphertexts_is_proved_and_not_guessed() {
 #[tokio::test]
 async fn a_published_release_saves_asking_when_it_proves_itself() {
     let bench = Bench::new().await;
-    let sealed = bench.batch(&[envelope(1), envelope(2)]).await;
+    let sealed = bench.batch(&[envelope(1, 1), envelope(1, 2)]).await;
     let (release, hints) = open_batch(&sealed.batch, &sealed.verdicts);
     let opened = bench.local.decrypt(1, Some(release.clone())).await.unwrap();
     assert_eq!(opened, (release.clone(), hints.clone()));
@@ -176,7 +171,7 @@ async fn a_published_release_saves_asking_when_it_proves_itself() {
 #[tokio::test]
 async fn a_certificate_of_a_descendant_will_do() {
     let bench = Bench::new().await;
-    let one = bench.sequencer.seal_envelopes(0, &[envelope(1)]).await;
+    let one = bench.sequencer.seal_envelopes(0, &[envelope(1, 1)]).await;
     let two = bench.sequencer.seal(250, vec![]).await;
     bench.members.archive.put(&one);
     bench.machine.tracker.apply_sealed(&one.batch).await.unwrap();
@@ -189,8 +184,8 @@ async fn a_certificate_of_a_descendant_will_do() {
 /// The singleton release shows it, and the metric that the backend erred.
 #[tokio::test]
 async fn what_the_backend_wrongly_calls_malformed_gets_its_key() {
-    let bench = Bench::with(Arc::new(Faulty(backend()))).await;
-    let sealed = bench.batch(&[envelope(1), malformed(2), envelope(3)]).await;
+    let bench = Bench::with(Arc::new(Watched::erring())).await;
+    let sealed = bench.batch(&[envelope(1, 1), malformed(1, 2), envelope(1, 3)]).await;
     let (release, hints) = bench.local.decrypt(1, None).await.unwrap();
     assert_eq!((release, hints), open_batch(&sealed.batch, &sealed.verdicts));
     assert_eq!(bench.counters.overruled.get(&[Check::Opening.name()]).get(), 2);

@@ -1,10 +1,6 @@
 //! Following the feed: what is true is executed, what is false is refused and counted, and neither stops the node.
 
 mod common;
-#[path = "../../sequencer/tests/common/faulty.rs"]
-mod faulty;
-#[path = "../../hint-publisher/tests/common/backend.rs"]
-mod watched;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,6 +11,7 @@ use blindfold_full_node::{
     ConfigError, FullNode, FullNodeDeps, StartError,
     limits::{HINTS_PATIENCE_MS, MAX_MEMBER_TIMEOUT_MS, MAX_PARKED_ENTRIES, MIN_DECRYPTION_PAUSE_MS},
 };
+use blindfold_kit::*;
 use blindfold_protocol::{B256, HintEntry, Release, limits::MAX_UNCERTIFIED_RUN};
 use blindfold_rpc::jsonrpsee::core::client::ClientT;
 use blindfold_rpc::jsonrpsee::rpc_params;
@@ -23,11 +20,8 @@ use blindfold_rpc::types::{BlockNotification, EnvelopeState};
 use blindfold_rpc::{BlindApiClient, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, ReceivedError, Topic};
 use blindfold_runtime::now;
 use blindfold_store::StoreError;
-use common::support::*;
 use common::*;
-use faulty::FaultyStore;
 use tokio::time::timeout;
-use watched::Watched;
 
 #[tokio::test]
 async fn what_the_feed_brings_is_verified_executed_and_served() {
@@ -37,7 +31,7 @@ async fn what_the_feed_brings_is_verified_executed_and_served() {
         Feed::start(format!("ws://{}", node.rpc_addr()), Topic::ALL.to_vec(), FeedConfig::default());
     assert_eq!(within("our feed", feed.next()).await, Some(FeedItem::Connected));
 
-    let (good, bad) = (envelope(1), malformed(2));
+    let (good, bad) = (envelope(1, 1), malformed(1, 2));
     let one = world.sequencer.seal(0, &[good.clone(), bad.clone(), good.clone()]).await;
     world.sequencer.certify(&one).await;
     world.sequencer.hint(&one).await;
@@ -55,7 +49,7 @@ async fn what_the_feed_brings_is_verified_executed_and_served() {
     for name in ["headers_rejected", "bad_certificates_rejected", "bad_hints_rejected", "block_divergences"] {
         assert_eq!(counts[name], 0, "{name}");
     }
-    let client = client_of(&node);
+    let client = client(node.rpc_addr());
     let receipt = client.get_receipt(good.id()).await.unwrap().unwrap();
     assert_eq!((receipt.state, receipt.block_number), (EnvelopeState::Executed, Some(1)));
     assert_eq!(client.get_receipt(bad.id()).await.unwrap().unwrap().state, EnvelopeState::Malformed);
@@ -84,7 +78,7 @@ async fn what_the_feed_brings_is_verified_executed_and_served() {
 async fn a_forged_hint_is_refused_and_a_true_copy_fetched() {
     let world = World::new().await;
     let node = world.start().await;
-    let one = world.sequencer.seal(0, &[envelope(1), envelope(2)]).await;
+    let one = world.sequencer.seal(0, &[envelope(1, 1), envelope(1, 2)]).await;
     world.sequencer.certify(&one).await;
     certified_through(&node, 1).await;
     let (release, hints) = open_batch(&one.batch, &one.verdicts);
@@ -105,7 +99,7 @@ async fn a_forged_hint_is_refused_and_a_true_copy_fetched() {
 async fn a_hint_publisher_that_lies_everywhere_is_replaced_by_local_decryption() {
     let world = World::new().await;
     let node = world.start().await;
-    let one = world.sequencer.seal(0, &[envelope(1), malformed(2)]).await;
+    let one = world.sequencer.seal(0, &[envelope(1, 1), malformed(1, 2)]).await;
     world.members.archive.put(&one);
     let (_, hints) = open_batch(&one.batch, &one.verdicts);
     let mut forged = hints.clone();
@@ -128,7 +122,7 @@ async fn a_hint_publisher_that_lies_everywhere_is_replaced_by_local_decryption()
 async fn forged_certificates_are_refused_and_the_true_one_found() {
     let world = World::new().await;
     let node = world.start().await;
-    let one = world.sequencer.seal(0, &[envelope(1)]).await;
+    let one = world.sequencer.seal(0, &[envelope(1, 1)]).await;
     let mut forged = certificate_of(&one.batch);
     forged.signers = 0b0111;
     world.sequencer.publish(&announce::certificate(&forged));
@@ -150,13 +144,13 @@ async fn forged_certificates_are_refused_and_the_true_one_found() {
 async fn the_header_with_the_certificate_wins_over_the_one_shown_first() {
     let world = World::new().await;
     let node = world.start().await;
-    let other = Sequencer::new(&world.l1).await;
-    let shown = other.seal_envelopes(300, &[envelope(7)]).await;
+    let other = Sealer::new(&world.l1).await;
+    let shown = other.seal_envelopes(300, &[envelope(1, 7)]).await;
     world.sequencer.publish(&announce::header(&shown.batch, shown.hash, &shown.verdicts));
     let mut heads = node.tracker().watch_sealed();
     within("the first header", heads.wait_for(|head| head.hash == shown.hash)).await.unwrap();
 
-    let truth = world.sequencer.seal(250, &[envelope(1)]).await;
+    let truth = world.sequencer.seal(250, &[envelope(1, 1)]).await;
     eventually("the refusal", || node.counters().second_headers_refused.get() == 1).await;
     world.sequencer.certify(&truth).await;
     certified_through(&node, 1).await;
@@ -176,7 +170,7 @@ async fn withheld() -> World {
     world.config.hint_deadline_ms = 0;
     world.sequencer.mischief.withhold_batches.store(true, Ordering::SeqCst);
     world.sequencer.mischief.withhold_hints.store(true, Ordering::SeqCst);
-    let one = world.sequencer.sealing.seal_envelopes(0, &[envelope(1)]).await;
+    let one = world.sequencer.sealing.seal_envelopes(0, &[envelope(1, 1)]).await;
     let two = world.sequencer.sealing.seal(1_000, vec![]).await;
     world.members.archive.put(&one);
     world.members.archive.put(&two);
@@ -202,7 +196,7 @@ async fn a_sequencer_that_is_slow_to_give_hints_is_asked_once() {
     world.sequencer.mischief.stall_hints.store(true, Ordering::SeqCst);
     let node = world.start().await;
     for second in 0..4 {
-        let sealed = world.sequencer.seal(second * 1_000, &[envelope(second + 1)]).await;
+        let sealed = world.sequencer.seal(second * 1_000, &[envelope(1, second + 1)]).await;
         world.members.archive.put(&sealed);
         world.sequencer.certify(&sealed).await;
     }
@@ -221,7 +215,7 @@ async fn a_sequencer_that_takes_its_time_to_have_no_hints_holds_up_nothing() {
     mischief.no_hints_after_ms.store(HINTS_PATIENCE_MS - 100, Ordering::SeqCst);
     let node = world.start().await;
     for second in 0..=BATCHES {
-        let sealed = world.sequencer.seal(second * 1_000, &[envelope(second + 1)]).await;
+        let sealed = world.sequencer.seal(second * 1_000, &[envelope(1, second + 1)]).await;
         world.members.archive.put(&sealed);
         world.sequencer.certify(&sealed).await;
     }
@@ -241,7 +235,7 @@ async fn hints_that_are_at_the_sequencer_are_fetched_one_by_one_beside_one_that_
     let node = world.start_on(&path).await;
     let mut sealed = Vec::new();
     for second in 0..6 {
-        let batch = world.sequencer.seal(second * 1_000, &[envelope(second + 1)]).await;
+        let batch = world.sequencer.seal(second * 1_000, &[envelope(1, second + 1)]).await;
         world.sequencer.certify(&batch).await;
         sealed.push(batch);
     }
@@ -264,7 +258,7 @@ async fn hints_that_come_late_are_taken_beside_opening_the_batch_here() {
     let mischief = &world.sequencer.mischief;
     mischief.stall_hints.store(true, Ordering::SeqCst);
     let node = world.start().await;
-    let one = world.sequencer.seal(0, &[envelope(1)]).await;
+    let one = world.sequencer.seal(0, &[envelope(1, 1)]).await;
     let (release, hints) = open_batch(&one.batch, &one.verdicts);
     world.sequencer.certify(&one).await;
     eventually("the question", || mischief.hints_asked.load(Ordering::SeqCst) == 1).await;
@@ -290,7 +284,7 @@ async fn hints_that_come_end_the_wait_for_shares() {
     let archive = Arc::clone(&world.members.archive);
     archive.stall_shares.store(true, Ordering::SeqCst);
     let node = world.start().await;
-    let one = world.sequencer.seal(0, &[envelope(1)]).await;
+    let one = world.sequencer.seal(0, &[envelope(1, 1)]).await;
     world.sequencer.certify(&one).await;
     eventually("a try", || archive.shares_asked.load(Ordering::SeqCst) > 0).await;
     let (release, hints) = open_batch(&one.batch, &one.verdicts);
@@ -298,7 +292,7 @@ async fn hints_that_come_end_the_wait_for_shares() {
     world.sequencer.publish(&announce::hints(&hints));
     eventually("the hints", || node.counters().by_name()["hints_verified"] == 1).await;
     archive.stall_shares.store(false, Ordering::SeqCst);
-    let two = world.sequencer.seal(1_000, &[envelope(2)]).await;
+    let two = world.sequencer.seal(1_000, &[envelope(1, 2)]).await;
     archive.put(&two);
     world.sequencer.certify(&two).await;
     eventually("the second batch", || node.counters().by_name()["batches_decrypted_locally"] == 1).await;
@@ -315,7 +309,7 @@ async fn members_that_are_busy_for_a_moment_cost_no_batch_that_is_opened() {
     // Too few are left for the first.
     archive.busy_singletons.store(2, Ordering::SeqCst);
     let node = world.start().await;
-    let one = world.sequencer.seal(0, &[envelope(1), malformed(2), malformed(3)]).await;
+    let one = world.sequencer.seal(0, &[envelope(1, 1), malformed(1, 2), malformed(1, 3)]).await;
     archive.put(&one);
     world.sequencer.certify(&one).await;
     eventually("the batch", || node.counters().by_name()["batches_decrypted_locally"] == 1).await;
@@ -331,11 +325,11 @@ async fn a_release_that_opens_nothing_is_tried_once() {
     world.sequencer.mischief.withhold_hints.store(true, Ordering::SeqCst);
     let archive = &world.members.archive;
     archive.silent.lock().extend(1..=MEMBERS);
-    let backend = Arc::new(Watched::new());
+    let backend = Arc::new(Watched::default());
     let deps = FullNodeDeps { backend: backend.clone(), ..world.deps(memory()) };
     let node = FullNode::start(world.config.clone(), deps).await.unwrap();
     world.sequencer.followed().await;
-    let one = world.sequencer.seal(0, &[envelope(1), envelope(2)]).await;
+    let one = world.sequencer.seal(0, &[envelope(1, 1), envelope(1, 2)]).await;
     archive.put(&one);
     let (mut wrong, _) = open_batch(&one.batch, &one.verdicts);
     wrong.pds[0] = singleton(&points_of(&one.batch, &one.verdicts)[0][0].2);
@@ -360,7 +354,7 @@ async fn releases_of_far_numbers_cost_no_batch_its_release() {
     world.config.hint_deadline_ms = 0;
     world.sequencer.mischief.withhold_hints.store(true, Ordering::SeqCst);
     let node = world.start().await;
-    let one = world.sequencer.seal(0, &[envelope(1)]).await;
+    let one = world.sequencer.seal(0, &[envelope(1, 1)]).await;
     world.members.archive.put(&one);
     let (release, _) = open_batch(&one.batch, &one.verdicts);
     for ahead in 1..=MAX_PARKED_ENTRIES as u64 {
@@ -390,7 +384,7 @@ async fn forged_hints_that_keep_coming_end_no_pause() {
     let archive = &world.members.archive;
     archive.silent.lock().extend(1..=MEMBERS);
     let node = world.start().await;
-    let one = world.sequencer.seal(0, &[envelope(1)]).await;
+    let one = world.sequencer.seal(0, &[envelope(1, 1)]).await;
     world.sequencer.certify(&one).await;
     let rounds = || archive.shares_asked.load(Ordering::SeqCst) / usize::from(MEMBERS);
     eventually("a round", || rounds() == 1).await;
@@ -417,7 +411,7 @@ async fn a_disk_error_ends_the_node() {
     let node = world.try_start(store.clone() as _).await.unwrap();
     world.sequencer.followed().await;
     store.fail("put_sealed", StoreError::Stopped("disk I/O error".to_owned()));
-    let one = world.sequencer.seal(0, &[envelope(1)]).await;
+    let one = world.sequencer.seal(0, &[envelope(1, 1)]).await;
     world.sequencer.certify(&one).await;
     assert_eq!(node.failed().await.part, "chain");
 }
@@ -537,7 +531,7 @@ async fn what_the_feed_brings_waits_for_no_answer_of_the_sequencer() {
     let asked =
         || [&mischief.batches_asked, &mischief.statuses_asked].map(|asked| asked.load(Ordering::SeqCst));
     eventually("a question", || asked() != [0, 0]).await;
-    let one = world.sequencer.seal(0, &[envelope(1)]).await;
+    let one = world.sequencer.seal(0, &[envelope(1, 1)]).await;
     world.sequencer.certify(&one).await;
     world.sequencer.hint(&one).await;
     let two = world.sequencer.seal(1_000, &[]).await;
@@ -551,14 +545,14 @@ async fn what_the_feed_brings_waits_for_no_answer_of_the_sequencer() {
 /// A node that was shown header 1, and a chain certified at 2 whose header 1 is another one. Members have it, too.
 async fn other_ancestor(world: &World) -> FullNode {
     let node = world.start().await;
-    let other = Sequencer::new(&world.l1).await;
-    let shown = other.seal_envelopes(300, &[envelope(7)]).await;
+    let other = Sealer::new(&world.l1).await;
+    let shown = other.seal_envelopes(300, &[envelope(1, 7)]).await;
     world.sequencer.publish(&announce::header(&shown.batch, shown.hash, &shown.verdicts));
     let mut heads = node.tracker().watch_sealed();
     within("the first header", heads.wait_for(|head| head.hash == shown.hash))
         .await
         .expect("the tracker lives");
-    let one = world.sequencer.sealing.seal_envelopes(250, &[envelope(1)]).await;
+    let one = world.sequencer.sealing.seal_envelopes(250, &[envelope(1, 1)]).await;
     let two = world.sequencer.sealing.seal(1_000, vec![]).await;
     for sealed in [&one, &two] {
         world.members.archive.put(sealed);
@@ -592,12 +586,12 @@ async fn a_member_that_makes_up_headers_slowly_delays_no_block() {
     let mut world = World::new().await;
     world.config.member_poll_interval_ms = 50;
     world.config.member_timeout_ms = MAX_MEMBER_TIMEOUT_MS;
-    let template = Sequencer::new(&world.l1).await.seal(0, vec![]).await;
+    let template = Sealer::new(&world.l1).await.seal(0, vec![]).await;
     *world.members.archive.makes_up.lock() = Some((1, template.batch.as_ref().clone()));
     let node = world.start().await;
     let archive = &world.members.archive;
     eventually("it asks", || !archive.batches_asked.lock().is_empty()).await;
-    let one = world.sequencer.seal(0, &[envelope(1)]).await;
+    let one = world.sequencer.seal(0, &[envelope(1, 1)]).await;
     world.sequencer.certify(&one).await;
     certified_through(&node, 1).await;
     // Nobody signed what it gives in the end, so that is all.
@@ -619,13 +613,13 @@ async fn members_are_asked_for_batches_that_they_hold_certified_alone() {
     world.config.member_poll_interval_ms = 50;
     let node = world.start().await;
     let archive = &world.members.archive;
-    let one = world.sequencer.seal(0, &[envelope(1)]).await;
+    let one = world.sequencer.seal(0, &[envelope(1, 1)]).await;
     archive.put(&one);
     world.sequencer.certify(&one).await;
     certified_through(&node, 1).await;
     archive.batches_asked.lock().clear();
     let asked = archive.statuses_asked.load(Ordering::SeqCst);
-    world.sequencer.seal(1_000, &[envelope(2)]).await;
+    world.sequencer.seal(1_000, &[envelope(1, 2)]).await;
     let rounds = 4 * usize::from(MEMBERS);
     eventually("four rounds", || archive.statuses_asked.load(Ordering::SeqCst) >= asked + rounds).await;
     assert_eq!(*archive.batches_asked.lock(), []);
@@ -638,7 +632,7 @@ async fn a_node_that_was_away_catches_up_and_a_killed_one_goes_on() {
     let path = folder.path().join("node.sqlite");
     let mut sealed = Vec::new();
     for second in 0..3 {
-        let batch = world.sequencer.seal(second * 1_000, &[envelope(second + 1)]).await;
+        let batch = world.sequencer.seal(second * 1_000, &[envelope(1, second + 1)]).await;
         world.sequencer.certify(&batch).await;
         sealed.push(batch);
     }
@@ -652,7 +646,7 @@ async fn a_node_that_was_away_catches_up_and_a_killed_one_goes_on() {
     // What happens while it is away, the hints of a batch that it knows included.
     world.sequencer.hint(&sealed[2]).await;
     world.client.lose_blocks_above(1);
-    let last = world.sequencer.seal(3_000, &[envelope(9)]).await;
+    let last = world.sequencer.seal(3_000, &[envelope(1, 9)]).await;
     world.sequencer.certify(&last).await;
     world.sequencer.hint(&last).await;
     let closing = world.sequencer.seal(4_000, &[]).await;
@@ -671,10 +665,10 @@ async fn a_block_that_differs_is_told_loudly_and_ours_is_followed() {
     let world = World::new().await;
     world.client.salt.lock().push(1);
     let node = world.start().await;
-    let one = world.sequencer.seal(0, &[envelope(1)]).await;
+    let one = world.sequencer.seal(0, &[envelope(1, 1)]).await;
     world.sequencer.certify(&one).await;
     world.sequencer.hint(&one).await;
-    let two = world.sequencer.seal(1_000, &[envelope(2)]).await;
+    let two = world.sequencer.seal(1_000, &[envelope(1, 2)]).await;
     world.sequencer.certify(&two).await;
     world.sequencer.announce_block(1).await;
     eventually("the difference", || node.counters().block_divergences.get() == 1).await;
@@ -691,7 +685,7 @@ async fn a_block_that_differs_is_told_loudly_and_ours_is_followed() {
 async fn bytes_that_are_nothing_are_counted_and_forgotten() {
     let world = World::new().await;
     let node = world.start().await;
-    let one = world.sequencer.sealing.seal_envelopes(0, &[envelope(1)]).await;
+    let one = world.sequencer.sealing.seal_envelopes(0, &[envelope(1, 1)]).await;
     let (release, hints) = open_batch(&one.batch, &one.verdicts);
     let mut events = vec![
         announce::header(&one.batch, one.hash, &one.verdicts),

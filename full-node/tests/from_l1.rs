@@ -7,16 +7,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use blindfold_chain::{ExecutionState, L1Origin, L1Reader, Sealed};
 use blindfold_full_node::{FullNode, FullNodeDeps, Source, StartError};
+use blindfold_kit::*;
 use blindfold_l1::{
     DataError, FoundData, HintPosting, L1Error, PostedData, PostedHints, PostedRun, Posting,
     UNREAD_PATIENCE_BLOCKS,
 };
 use blindfold_protocol::{
-    Address, B256, BatchHeader, BatchHints, Bundle, ForcedEntry, HintEntry, SealedBatch, Signature65,
+    Address, B256, BatchHeader, BatchHints, ForcedEntry, HintEntry, SealedBatch, Signature65,
 };
-use common::support::doubles::{ScriptedExecution, l1_block};
-use common::support::*;
-use common::{World, certified_through, client_of, eventually, executed};
+use common::{World, certified_through, eventually, executed};
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -164,8 +163,7 @@ impl Alone {
     /// Seals at these milliseconds, certified, one envelope each where a nonce is given.
     async fn seal(&self, ms: u64, nonce: Option<u64>) -> Sealed {
         let generation = self.world.sequencer.machine.tracker.head().generation;
-        let bundle = |nonce| Bundle::of_transactions([transaction(CHAIN_ID, nonce)]);
-        let made = |nonce| envelope_with(nonce, &bundle(nonce), |fields| fields.generation = generation);
+        let made = |nonce| envelope_with(1, nonce, |fields| fields.generation = generation);
         let envelopes: Vec<_> = nonce.into_iter().map(made).collect();
         let sealed = self.world.sequencer.seal(ms, &envelopes).await;
         self.world.sequencer.certify(&sealed).await;
@@ -213,12 +211,12 @@ async fn it_arrives_at_the_blocks_of_who_followed_the_feed() {
     let alone = Alone::new().await;
     let sequencer = &alone.world.sequencer;
     // A run with a malformed envelope, a header that L1 made, and a run longer than what may be in flight.
-    let first = sequencer.seal(0, &[envelope(1), malformed(2), envelope(3)]).await;
+    let first = sequencer.seal(0, &[envelope(1, 1), malformed(1, 2), envelope(1, 3)]).await;
     sequencer.certify(&first).await;
     sequencer.hint(&first).await;
     let run = [first, alone.seal(1_000, None).await];
     alone.postings.post(50, &run);
-    let forced = |index, at| ForcedEntry::transaction(index, 50_000, transaction(CHAIN_ID, 9), at);
+    let forced = |index, at| ForcedEntry::transaction(index, 50_000, transaction(1, 9), at);
     *alone.world.l1.finalized.lock() = 119;
     let entry = alone.world.l1.force(forced);
     let made = sequencer.sealing.l1_header(5_000, vec![entry.item]);
@@ -261,7 +259,7 @@ async fn it_arrives_at_the_blocks_of_who_followed_the_feed() {
     let counts = node.counters().by_name();
     assert_eq!((counts["source_l1"], counts["from_l1_runs"], counts["from_l1_block"]), (1, 1, 250));
     assert_eq!(counts["from_l1_wrong_postings"], 0);
-    let shown = blindfold_rpc::BlindApiClient::get_status(&client_of(&node)).await.unwrap();
+    let shown = blindfold_rpc::BlindApiClient::get_status(&client(node.rpc_addr())).await.unwrap();
     assert_eq!(shown.counters["source_l1"], 1);
     // Without L1 it says so.
     *alone.postings.down.lock() = true;
@@ -478,10 +476,9 @@ async fn another_chain_on_disk_is_named_and_left_alone() {
     *alone.postings.finalized.lock() = 20;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("node.sqlite");
-    let other = Sequencer::new(&alone.world.l1).await.seal(250, vec![]).await;
+    let other = Sealer::new(&alone.world.l1).await.seal(250, vec![]).await;
     {
-        let machine =
-            Machine::start(disk(&path).await, &alone.world.l1, &Arc::new(ScriptedExecution::new())).await;
+        let machine = Machine::start(disk(&path).await, &alone.world.l1, &ScriptedExecution::new()).await;
         machine.take(&other).await;
         machine.executor.stop().await;
     }

@@ -7,17 +7,15 @@ use std::sync::Arc;
 
 use blindfold_chain::{Executor, ExecutorDeps, HintIntake, L1Reader, Tracker};
 use blindfold_full_node::{FullNode, FullNodeConfig, FullNodeDeps, Source};
+use blindfold_kit::*;
 use blindfold_l1::{
     AnvilConfig, CodedBatch, DEFAULT_PUBLISHER_BOND_WEI, DataPlace, DeployConfig, HintPosting, L1Client,
     L1Writer, L2Call, ManagedAnvil, NewEpoch, NewMember, deploy, dev_key,
 };
 use blindfold_protocol::{
-    Address, B256, BatchHeader, Bundle, Bytes, Canonical, ChainConfig, HintEntry, U256, Verdict, certificate,
+    Address, B256, BatchHeader, Bytes, Canonical, ChainConfig, HintEntry, U256, Verdict,
 };
-use common::support::doubles::ScriptedExecution;
-use common::support::{self, *};
-use common::{NEVER_MS, executed};
-use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
+use common::executed;
 
 const L1_CHAIN_ID: u64 = 31_337;
 
@@ -91,8 +89,8 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
         // The portal admits no more in one L1 block.
         anvil.mine(1).await.unwrap();
     }
-    writer.deposit(payer().address(), RICH).await.unwrap();
-    writer.force_transaction(50_000, &transaction(CHAIN_ID, 1)).await.unwrap();
+    writer.deposit(payer(1).address(), RICH).await.unwrap();
+    writer.force_transaction(50_000, &transaction(1, 1)).await.unwrap();
     anvil.mine(4).await.unwrap();
 
     // The truth: sealed and executed here, posted once.
@@ -102,7 +100,7 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
         tracker: tracker.clone(),
         parameters: parameter_set(),
         backend: backend(),
-        client: Arc::new(ScriptedExecution::new()),
+        client: ScriptedExecution::new(),
         l1: Arc::clone(&l1),
     };
     let executor = Executor::start(deps).await.unwrap();
@@ -112,16 +110,9 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
     for second in 0..4 {
         let (ms, forced) = ((origin.timestamp + second) * 1_000, usize::from(second == 0));
         // An envelope, whose hints the node has to find in a blob.
-        let bundle = Bundle::of_transactions([transaction(CHAIN_ID, 2)]);
-        let envelope = envelope_with(1, &bundle, |fields| fields.deployment = chain.deployment).encode();
+        let envelope = envelope_with(1, 2, |fields| fields.deployment = chain.deployment).encode();
         let items = if second == 1 { vec![envelope] } else { vec![] };
-        let slices: Vec<&[u8]> = items.iter().map(Vec::as_slice).collect();
-        let checked = blindfold_protocol::check_items(
-            &chain,
-            &support::epoch(),
-            &slices,
-            &mut ChaCha20Rng::seed_from_u64(1),
-        );
+        let checked = check(&chain, &blindfold_kit::epoch(), &items);
         let items = items.into_iter().zip(checked).collect();
         let sealed = tracker.seal(ms, forced, items, &origin, &sequencer_key()).await.unwrap();
         let codes = sealed.verdicts.iter().map(Verdict::code).collect();
@@ -135,23 +126,15 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
     }
     assert!(matches!(hints[1].entries[..], [HintEntry::Key(_)]), "accepted");
     let header = last.unwrap().batch.header;
-    let epoch = tracker.epoch(header.number).await.unwrap();
-    let certify = |header: BatchHeader| {
-        let sign = |member: u16| {
-            let key = &committee().bls[usize::from(member) - 1];
-            let (number, hash) = (header.number, header.hash());
-            certificate::sign_acknowledgement(key, &chain.deployment, header.epoch, number, hash, member)
-        };
-        certificate::aggregate(&epoch, &[1, 2, 4].map(sign)).unwrap()
-    };
-    let certificate = certify(header);
+    let certify = |header: &BatchHeader| committee().certify(&chain.deployment, header, &[1, 2, 4]);
+    let certificate = certify(&header);
     tracker.accept_certificate(&certificate).await.unwrap();
     let intake = HintIntake::new(tracker.clone(), parameter_set(), backend(), executor.opened());
     intake.submit(release, hints[1].clone()).await.unwrap();
     // Somebody posts two headers first, without data: the node has to find it in the transaction that comes after.
     let front: Vec<BatchHeader> = batches[..2].iter().map(|batch| batch.sealed.header).collect();
     let somebody = L1Writer::new(client.clone(), dev_key(6).unwrap());
-    somebody.post_headers(&front, &[], &certify(front[1])).await.unwrap();
+    somebody.post_headers(&front, &[], &certify(&front[1])).await.unwrap();
     writer.post(&batches, &certificate).await.unwrap();
     anvil.mine(4).await.unwrap();
     let runs = client.posted_runs(0, client.finalized().await.unwrap().number).await.unwrap();
@@ -164,7 +147,7 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
     anvil.mine(4).await.unwrap();
 
     let posted: Arc<dyn L1Reader> = Arc::new(client.clone());
-    let execution = Arc::new(ScriptedExecution::new());
+    let execution = ScriptedExecution::new();
     let config = FullNodeConfig {
         rpc_addr: ([127, 0, 0, 1], 0).into(),
         admin_addr: ([127, 0, 0, 1], 0).into(),

@@ -13,6 +13,7 @@ use blindfold_full_node::watch::{
     Claim, EvidenceError, EvidenceStore, Fault, FaultKind, Finding, Judge, WatchConfig, WatchRound, Watcher,
     WatcherDeps, compare,
 };
+use blindfold_kit::*;
 use blindfold_l1::{
     CodedBatch, DataError, DisputeContract, HintData, HintEvent, HintEvidence, HintPosting, L1Error,
     L1Reader, L1Submitter, MAX_TRANSACTION_HEADERS, Output, PostedBatch, PostedEntry, PostedHead, PostedLog,
@@ -24,8 +25,6 @@ use blindfold_protocol::{
 };
 use blindfold_store::Store;
 use blindfold_telemetry::Metrics;
-use common::support::doubles::{ScriptedExecution, ScriptedL1, l1_block};
-use common::support::*;
 use common::*;
 use parking_lot::Mutex;
 
@@ -318,7 +317,7 @@ impl L1Submitter for Reporter {
 struct Scene {
     machine: Machine,
     store: Arc<dyn Store>,
-    sequencer: Sequencer,
+    sequencer: Sealer,
     contracts: Arc<Mutex<Contracts>>,
 }
 
@@ -358,8 +357,8 @@ impl Node {
 impl Scene {
     async fn on(store: Arc<dyn Store>) -> Self {
         let l1: Arc<ScriptedL1> = l1();
-        let machine = Machine::start(Arc::clone(&store), &l1, &Arc::new(ScriptedExecution::new())).await;
-        let sequencer = Sequencer { tracker: machine.tracker.clone(), l1 };
+        let machine = Machine::start(Arc::clone(&store), &l1, &ScriptedExecution::new()).await;
+        let sequencer = Sealer { tracker: machine.tracker.clone(), l1 };
         let contracts = Arc::new(Mutex::new(Contracts { newest: 5, ..Contracts::default() }));
         Self { machine, store, sequencer, contracts }
     }
@@ -371,7 +370,7 @@ impl Scene {
     /// Batches 1 to 3: a key and ⊥, nothing, a key; certified and opened.
     async fn three_batches(&self) -> Vec<Sealed> {
         let mut sealed = Vec::new();
-        let contents = [vec![envelope(1), malformed(2)], vec![], vec![envelope(3)]];
+        let contents = [vec![envelope(1, 1), malformed(1, 2)], vec![], vec![envelope(1, 3)]];
         for (ms, envelopes) in (0u64..).step_by(250).zip(contents) {
             let batch = self.sequencer.seal_envelopes(ms, &envelopes).await;
             self.sequencer.certify(&batch).await;
@@ -602,7 +601,7 @@ async fn without_a_key_it_only_tells() {
 async fn an_unreleased_run_claimed_malformed_is_challenged_exactly_once() {
     let scene = Scene::new().await;
     scene.three_batches().await;
-    let fourth = scene.sequencer.seal_envelopes(750, &[envelope(4), malformed(5)]).await;
+    let fourth = scene.sequencer.seal_envelopes(750, &[envelope(1, 4), malformed(1, 5)]).await;
     scene.sequencer.certify(&fourth).await;
     let (_, truth) = open_batch(&fourth.batch, &fourth.verdicts);
     scene.contracts.lock().truth.insert(4, truth);
@@ -630,7 +629,7 @@ async fn an_unreleased_run_claimed_malformed_is_challenged_exactly_once() {
 async fn batches_that_are_not_opened_here_are_judged_by_their_ciphertexts() {
     let scene = Scene::new().await;
     scene.three_batches().await;
-    let fourth = scene.sequencer.seal_envelopes(750, &[envelope(4), malformed(5)]).await;
+    let fourth = scene.sequencer.seal_envelopes(750, &[envelope(1, 4), malformed(1, 5)]).await;
     let (_, truth) = open_batch(&fourth.batch, &fourth.verdicts);
     scene.contracts.lock().post(4, vec![posted(&truth)]);
     let mut node = scene.node().await;
@@ -733,7 +732,7 @@ async fn what_cannot_be_looked_at_holds_up_nothing_else() {
 async fn outputs_are_compared_once_each_as_far_as_blocks_are_here() {
     let scene = Scene::new().await;
     for second in 0..3u64 {
-        let batch = scene.sequencer.seal_envelopes(second * 1_000, &[envelope(second + 1)]).await;
+        let batch = scene.sequencer.seal_envelopes(second * 1_000, &[envelope(1, second + 1)]).await;
         scene.sequencer.certify(&batch).await;
         scene.open(&batch).await;
     }
@@ -762,7 +761,7 @@ async fn outputs_are_compared_once_each_as_far_as_blocks_are_here() {
 }
 
 async fn equivocation(scene: &Scene) -> (SignedHeader, SignedHeader) {
-    let one = scene.sequencer.seal_envelopes(0, &[envelope(1)]).await;
+    let one = scene.sequencer.seal_envelopes(0, &[envelope(1, 1)]).await;
     let mut header = one.batch.header;
     header.timestamp_ms += 1;
     (one.batch.signed_header(), header.sign(&sequencer_key(), &chain_config().deployment))
@@ -810,7 +809,7 @@ async fn a_second_header_from_the_feed_is_kept_as_evidence() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("node.sqlite");
     let node = world.start_on(&path).await;
-    let one = world.sequencer.seal(0, &[envelope(1)]).await;
+    let one = world.sequencer.seal(0, &[envelope(1, 1)]).await;
     let mut heads = node.tracker().watch_sealed();
     within("the first header", heads.wait_for(|head| head.hash == one.hash)).await.expect("it lives");
     let mut second = one.batch.as_ref().clone();
@@ -829,13 +828,13 @@ async fn a_second_header_from_the_feed_is_kept_as_evidence() {
 async fn a_header_that_gives_way_to_the_certified_one_is_evidence_too() {
     let world = World::new().await;
     let node = world.start().await;
-    let other = Sequencer::new(&world.l1).await;
-    let shown = other.seal_envelopes(300, &[envelope(7)]).await;
+    let other = Sealer::new(&world.l1).await;
+    let shown = other.seal_envelopes(300, &[envelope(1, 7)]).await;
     world.sequencer.publish(&announce::header(&shown.batch, shown.hash, &shown.verdicts));
     let mut heads = node.tracker().watch_sealed();
     within("the first header", heads.wait_for(|head| head.hash == shown.hash)).await.expect("it lives");
     // The certified one comes with its certificate only, never as a second header.
-    let truth = world.sequencer.sealing.seal_envelopes(250, &[envelope(1)]).await;
+    let truth = world.sequencer.sealing.seal_envelopes(250, &[envelope(1, 1)]).await;
     world.sequencer.certify(&truth).await;
     certified_through(&node, 1).await;
     assert_eq!(node.tracker().certified().hash, truth.hash);

@@ -5,11 +5,9 @@ mod common;
 use std::{net::SocketAddr, sync::atomic::Ordering::SeqCst, time::Duration};
 
 use blindfold_chain::Sealed;
+use blindfold_kit::{envelope, malformed, within};
 use blindfold_protocol::Canonical;
-use common::{
-    Behaviour, Stage, kinds,
-    network::{envelope, malformed, within},
-};
+use common::{Behaviour, Stage, kinds};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -31,7 +29,7 @@ async fn until(what: &'static str, condition: impl Fn() -> bool) {
 /// Sealed and certified while no hint publisher runs.
 async fn missed(stage: &Stage, envelopes: Vec<Vec<u8>>) -> Sealed {
     let sealed = stage.seal(envelopes).await;
-    stage.sequencer.keep_certificate(&stage.sealer.certify(&sealed.batch, &[1, 2, 3]).await);
+    stage.sequencer.keep_certificate(&stage.sealer.certify_by(&sealed.batch, &[1, 2, 3]).await);
     sealed
 }
 
@@ -60,7 +58,7 @@ async fn what_is_caught_up_with_is_opened_at_once() {
     let live = stage.seal(items(&[envelope(4, 9), envelope(5, 9)])).await;
     stage.sequencer.announce(&live.batch, &live.verdicts);
     until("pre-decryption", || stage.backend.calls() == (1, 3)).await;
-    let certificate = stage.sealer.certify(&live.batch, &[1, 2, 3]).await;
+    let certificate = stage.sealer.certify_by(&live.batch, &[1, 2, 3]).await;
     stage.sequencer.publish_certificate(&certificate);
     stage.hints_of(&live).await;
     assert_eq!(stage.backend.calls(), (1, 3));
@@ -145,10 +143,10 @@ async fn a_hint_publisher_that_opens_nothing_for_long_ends() {
     let mut stage = Stage::new().await;
     stage.config.limits.stuck_exit_ms = 100;
     let publisher = stage.start().await;
-    let sealed = stage.sealer.seal(items(&[envelope(1, 1)])).await;
+    let sealed = stage.sealer.seal_next(items(&[envelope(1, 1)])).await;
     // No verdict for its item.
     stage.sequencer.keep(&sealed.batch, &[]);
-    let certificate = stage.sealer.certify(&sealed.batch, &[1, 2, 3]).await;
+    let certificate = stage.sealer.certify_by(&sealed.batch, &[1, 2, 3]).await;
     stage.sequencer.keep_certificate(&certificate);
     let failure = within("the failure", publisher.failed()).await;
     assert_eq!(failure.part, "coordinator");
@@ -195,7 +193,7 @@ async fn heavy_work_is_bounded_and_holds_up_nothing_else() {
     })
     .await;
     let newest = batches.last().expect("ten");
-    let certificate = stage.sealer.certify(&newest.batch, &[1, 2, 3]).await;
+    let certificate = stage.sealer.certify_by(&newest.batch, &[1, 2, 3]).await;
     stage.sequencer.publish_certificate(&certificate);
     drop(closed);
     for sealed in &batches {

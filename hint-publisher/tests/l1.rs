@@ -20,6 +20,7 @@ use blindfold_hint_publisher::{
         SourcedBatch,
     },
 };
+use blindfold_kit::{MAX_BATCH, Sealer, committee, envelope, l1, malformed, parameter_set, resigned};
 use blindfold_l1::{
     DataError, HintData, HintEvent, HintPosting, L1Error, L1Reader, L1Submitter, PostedLog, PublisherBond,
     RegistryState, RunReference, Sent,
@@ -29,7 +30,6 @@ use blindfold_protocol::{
     validity::{Verdict, sub_batches},
 };
 use blindfold_rpc::Readiness;
-use common::network::{MAX_BATCH, Sealer, committee, envelope, malformed, parameter_set, resigned};
 use parking_lot::Mutex;
 
 const BOND: u128 = 100;
@@ -321,15 +321,15 @@ impl Stage {
             ..Contracts::default()
         };
         let contracts = Arc::new(Mutex::new(contracts));
-        Self { sealer: Sealer::new().await, contracts, source: Arc::new(Source::default()) }
+        Self { sealer: Sealer::new(&l1()).await, contracts, source: Arc::new(Source::default()) }
     }
 
     /// A run of batches with these items, posted in a block of its own. The sequencer has their hints.
     async fn run(&self, batches: Vec<Vec<Vec<u8>>>) -> PostedRun {
         let mut sealed = Vec::new();
         for items in batches {
-            let batch = self.sealer.seal(items).await;
-            self.sealer.certify(&batch.batch, &[1, 2, 3]).await;
+            let batch = self.sealer.seal_next(items).await;
+            self.sealer.certify_by(&batch.batch, &[1, 2, 3]).await;
             let names = batch.verdicts.iter().map(|verdict| verdict.reason().map(str::to_owned));
             let sourced = SourcedBatch {
                 sealed: batch.batch.as_ref().clone(),

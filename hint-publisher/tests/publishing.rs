@@ -5,13 +5,9 @@ mod common;
 use blindfold_bte::STATED_MIN;
 use blindfold_chain::{BatchView, FallbackHeader, ViewError};
 use blindfold_hint_publisher::{ConfigError, StartError};
+use blindfold_kit::{FLOOD_BYTES, Sealer, certify, envelope, flood, l1, malformed, resigned, within};
 use blindfold_protocol::{Canonical, limits::MAX_UNCERTIFIED_RUN};
-use common::{
-    Behaviour, Stage,
-    flood::{FLOOD_BYTES, flood},
-    kinds,
-    network::{certify, envelope, malformed, resigned, within},
-};
+use common::{Behaviour, Stage, kinds};
 use tokio::net::TcpListener;
 
 fn items(envelopes: &[blindfold_protocol::Envelope]) -> Vec<Vec<u8>> {
@@ -300,7 +296,7 @@ async fn too_few_members_are_waited_for() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_verdicts_of_the_sequencer_name_nobody() {
     let stage = Stage::new().await;
-    let sealed = stage.sealer.seal(items(&[envelope(1, 1), envelope(2, 1), envelope(3, 1)])).await;
+    let sealed = stage.sealer.seal_next(items(&[envelope(1, 1), envelope(2, 1), envelope(3, 1)])).await;
     stage.validated(&sealed);
     // The sequencer says that the second was skipped: the header commits to another verdict, before anybody is asked.
     let mut verdicts = sealed.verdicts.clone();
@@ -339,11 +335,11 @@ async fn killed_and_started_again_it_catches_up() {
     drop(publisher);
 
     // While it is down the sequencer goes on; one batch in the middle has hints from elsewhere.
-    stage.sequencer.keep_certificate(&stage.sealer.certify(&waiting.batch, &[1, 2, 3]).await);
+    stage.sequencer.keep_certificate(&stage.sealer.certify_by(&waiting.batch, &[1, 2, 3]).await);
     let mut missed = vec![waiting];
     for n in 0..9u64 {
         let sealed = stage.seal(items(&[envelope(3, n), malformed(4, n)])).await;
-        stage.sequencer.keep_certificate(&stage.sealer.certify(&sealed.batch, &[2, 3, 4]).await);
+        stage.sequencer.keep_certificate(&stage.sealer.certify_by(&sealed.batch, &[2, 3, 4]).await);
         missed.push(sealed);
     }
     let pending = stage.seal(items(&[envelope(5, 1)])).await;
@@ -361,7 +357,7 @@ async fn killed_and_started_again_it_catches_up() {
     };
 
     let publisher = stage.start().await;
-    let live = stage.sealer.certify(&pending.batch, &[1, 2, 3]).await;
+    let live = stage.sealer.certify_by(&pending.batch, &[1, 2, 3]).await;
     stage.sequencer.publish_certificate(&live);
     for sealed in missed.iter().filter(|sealed| sealed.batch.header.number != fifth).chain([&pending]) {
         stage.hints_of(sealed).await;
@@ -395,7 +391,7 @@ async fn own_hints_are_counted_although_they_are_seen_first() {
     stage.config.limits.sweep_ms = 10;
     let sealed = stage.seal(items(&[envelope(1, 1)])).await;
     stage.sequencer.double.state.lock().late_hints = Some(1);
-    let certificate = stage.sealer.certify(&sealed.batch, &[1, 2, 3]).await;
+    let certificate = stage.sealer.certify_by(&sealed.batch, &[1, 2, 3]).await;
     stage.sequencer.keep_certificate(&certificate);
     let publisher = stage.start().await;
     // Caught up with already, it comes over the feed, too.
@@ -417,7 +413,7 @@ async fn the_certificate_decides_between_two_headers() {
     let other = resigned(&sealed.batch, |header| header.timestamp_ms += 1);
     stage.sequencer.announce(&other, &sealed.verdicts);
     stage.sequencer.announce(&sealed.batch, &sealed.verdicts);
-    let certificate = stage.sealer.certify(&sealed.batch, &[1, 2, 3]).await;
+    let certificate = stage.sealer.certify_by(&sealed.batch, &[1, 2, 3]).await;
     stage.sequencer.publish_certificate(&certificate);
     stage.hints_of(&sealed).await;
 }
@@ -443,11 +439,11 @@ async fn a_descendants_certificate_is_enough() {
 async fn the_longest_run_under_one_certificate_gets_its_hints() {
     let stage = Stage::new().await;
     let first = stage.seal(items(&[envelope(1, 1)])).await;
-    stage.sealer.certify(&first.batch, &[1, 2, 3]).await;
+    stage.sealer.certify_by(&first.batch, &[1, 2, 3]).await;
     let mut last = None;
     for _ in 1..MAX_UNCERTIFIED_RUN {
         let batch = stage.seal(vec![]).await;
-        last = Some(stage.sealer.certify(&batch.batch, &[1, 2, 3]).await);
+        last = Some(stage.sealer.certify_by(&batch.batch, &[1, 2, 3]).await);
     }
     stage.sequencer.keep_certificate(&last.expect("a run"));
     let _publisher = stage.start().await;
@@ -460,14 +456,14 @@ async fn what_members_never_open_keeps_no_other_batch_waiting() {
     let mut stage = Stage::new().await;
     (stage.config.limits.catch_up_batches, stage.config.limits.members_wait_ms) = (2, 20);
     for n in 1..=5 {
-        let sealed = stage.sealer.seal(items(&[envelope(n, 1)])).await;
+        let sealed = stage.sealer.seal_next(items(&[envelope(n, 1)])).await;
         stage.sequencer.keep(&sealed.batch, &sealed.verdicts);
-        stage.sequencer.keep_certificate(&stage.sealer.certify(&sealed.batch, &[1, 2, 3]).await);
+        stage.sequencer.keep_certificate(&stage.sealer.certify_by(&sealed.batch, &[1, 2, 3]).await);
     }
     let mut opened = Vec::new();
     for n in 6..=8 {
         let sealed = stage.seal(items(&[envelope(n, 1)])).await;
-        stage.sequencer.keep_certificate(&stage.sealer.certify(&sealed.batch, &[1, 2, 3]).await);
+        stage.sequencer.keep_certificate(&stage.sealer.certify_by(&sealed.batch, &[1, 2, 3]).await);
         opened.push(sealed);
     }
     let publisher = stage.start().await;
@@ -487,7 +483,7 @@ async fn batches_that_could_not_be_fetched_before_they_were_certified_get_their_
     stage.sequencer.double.state.lock().withhold = true;
     let mut waiting = Vec::new();
     for n in 1..=3 {
-        let sealed = stage.sealer.seal(items(&[envelope(n, 1)])).await;
+        let sealed = stage.sealer.seal_next(items(&[envelope(n, 1)])).await;
         stage.sequencer.keep(&sealed.batch, &sealed.verdicts);
         waiting.push(sealed);
     }
@@ -496,7 +492,7 @@ async fn batches_that_could_not_be_fetched_before_they_were_certified_get_their_
     status(&publisher, |status| status.in_work.len() == 3).await;
     // Nobody announces them.
     for sealed in &waiting {
-        stage.sequencer.keep_certificate(&stage.sealer.certify(&sealed.batch, &[1, 2, 3]).await);
+        stage.sequencer.keep_certificate(&stage.sealer.certify_by(&sealed.batch, &[1, 2, 3]).await);
     }
     // Members open them now.
     for sealed in &waiting {
@@ -511,10 +507,7 @@ async fn batches_that_could_not_be_fetched_before_they_were_certified_get_their_
 async fn a_header_that_l1_made_ends_the_work_on_the_one_in_its_place() {
     let stage = Stage::new().await;
     let publisher = stage.start().await;
-    let epoch = common::network::epochs().at(1).cloned().expect("registered");
-    let header = stage.sealer.tracker.with_state(|state| {
-        state.l1_header::<Vec<u8>>(common::network::START_MS + 1_000, &[], &epoch).expect("L1 may make it")
-    });
+    let header = stage.sealer.l1_header(1_000, vec![]).header;
     let made = FallbackHeader { header, items: vec![], l1_block: 9 }.batch();
     let sealed = stage.seal(items(&[envelope(1, 1)])).await;
     stage.sequencer.announce(&sealed.batch, &sealed.verdicts);
@@ -543,13 +536,13 @@ async fn what_cannot_start_says_why() {
 
 #[tokio::test]
 async fn every_contradiction_of_a_batch_is_named() {
-    let sealer = common::network::Sealer::new().await;
+    let sealer = Sealer::new(&l1()).await;
     let mut all = items(&[envelope(1, 1), envelope(2, 1)]);
     all.push(b"garbage".to_vec());
     let mut bad_point = envelope(3, 1);
     bad_point.ciphertext.c = [0xff; 48];
     all.push(bad_point.encode());
-    let sealed = sealer.seal(all).await;
+    let sealed = sealer.seal_next(all).await;
     let skipped = Some("expired".to_owned());
     let right: Vec<Option<String>> =
         sealed.verdicts.iter().map(|verdict| verdict.reason().map(str::to_owned)).collect();

@@ -341,8 +341,6 @@ fn stored_key(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use blindfold_bte::bls::SecretKey;
-
     use super::*;
 
     /// A header is at the head a moment before acknowledgements of it are collected. Who is so fast is told to try again.
@@ -369,18 +367,7 @@ mod tests {
     /// of its number is sealed meanwhile, whose certificate it is no part of.
     #[test]
     fn an_acknowledgement_of_a_header_that_gave_way_counts_for_no_other() {
-        let epoch = Arc::new(Epoch {
-            epoch: 1,
-            first: 1,
-            last: 9,
-            counts_from: 0,
-            continues: 0,
-            parameters_hash: B256::ZERO,
-            encryption_key_hash: B256::ZERO,
-            max_batch: 4,
-            threshold: 2,
-            members: [[1; 32], [2; 32]].map(|seed| SecretKey::generate(&seed).unwrap().public_key()).to_vec(),
-        });
+        let epoch = Arc::new(blindfold_kit::epoch());
         let (gave_way, stands) = (B256::repeat_byte(1), B256::repeat_byte(2));
         let ack = |header_hash, member| Acknowledgement {
             epoch: 1,

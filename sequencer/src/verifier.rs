@@ -120,51 +120,15 @@ fn check_group(chain: &ChainConfig, group: Vec<Job>) {
 
 #[cfg(test)]
 mod tests {
-    use blindfold_protocol::{Address, B256, Deployment};
-
     use super::*;
 
     #[tokio::test]
     async fn a_full_queue_refuses_and_the_rest_is_answered() {
-        let address = Address::repeat_byte(1);
-        let chain = ChainConfig {
-            chain_id: 2,
-            deployment: Deployment { l1_chain_id: 1, inbox: address },
-            registry: address,
-            fee_vault: address,
-            forced_queue: Address::repeat_byte(0x21),
-            hint_registry: Address::repeat_byte(0x22),
-            hint_verifier: Address::repeat_byte(0x23),
-            deposit_portal: Address::repeat_byte(0x24),
-            output_registry: Address::repeat_byte(0x25),
-            timing: blindfold_protocol::L1Timing::default(),
-            sequencer: address,
-            fee_recipient: address,
-            base_fee_recipient: Address::ZERO,
-            block_gas_limit: 200_000_000,
-            initial_base_fee: 1,
-            min_base_fee: 1,
-            initial_gas_base_fee: 1,
-            min_gas_base_fee: 1,
-            malformed_surcharge: 0,
-            genesis_l1_origin: 0,
-        };
-        let epoch = Arc::new(Epoch {
-            epoch: 1,
-            first: 1,
-            last: 9,
-            counts_from: 0,
-            continues: 0,
-            parameters_hash: B256::ZERO,
-            encryption_key_hash: B256::ZERO,
-            max_batch: 1,
-            threshold: 1,
-            members: Vec::new(),
-        });
+        let epoch = Arc::new(blindfold_kit::epoch());
         let limits = AdmissionConfig { proof_queue_items: 1, ..AdmissionConfig::default() };
         let metrics = Arc::new(SequencerMetrics::new().unwrap());
         let tasks = blindfold_runtime::Tasks::new();
-        let verifier = Verifier::start(Arc::new(chain), &limits, metrics, &tasks.spawner());
+        let verifier = Verifier::start(blindfold_kit::chain_config(), &limits, metrics, &tasks.spawner());
         let ask = || verifier.verify(Arc::from([0u8].as_slice()), Arc::clone(&epoch), 1);
         // On one thread the queue's task has not run before both have asked.
         let (first, second) = tokio::join!(ask(), ask());

@@ -4,10 +4,11 @@
 
 mod common;
 
+use blindfold_kit::{envelope, within};
 use blindfold_l1::L1Error;
 use blindfold_protocol::{B256, Canonical, keccak256};
 use blindfold_rpc::BlindApiClient;
-use common::{Running, World, within};
+use common::{Running, World};
 
 /// Two more looks for accusations, of which the second sees what the test did before.
 async fn looks(running: &Running<'_>) {
@@ -22,7 +23,7 @@ async fn counter(running: &Running<'_>, name: &str) -> u64 {
 
 /// Seals an envelope alone in batch `number`; gives its id and the hash of its bytes.
 async fn sealed(running: &Running<'_>, number: u64) -> (B256, B256) {
-    let envelope = running.world.envelope(1, number);
+    let envelope = envelope(1, number);
     running.send(&envelope).await.unwrap();
     running.sealed(number).await;
     (envelope.id(), keccak256(envelope.encode()))

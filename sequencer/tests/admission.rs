@@ -4,9 +4,12 @@
 
 mod common;
 
+use blindfold_kit::{
+    BASE_FEE, EPOCH, LAST_NUMBER, RICH, committee, envelope, envelope_with, payer, sequencer_key, within,
+};
 use blindfold_protocol::{B256, Canonical, Epochs, keccak256, limits::MAX_ENVELOPE_BYTES};
 use blindfold_rpc::{BlindApiClient, ReceivedError, SequencerApiClient, code, types::EnvelopeState};
-use common::{BASE_FEE, EPOCH, GAS_FEE, LAST_NUMBER, RICH, World, epoch, payer, sequencer_key};
+use common::{GAS_FEE, World};
 
 /// A world in which the funding header is sealed and then nothing any more, as it gets no certificate: the mempool keeps
 /// what it gets.
@@ -20,26 +23,23 @@ async fn each_rule_of_validity_refuses_with_its_name() {
     let world = quiet();
     let running = world.start_funded(&[1, 3]).await;
     let cases: Vec<(&str, Vec<u8>)> = vec![
-        ("wrong_chain", world.envelope_with(1, 1, |f| f.chain_id = 1).encode()),
-        ("wrong_deployment", world.envelope_with(1, 1, |f| f.deployment.l1_chain_id = 1).encode()),
-        ("wrong_epoch", world.envelope_with(1, 1, |f| f.epoch = 2).encode()),
-        ("wrong_epoch", world.envelope_with(1, 1, |f| f.epoch = 0).encode()),
-        ("wrong_encryption_key", changed(&world, |e| e.header.encryption_key_hash = B256::ZERO)),
-        ("unknown_flags", changed(&world, |e| e.header.flags = 1)),
-        ("bad_size", changed(&world, |e| e.ciphertext.e.truncate(255))),
-        ("gas_limit_too_high", world.envelope_with(1, 1, |f| f.gas_limit = 191_000_001).encode()),
-        ("expired", world.envelope_with(1, 1, |f| f.expiry = 1).encode()),
-        ("expiry_too_far", world.envelope_with(1, 1, |f| f.expiry = 2 + 4_096 + 1).encode()),
-        ("invalid_fee_signature", forged_signature(&world)),
-        ("invalid_point", changed(&world, |e| e.ciphertext.c[1] ^= 1)),
-        ("invalid_proof", changed(&world, |e| e.proof.s[31] ^= 1)),
-        ("fee_too_low", world.envelope_with(1, 1, |f| f.max_fee = BASE_FEE - 1).encode()),
-        ("fee_too_low", world.envelope_with(1, 1, |f| f.priority_fee = f.max_fee + 1).encode()),
-        ("insufficient_funds", world.envelope(2, 1).encode()),
-        (
-            "insufficient_funds",
-            world.envelope_with(1, 1, |f| (f.max_fee, f.priority_fee) = (RICH, RICH)).encode(),
-        ),
+        ("wrong_chain", envelope_with(1, 1, |f| f.chain_id = 1).encode()),
+        ("wrong_deployment", envelope_with(1, 1, |f| f.deployment.l1_chain_id = 1).encode()),
+        ("wrong_epoch", envelope_with(1, 1, |f| f.epoch = 2).encode()),
+        ("wrong_epoch", envelope_with(1, 1, |f| f.epoch = 0).encode()),
+        ("wrong_encryption_key", changed(|e| e.header.encryption_key_hash = B256::ZERO)),
+        ("unknown_flags", changed(|e| e.header.flags = 1)),
+        ("bad_size", changed(|e| e.ciphertext.e.truncate(255))),
+        ("gas_limit_too_high", envelope_with(1, 1, |f| f.gas_limit = 191_000_001).encode()),
+        ("expired", envelope_with(1, 1, |f| f.expiry = 1).encode()),
+        ("expiry_too_far", envelope_with(1, 1, |f| f.expiry = 2 + 4_096 + 1).encode()),
+        ("invalid_fee_signature", forged_signature()),
+        ("invalid_point", changed(|e| e.ciphertext.c[1] ^= 1)),
+        ("invalid_proof", changed(|e| e.proof.s[31] ^= 1)),
+        ("fee_too_low", envelope_with(1, 1, |f| f.max_fee = BASE_FEE - 1).encode()),
+        ("fee_too_low", envelope_with(1, 1, |f| f.priority_fee = f.max_fee + 1).encode()),
+        ("insufficient_funds", envelope(2, 1).encode()),
+        ("insufficient_funds", envelope_with(1, 1, |f| (f.max_fee, f.priority_fee) = (RICH, RICH)).encode()),
     ];
     for (reason, bytes) in &cases {
         let error = running.send_bytes(bytes.clone(), true).await.expect_err(reason);
@@ -48,7 +48,7 @@ async fn each_rule_of_validity_refuses_with_its_name() {
         assert_eq!(error.retry, may_pass_later, "{reason}");
     }
     // A copy under another payer is another header, so the proof does not hold for it.
-    let mut copied = world.envelope(1, 1);
+    let mut copied = envelope(1, 1);
     copied.header.payer = payer(3).address();
     let copied =
         blindfold_protocol::Envelope::sign(copied.header, copied.ciphertext, copied.proof, &payer(3));
@@ -58,19 +58,19 @@ async fn each_rule_of_validity_refuses_with_its_name() {
     assert_eq!(status.pending_envelopes, Some(0), "nothing of it stays");
     assert_eq!(status.counters["refused_wrong_epoch"], 2);
     assert_eq!(status.counters["envelopes_admitted"], 0);
-    running.send(&world.envelope(1, 1)).await.expect("the original is fine");
+    running.send(&envelope(1, 1)).await.expect("the original is fine");
     running.handle.shutdown().await;
 }
 
-fn changed(world: &World, change: impl FnOnce(&mut blindfold_protocol::Envelope)) -> Vec<u8> {
-    let mut envelope = world.envelope(1, 1);
+fn changed(change: impl FnOnce(&mut blindfold_protocol::Envelope)) -> Vec<u8> {
+    let mut envelope = envelope(1, 1);
     change(&mut envelope);
     blindfold_protocol::Envelope::sign(envelope.header, envelope.ciphertext, envelope.proof, &payer(1))
         .encode()
 }
 
-fn forged_signature(world: &World) -> Vec<u8> {
-    let envelope = world.envelope(1, 1);
+fn forged_signature() -> Vec<u8> {
+    let envelope = envelope(1, 1);
     blindfold_protocol::Envelope::sign(envelope.header, envelope.ciphertext, envelope.proof, &payer(3))
         .encode()
 }
@@ -79,7 +79,7 @@ fn forged_signature(world: &World) -> Vec<u8> {
 async fn bytes_that_are_no_envelope_are_named() {
     let world = quiet();
     let running = world.start_funded(&[1]).await;
-    let whole = world.envelope(1, 1).encode();
+    let whole = envelope(1, 1).encode();
     let mut trailing = whole.clone();
     trailing.push(0);
     let mut version = whole.clone();
@@ -116,20 +116,20 @@ async fn bytes_that_are_no_envelope_are_named() {
 async fn the_same_envelope_again_gives_the_same_answer() {
     let world = quiet();
     let running = world.start_funded(&[1]).await;
-    let envelope = world.envelope(1, 1);
-    let first = running.send(&envelope).await.unwrap();
-    assert_eq!((first.id, first.promise), (envelope.id(), None));
-    assert_eq!(running.send(&envelope).await.unwrap().id, envelope.id());
+    let sent = envelope(1, 1);
+    let first = running.send(&sent).await.unwrap();
+    assert_eq!((first.id, first.promise), (sent.id(), None));
+    assert_eq!(running.send(&sent).await.unwrap().id, sent.id());
     // Other proof bytes do not change the id.
     assert_eq!(running.client.get_status().await.unwrap().pending_envelopes, Some(1));
     assert_eq!(running.state(first.id).await, EnvelopeState::Pending);
     // Many at once are one.
-    let other = world.envelope(1, 2);
+    let other = envelope(1, 2);
     let answers = futures(8, || running.send(&other)).await;
     assert!(answers.iter().all(|answer| answer.as_ref().unwrap().id == other.id()));
     assert_eq!(running.client.get_status().await.unwrap().pending_envelopes, Some(2));
     // Another envelope with a nonce that is taken.
-    let clash = world.envelope_with(1, 1, |f| f.gas_limit = 1);
+    let clash = envelope_with(1, 1, |f| f.gas_limit = 1);
     assert_eq!(running.reason(&clash).await, "fee_nonce_used");
     running.handle.shutdown().await;
 }
@@ -160,7 +160,7 @@ async fn promises_are_signed_and_stand() {
     // The funding header never gets its certificate, so nothing else is sealed, also after a restart.
     let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
     let running = world.start_funded(&[1]).await;
-    let envelope = world.envelope(1, 1);
+    let envelope = envelope(1, 1);
     let sent = running.send_bytes(envelope.encode(), true).await.unwrap();
     let promise = sent.promise.unwrap().decode().unwrap();
     assert_eq!(
@@ -172,7 +172,7 @@ async fn promises_are_signed_and_stand() {
     assert_eq!(again, promise, "the first promise stands");
 
     // Asked for later, and never beyond the expiry.
-    let late = world.envelope_with(1, 2, |f| f.expiry = 5);
+    let late = envelope_with(1, 2, |f| f.expiry = 5);
     assert_eq!(running.send(&late).await.unwrap().promise, None);
     let promised = running.send_bytes(late.encode(), true).await.unwrap().promise.unwrap().decode().unwrap();
     assert_eq!(promised.seal_by, 5);
@@ -198,7 +198,7 @@ async fn promises_are_signed_and_stand() {
 async fn a_sealed_envelope_is_known_and_its_nonce_used() {
     let world = World::new();
     let running = world.start_funded(&[1]).await;
-    let envelope = world.envelope(1, 1);
+    let envelope = envelope(1, 1);
     running.send(&envelope).await.unwrap();
     running.sealed(2).await;
     running
@@ -208,7 +208,7 @@ async fn a_sealed_envelope_is_known_and_its_nonce_used() {
         .await;
     let error = running.send_bytes(envelope.encode(), false).await.unwrap_err();
     assert_eq!((error.reason.as_ref(), error.code, error.retry), ("already_known", code::CONFLICT, false));
-    assert_eq!(running.reason(&world.envelope_with(1, 1, |f| f.gas_limit = 1)).await, "fee_nonce_used");
+    assert_eq!(running.reason(&envelope_with(1, 1, |f| f.gas_limit = 1)).await, "fee_nonce_used");
     running.handle.shutdown().await;
 }
 
@@ -218,16 +218,16 @@ async fn funds_count_what_is_pending() {
     let cost = |envelope: &blindfold_protocol::Envelope| {
         envelope.encoded_len() as u128 * (BASE_FEE + 10) + GAS_FEE + world.chain.malformed_surcharge
     };
-    let one = cost(&world.envelope(1, 1));
+    let one = cost(&envelope(1, 1));
     world.l1.deposit(payer(1).address(), 2 * one + 1);
     let running = world.start().await;
     running.sealed(1).await;
     let balance = async || running.client.get_fee_account(payer(1).address()).await.unwrap().balance;
     assert_eq!(balance().await, 2 * one + 1);
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     assert_eq!(balance().await, one + 1, "what is pending is reserved");
-    running.send(&world.envelope(1, 2)).await.unwrap();
-    let error = running.send(&world.envelope(1, 3)).await.unwrap_err();
+    running.send(&envelope(1, 2)).await.unwrap();
+    let error = running.send(&envelope(1, 3)).await.unwrap_err();
     assert_eq!((error.reason.as_ref(), error.retry), ("insufficient_funds", true));
     running.handle.shutdown().await;
 }
@@ -240,20 +240,20 @@ async fn the_mempool_is_bounded() {
         config.mempool.max_per_payer = 2;
     });
     let running = world.start_funded(&[1, 2, 3]).await;
-    running.send(&world.envelope(1, 1)).await.unwrap();
-    running.send(&world.envelope(1, 2)).await.unwrap();
-    let error = running.send(&world.envelope(1, 3)).await.unwrap_err();
+    running.send(&envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 2)).await.unwrap();
+    let error = running.send(&envelope(1, 3)).await.unwrap_err();
     assert_eq!((error.reason.as_ref(), error.code, error.retry), ("payer_limit", code::BUSY, true));
-    running.send(&world.envelope(2, 1)).await.unwrap();
-    let error = running.send(&world.envelope(3, 1)).await.unwrap_err();
+    running.send(&envelope(2, 1)).await.unwrap();
+    let error = running.send(&envelope(3, 1)).await.unwrap_err();
     assert_eq!((error.reason.as_ref(), error.code, error.retry), ("pool_full", code::BUSY, true));
-    running.send(&world.envelope(1, 1)).await.expect("one that is there is answered all the same");
+    running.send(&envelope(1, 1)).await.expect("one that is there is answered all the same");
     // One that gives more takes the place of the last of those that give least.
-    let dear = world.envelope_with(3, 2, |f| f.priority_fee = 1_000);
+    let dear = envelope_with(3, 2, |f| f.priority_fee = 1_000);
     running.send(&dear).await.expect("there is a place for it");
-    let receipt = running.receipt(world.envelope(2, 1).id()).await;
+    let receipt = running.receipt(envelope(2, 1).id()).await;
     assert_eq!((receipt.state, receipt.reason.as_deref()), (EnvelopeState::Expired, Some("evicted")));
-    assert_eq!(running.reason(&world.envelope(2, 1)).await, "pool_full", "it may be sent again");
+    assert_eq!(running.reason(&envelope(2, 1)).await, "pool_full", "it may be sent again");
     running.handle.shutdown().await;
 }
 
@@ -277,11 +277,14 @@ async fn one_address_has_its_limit() {
 /// Rule A-5.
 #[tokio::test]
 async fn envelopes_of_the_next_epoch_wait_for_it() {
-    let world = World::with_epochs(vec![epoch(EPOCH, 1, 6), epoch(EPOCH + 1, 7, LAST_NUMBER)], |_, _| {});
+    let world = World::with_epochs(
+        vec![committee().epoch(EPOCH, 1, 6), committee().epoch(EPOCH + 1, 7, LAST_NUMBER)],
+        |_, _| {},
+    );
     let running = world.start_funded(&[1]).await;
-    let early = world.envelope_with(1, 1, |f| (f.epoch, f.expiry) = (EPOCH + 1, 6));
+    let early = envelope_with(1, 1, |f| (f.epoch, f.expiry) = (EPOCH + 1, 6));
     assert_eq!(running.reason(&early).await, "expired", "its epoch begins after its expiry");
-    let waiting = world.envelope_with(1, 2, |f| f.epoch = EPOCH + 1);
+    let waiting = envelope_with(1, 2, |f| f.epoch = EPOCH + 1);
     let sent = running.send_bytes(waiting.encode(), true).await.unwrap();
     let promise = sent.promise.unwrap().decode().unwrap();
     assert_eq!(promise.seal_by, 6 + world.config.sealing.promise_margin_batches);
@@ -297,13 +300,13 @@ async fn envelopes_of_the_next_epoch_wait_for_it() {
 /// Promised by a number of the present epoch, it could only be sealed after that, which costs the bond.
 #[tokio::test]
 async fn nothing_is_promised_for_an_epoch_whose_parameters_are_not_here() {
-    let world = World::with_epochs(vec![epoch(EPOCH, 1, 600)], |_, _| {});
+    let world = World::with_epochs(vec![committee().epoch(EPOCH, 1, 600)], |_, _| {});
     let running = world.start_funded(&[1]).await;
-    let more = vec![epoch(EPOCH, 1, 600), epoch(EPOCH + 1, 601, LAST_NUMBER)];
+    let more = vec![committee().epoch(EPOCH, 1, 600), committee().epoch(EPOCH + 1, 601, LAST_NUMBER)];
     *world.l1.epochs.lock() = Epochs::new(more).unwrap();
-    let envelope = world.envelope_with(1, 1, |f| (f.epoch, f.expiry) = (EPOCH + 1, 900)).encode();
+    let envelope = envelope_with(1, 1, |f| (f.epoch, f.expiry) = (EPOCH + 1, 900)).encode();
     // The epochs are read anew now and then.
-    let refusal = common::within("the next epoch", async {
+    let refusal = within("the next epoch", async {
         loop {
             match running.send_bytes(envelope.clone(), true).await.unwrap_err() {
                 refusal if refusal.reason == "wrong_epoch" || refusal.reason == "no_epoch" => {
@@ -321,17 +324,17 @@ async fn nothing_is_promised_for_an_epoch_whose_parameters_are_not_here() {
 #[tokio::test]
 async fn without_an_epoch_nothing_is_admitted() {
     // Header 1 is the last that an epoch is registered for.
-    let world = World::with_epochs(vec![epoch(EPOCH, 1, 1)], |_, _| {});
+    let world = World::with_epochs(vec![committee().epoch(EPOCH, 1, 1)], |_, _| {});
     let running = world.start_funded(&[1]).await;
-    let error = running.send(&world.envelope_with(1, 1, |f| f.expiry = 1)).await.unwrap_err();
+    let error = running.send(&envelope_with(1, 1, |f| f.expiry = 1)).await.unwrap_err();
     assert_eq!((error.reason.as_ref(), error.code, error.retry), ("no_epoch", code::UNAVAILABLE, true));
     running
         .eventually("not ready", async || running.handle.readiness().reasons().contains_key("epoch"))
         .await;
     // L1 registers the next one: the sequencer learns of it by itself.
-    let more = vec![epoch(EPOCH, 1, 1), epoch(EPOCH + 1, 2, LAST_NUMBER)];
+    let more = vec![committee().epoch(EPOCH, 1, 1), committee().epoch(EPOCH + 1, 2, LAST_NUMBER)];
     *world.l1.epochs.lock() = Epochs::new(more).unwrap();
-    running.send(&world.envelope_with(1, 1, |f| f.epoch = EPOCH + 1)).await.expect("admitted now");
+    running.send(&envelope_with(1, 1, |f| f.epoch = EPOCH + 1)).await.expect("admitted now");
     running.handle.shutdown().await;
 }
 
@@ -375,7 +378,7 @@ async fn plaintexts_are_refused_and_public_reads_pass() {
 async fn a_sequencer_that_stops_admits_nothing_more() {
     let world = quiet();
     let running = world.start_funded(&[1]).await;
-    let (client, envelope) = (running.client.clone(), world.envelope(1, 1));
+    let (client, envelope) = (running.client.clone(), envelope(1, 1));
     running.handle.shutdown().await;
     let bytes = blindfold_rpc::Encoded::from_bytes(envelope.encode());
     let error = client.send_envelope(bytes, None).await.unwrap_err();
@@ -392,7 +395,7 @@ async fn an_envelope_that_was_sealed_while_it_was_checked_again_is_known() {
         config.admission.proof_wait_us = 1_000_000;
     });
     let running = world.start_funded(&[1, 2]).await;
-    let (envelope, other) = (world.envelope(1, 1), world.envelope(2, 1));
+    let (envelope, other) = (envelope(1, 1), envelope(2, 1));
     let sent = [&envelope, &other, &envelope];
     let mut calls = sent.iter();
     let answers = futures(sent.len(), || running.send(calls.next().unwrap())).await;

@@ -7,13 +7,14 @@ mod common;
 use std::sync::atomic::Ordering;
 
 use blindfold_chain::AnnouncedEnd;
+use blindfold_kit::{EPOCH, envelope, within};
 use blindfold_l1::PostedHead;
 use blindfold_protocol::{Canonical, limits::HANDOVER_BLOCKS};
-use common::{EPOCH, Running, World, within};
+use common::{Running, World};
 
 /// The end is announced, for so many blocks later; gives the last one before it is due.
 fn announce(world: &World, notice: u64) -> u64 {
-    let announced_at = world.l1.finalized();
+    let announced_at = *world.l1.finalized.lock();
     let until = announced_at + notice;
     *world.l1.ending.lock() = Some(AnnouncedEnd { epoch: EPOCH, announced_at, until, for_silence: false });
     until
@@ -30,10 +31,10 @@ async fn rounds(running: &Running<'_>) {
 async fn nothing_is_sealed_that_may_not_be_posted_before_the_epoch_ends() {
     let world = World::new();
     let running = world.start_funded(&[1, 2]).await;
-    running.send_bytes(world.envelope(1, 1).encode(), true).await.unwrap();
+    running.send_bytes(envelope(1, 1).encode(), true).await.unwrap();
     // The last quarter is for posting alone.
     announce(&world, 400);
-    world.l1.advance_by(300 - HANDOVER_BLOCKS);
+    world.l1.advance(300 - HANDOVER_BLOCKS);
     let tracker = running.handle.tracker();
     running
         .eventually("the announcement to be known", async || {
@@ -42,17 +43,17 @@ async fn nothing_is_sealed_that_may_not_be_posted_before_the_epoch_ends() {
                 .is_some_and(|closing| tracker.newest_l1_block() + HANDOVER_BLOCKS >= closing.closed_from())
         })
         .await;
-    let refusal = running.send_bytes(world.envelope(2, 2).encode(), true).await.unwrap_err();
+    let refusal = running.send_bytes(envelope(2, 2).encode(), true).await.unwrap_err();
     assert_eq!(refusal.reason, "promise_terms");
-    running.send(&world.envelope(2, 3)).await.unwrap();
-    world.l1.advance_by(HANDOVER_BLOCKS);
+    running.send(&envelope(2, 3)).await.unwrap();
+    world.l1.advance(HANDOVER_BLOCKS);
     running
         .eventually("the readiness to say so", async || {
             let reasons = running.handle.readiness().reasons();
             reasons.get("epoch").is_some_and(|reason| reason.contains("nothing is sealed for it"))
         })
         .await;
-    assert_eq!(running.reason(&world.envelope(2, 4)).await, "epoch_ends");
+    assert_eq!(running.reason(&envelope(2, 4)).await, "epoch_ends");
     // Not even to close a second.
     let sealed = running.handle.tracker().head().number;
     world.clock.advance(60_000);
@@ -61,7 +62,7 @@ async fn nothing_is_sealed_that_may_not_be_posted_before_the_epoch_ends() {
     // The governor takes it back.
     *world.l1.ending.lock() = None;
     running.sealed(sealed + 1).await;
-    let envelope = world.envelope(2, 4);
+    let envelope = envelope(2, 4);
     running.eventually("admission", async || running.send(&envelope).await.is_ok()).await;
     running.handle.shutdown().await;
 }
@@ -75,7 +76,7 @@ async fn the_sequencer_has_l1_make_the_last_header_once_the_end_is_due() {
     within("a posting", posted.wait_for(|posted| *posted >= 1)).await.unwrap();
     let until = announce(&world, 40_000);
     // Known once the end of the promises is.
-    world.l1.advance_by(40_000 - 1_800);
+    world.l1.advance(40_000 - 1_800);
     running
         .eventually("the readiness to say so", async || {
             running.handle.readiness().reasons().contains_key("epoch")
@@ -105,7 +106,7 @@ async fn a_server_that_lags_makes_nobody_end_an_epoch_twice() {
     let mut posted = world.inbox.posted.subscribe();
     within("a posting", posted.wait_for(|posted| *posted >= 1)).await.unwrap();
     let until = announce(&world, 40_000);
-    world.l1.advance_by(40_000 - 1_800);
+    world.l1.advance(40_000 - 1_800);
     running
         .eventually("the readiness to say so", async || {
             running.handle.readiness().reasons().contains_key("epoch")

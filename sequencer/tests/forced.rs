@@ -10,7 +10,8 @@ use blindfold_chain::{ExecutionState, FallbackHeader};
 use blindfold_protocol::{BatchHeader, Canonical, ForcedEntry};
 use blindfold_rpc::{BlindApiClient, types::EnvelopeState};
 
-use common::{EPOCH, LAST_NUMBER, Running, World, doubles::START_MS, epoch, within};
+use blindfold_kit::{EPOCH, LAST_NUMBER, START_MS, committee, envelope, envelope_with, epoch, within};
+use common::{Running, World};
 
 /// A transaction that nothing here executes.
 fn transaction(index: u64, at: u64) -> ForcedEntry {
@@ -26,10 +27,10 @@ async fn header(running: &Running<'_>, number: u64) -> BatchHeader {
 async fn forced_items_are_sealed_first_and_without_envelopes() {
     let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
     let running = world.start_funded(&[1]).await;
-    running.send(&world.envelope(1, 1)).await.unwrap();
-    let forced = world.envelope_with(2, 7, |fields| fields.max_fee = 0);
-    world.l1.force(1, |index, at| ForcedEntry::envelope(index, forced.encode(), at));
-    world.l1.force(1, transaction);
+    running.send(&envelope(1, 1)).await.unwrap();
+    let forced = envelope_with(2, 7, |fields| fields.max_fee = 0);
+    world.l1.force(|index, at| ForcedEntry::envelope(index, forced.encode(), at));
+    world.l1.force(transaction);
     running.seen_l1().await;
     running.certify(1).await;
     running.sealed(2).await;
@@ -50,11 +51,11 @@ async fn forced_items_are_sealed_first_and_without_envelopes() {
 async fn a_mangled_copy_forced_first_leaves_the_genuine_one_in_the_pool() {
     let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
     let running = world.start_funded(&[1]).await;
-    let genuine = world.envelope(1, 1);
+    let genuine = envelope(1, 1);
     let mut mangled = genuine.clone();
     mangled.proof.s[31] ^= 1;
     // The first copy is alone in its batch; the genuine one comes after it, and waits when the second is taken.
-    world.l1.force(1, |index, at| ForcedEntry::envelope(index, mangled.encode(), at));
+    world.l1.force(|index, at| ForcedEntry::envelope(index, mangled.encode(), at));
     running.seen_l1().await;
     running.certify(1).await;
     running.sealed(2).await;
@@ -62,7 +63,7 @@ async fn a_mangled_copy_forced_first_leaves_the_genuine_one_in_the_pool() {
     assert_eq!(running.receipt(genuine.id()).await.reason.as_deref(), Some("invalid_proof"));
     running.send(&genuine).await.expect("it was never ordered");
     assert_eq!(running.receipt(genuine.id()).await.state, EnvelopeState::Pending);
-    world.l1.force(1, |index, at| ForcedEntry::envelope(index, mangled.encode(), at));
+    world.l1.force(|index, at| ForcedEntry::envelope(index, mangled.encode(), at));
     running.seen_l1().await;
     running.certify(2).await;
     running.sealed(3).await;
@@ -76,13 +77,13 @@ async fn a_mangled_copy_forced_first_leaves_the_genuine_one_in_the_pool() {
 /// pool, and the bond paid for the promise.
 #[tokio::test]
 async fn a_copy_forced_before_its_epoch_breaks_no_promise() {
-    let epochs = vec![epoch(EPOCH, 1, 2), epoch(EPOCH + 1, 3, LAST_NUMBER)];
+    let epochs = vec![committee().epoch(EPOCH, 1, 2), committee().epoch(EPOCH + 1, 3, LAST_NUMBER)];
     let world = World::with_epochs(epochs, |config, _| config.sealing.max_uncertified_headers = 1);
     let running = world.start_funded(&[1]).await;
-    let envelope = world.envelope_with(1, 1, |f| (f.epoch, f.expiry) = (EPOCH + 1, 900));
+    let envelope = envelope_with(1, 1, |f| (f.epoch, f.expiry) = (EPOCH + 1, 900));
     let sent = running.send_bytes(envelope.encode(), true).await.unwrap();
     let seal_by = sent.promise.unwrap().decode().unwrap().seal_by;
-    world.l1.force(1, |index, at| ForcedEntry::envelope(index, envelope.encode(), at));
+    world.l1.force(|index, at| ForcedEntry::envelope(index, envelope.encode(), at));
     running.seen_l1().await;
     running.certify(1).await;
     running.sealed(2).await;
@@ -108,8 +109,8 @@ async fn a_copy_forced_before_its_epoch_breaks_no_promise() {
 async fn what_is_due_is_taken_sixteen_at_a_time() {
     let world = World::new();
     let delay = u64::from(world.chain.timing.forced_delay);
-    world.l1.force(40, transaction);
-    world.l1.advance_by(delay);
+    world.l1.force_many(40, transaction);
+    world.l1.advance(delay);
     let running = world.start().await;
     running.sealed(1).await;
     // Ten million gas each: one full header a second, and the clock stands.
@@ -135,11 +136,11 @@ async fn deposits_of_a_long_silence_halt_nothing_and_are_executed_second_by_seco
     // Thousands of L1 blocks, more deposits than any second has gas for, and forced items that are due.
     for _ in 0..30 {
         world.l1.bridge(8_000_000);
-        world.l1.advance_by(100);
+        world.l1.advance(100);
     }
-    world.l1.force(20, transaction);
-    world.l1.advance_by(world.chain.timing.forced_delay.into());
-    let newest = world.l1.advance();
+    world.l1.force_many(20, transaction);
+    world.l1.advance(world.chain.timing.forced_delay.into());
+    let newest = world.l1.advance(1);
     let executed = || running.handle.execution().block.map_or(0, |block| block.number);
     let tracker = running.handle.tracker();
     within("thirty blocks", async {
@@ -157,8 +158,8 @@ async fn deposits_of_a_long_silence_halt_nothing_and_are_executed_second_by_seco
     .await;
     assert_eq!(executed(), 30);
     assert_eq!(header(&running, 1).await.l1_origin_number, newest, "at once");
-    let lists = world.execution.deposits.lock().clone();
-    assert!(lists.iter().all(|list| list.len() == 1), "{lists:?}");
+    let executed = world.execution.executed.lock().clone();
+    assert!(executed.iter().all(|inputs| inputs.l1_deposits.len() == 1), "{executed:?}");
     // No header more than the seconds need, and none once everything is executed.
     world.clock.advance(5_000);
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
@@ -172,24 +173,24 @@ async fn sealing_goes_on_from_a_header_that_l1_made() {
     let world = World::new();
     let running = world.start_funded(&[1]).await;
     running.certify(1).await;
-    world.l1.force(1, transaction);
+    world.l1.force(transaction);
     running.sealed(2).await;
     running.certify(2).await;
     let tracker = running.handle.tracker();
     let header = tracker.with_state(|state| {
-        let epoch = epoch(EPOCH, 1, LAST_NUMBER);
+        let epoch = epoch();
         state.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch).unwrap()
     });
     // In a block that becomes final only later: until then nothing is sealed on top of it.
-    let l1_block = world.l1.finalized() + 1;
-    world.l1.make_header(FallbackHeader { header, items: vec![], l1_block });
+    let l1_block = *world.l1.finalized.lock() + 1;
+    world.l1.l1_headers.lock().push(FallbackHeader { header, items: vec![], l1_block });
     running.certified(header.number).await;
     assert_eq!(tracker.certified().hash, header.hash());
     world.clock.set(START_MS + 11_000);
-    running.send(&world.envelope_with(1, 1, |f| f.generation = 1)).await.unwrap();
+    running.send(&envelope_with(1, 1, |f| f.generation = 1)).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     assert_eq!(tracker.head().number, header.number);
-    world.l1.advance();
+    world.l1.advance(1);
     running.sealed(header.number + 1).await;
     let next = self::header(&running, header.number + 1).await;
     assert_eq!((next.parent_hash, next.l1_origin_number), (header.hash(), l1_block));
@@ -204,7 +205,7 @@ async fn own_headers_that_l1_displaced_give_way_and_their_envelopes_are_never_se
     let tracker = running.handle.tracker();
     let parent = tracker.with_state(Clone::clone);
     // Two headers of ours, which nobody certified in time.
-    let sent = [world.envelope(1, 1), world.envelope(1, 2)];
+    let sent = [envelope(1, 1), envelope(1, 2)];
     let mut dead = Vec::new();
     for (envelope, number) in sent.iter().zip(2..) {
         running.send(envelope).await.unwrap();
@@ -213,13 +214,13 @@ async fn own_headers_that_l1_displaced_give_way_and_their_envelopes_are_never_se
         world.clock.advance(250);
     }
     // Nor is this one sealed while they wait.
-    let waiting = world.envelope(1, 3);
+    let waiting = envelope(1, 3);
     running.send(&waiting).await.unwrap();
-    world.l1.force(1, transaction);
+    world.l1.force(transaction);
     let items = vec![transaction(0, 0).item];
-    let made = parent.l1_header(START_MS + 10_000, &items, &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
-    let l1_block = world.l1.advance();
-    world.l1.make_header(FallbackHeader { header: made, items, l1_block });
+    let made = parent.l1_header(START_MS + 10_000, &items, &epoch()).unwrap();
+    let l1_block = world.l1.advance(1);
+    world.l1.l1_headers.lock().push(FallbackHeader { header: made, items, l1_block });
     running.certified(2).await;
     assert_eq!(tracker.certified().hash, made.hash());
     // Number 3 is signed again, now on top of L1's header, and collects acknowledgements anew.
@@ -237,12 +238,12 @@ async fn own_headers_that_l1_displaced_give_way_and_their_envelopes_are_never_se
         assert_eq!((receipt.reason.as_deref(), receipt.number), (Some("wrong_generation"), None));
         assert_eq!(running.reason(envelope).await, "already_known");
     }
-    assert_eq!(running.reason(&world.envelope(1, 4)).await, "wrong_generation");
+    assert_eq!(running.reason(&envelope(1, 4)).await, "wrong_generation");
     assert_eq!(header(&running, 3).await.envelope_count, 0);
     // In the new generation everything goes on.
     let status = running.client.get_status().await.unwrap();
     assert_eq!((status.head.generation, status.pending_envelopes), (1, Some(0)));
-    let again = world.envelope_with(1, 5, |f| f.generation = status.head.generation);
+    let again = envelope_with(1, 5, |f| f.generation = status.head.generation);
     let promise = running.send_bytes(again.encode(), true).await.unwrap().promise;
     assert!(promise.is_some());
     world.clock.advance(250);
@@ -278,11 +279,15 @@ async fn a_certified_header_that_l1_replaced_ends_the_sequencer() {
     let world = World::new();
     let running = world.start_funded(&[1]).await;
     let parent = running.handle.tracker().with_state(Clone::clone);
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     running.sealed(2).await;
     running.certify(2).await;
-    let header = parent.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
-    world.l1.make_header(FallbackHeader { header, items: vec![], l1_block: world.l1.finalized() });
+    let header = parent.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch()).unwrap();
+    world.l1.l1_headers.lock().push(FallbackHeader {
+        header,
+        items: vec![],
+        l1_block: *world.l1.finalized.lock(),
+    });
     let fault = within("the fault", running.handle.failed()).await;
     assert!(format!("{fault:?}").contains("resynchronise"), "{fault:?}");
     running.handle.shutdown().await;

@@ -7,21 +7,22 @@ mod common;
 use std::sync::Arc;
 
 use blindfold_chain::FallbackHeader;
+use blindfold_kit::{FaultyStore, MEMBERS, envelope, envelope_with, epoch, payer, sequencer_key};
 use blindfold_protocol::{
     B256, Canonical, Certificate, Envelope, SealedBatch, SequencerChange, SigningKey, limits::HANDOVER_BLOCKS,
 };
 use blindfold_rpc::BlindApiClient;
 use blindfold_sequencer::{Clock, HeldBatch, StartError};
 use blindfold_store::PendingEnvelope;
-use common::{EPOCH, LAST_NUMBER, MEMBERS, Running, World, epoch, faulty::FaultyStore, payer, sequencer_key};
+use common::{Running, World};
 
-fn next_key() -> SigningKey {
-    SigningKey::from_bytes(&[10; 32]).unwrap()
+fn next_key() -> Arc<SigningKey> {
+    Arc::new(payer(10))
 }
 
 /// L1 names the next key from a block on that lies this far ahead. Gives the block.
 fn name_next(world: &World, ahead: u64) -> u64 {
-    let from_block = world.l1.finalized() + ahead;
+    let from_block = *world.l1.finalized.lock() + ahead;
     *world.l1.sequencers.lock() = vec![
         SequencerChange { from_block: 0, sequencer: sequencer_key().address() },
         SequencerChange { from_block, sequencer: next_key().address() },
@@ -45,11 +46,11 @@ async fn the_earlier_sequencer_seals_what_it_admitted_and_stops() {
     let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
     let running = world.start_funded(&[1, 2]).await;
     let from = name_next(&world, 3);
-    let envelope = world.envelope(1, 1);
-    running.send(&envelope).await.unwrap();
-    world.l1.advance_by(3);
+    let sent = envelope(1, 1);
+    running.send(&sent).await.unwrap();
+    world.l1.advance(3);
     reason(&running, "nothing is admitted any more").await;
-    assert_eq!(running.reason(&world.envelope(2, 1)).await, "out_of_office");
+    assert_eq!(running.reason(&envelope(2, 1)).await, "out_of_office");
     // Header 1 lacked its certificate all the while.
     running.certify(1).await;
     running.sealed(2).await;
@@ -57,7 +58,7 @@ async fn the_earlier_sequencer_seals_what_it_admitted_and_stops() {
     assert!(header.l1_origin_number < from, "{} from {from} on", header.l1_origin_number);
     assert_eq!(running.batch(2).await.verdicts, [None]);
 
-    world.l1.advance_by(HANDOVER_BLOCKS / 2);
+    world.l1.advance(HANDOVER_BLOCKS / 2);
     reason(&running, "another sequencer seals").await;
     world.clock.advance(60_000);
     assert_eq!(running.handle.tracker().head().number, 2);
@@ -69,7 +70,7 @@ async fn the_earlier_sequencer_seals_what_it_admitted_and_stops() {
 async fn the_next_sequencer_begins_above_what_the_earlier_one_signed() {
     let mut world = World::new();
     let running = world.start_funded(&[1, 2]).await;
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     running.sealed(2).await;
     running.certify_through(2).await;
     running.held_by(&[1, 2, 3, 4], 2).await;
@@ -83,13 +84,13 @@ async fn the_next_sequencer_begins_above_what_the_earlier_one_signed() {
     world.key = next_key();
     let running = world.start().await;
     reason(&running, "begins to seal when L1 block").await;
-    assert_eq!(running.reason(&world.envelope(2, 1)).await, "recovering");
+    assert_eq!(running.reason(&envelope(2, 1)).await, "recovering");
     // It has followed meanwhile.
     assert_eq!(running.batch(head).await.hash, hash);
-    world.l1.advance_by(3 + HANDOVER_BLOCKS * 3 / 2 - 1);
+    world.l1.advance(3 + HANDOVER_BLOCKS * 3 / 2 - 1);
     reason(&running, "begins to seal when L1 block").await;
-    world.l1.advance_by(1);
-    running.send(&world.envelope(2, 1)).await.unwrap();
+    world.l1.advance(1);
+    running.send(&envelope(2, 1)).await.unwrap();
     running.sealed(head + 1).await;
     let sealed = running.batch(head + 1).await.sealed.decode().unwrap();
     assert!(sealed.header.l1_origin_number >= from && sealed.header.parent_hash == hash);
@@ -104,7 +105,7 @@ async fn the_next_sequencer_begins_above_what_the_earlier_one_signed() {
 async fn a_key_that_l1_does_not_name_starts_nothing() {
     let mut world = World::new();
     name_next(&world, 3);
-    world.key = payer(7);
+    world.key = Arc::new(payer(7));
     let store = world.store().await;
     let Err(error) = world.try_start(store).await else { panic!("it started") };
     let StartError::WrongKey { key, named } = &error else { panic!("{error}") };
@@ -116,16 +117,16 @@ async fn a_key_that_l1_does_not_name_starts_nothing() {
 async fn nothing_is_promised_shortly_before_the_end() {
     let world = World::new();
     let running = world.start_funded(&[1, 2]).await;
-    running.send_bytes(world.envelope(1, 1).encode(), true).await.unwrap();
+    running.send_bytes(envelope(1, 1).encode(), true).await.unwrap();
     name_next(&world, HANDOVER_BLOCKS);
-    world.l1.advance();
+    world.l1.advance(1);
     running
         .eventually("a refusal", async || {
-            let refusal = running.send_bytes(world.envelope(2, 2).encode(), true).await;
+            let refusal = running.send_bytes(envelope(2, 2).encode(), true).await;
             refusal.is_err_and(|refusal| refusal.reason == "promise_terms")
         })
         .await;
-    running.send(&world.envelope(2, 3)).await.unwrap();
+    running.send(&envelope(2, 3)).await.unwrap();
     running.handle.shutdown().await;
 }
 
@@ -137,17 +138,17 @@ async fn who_is_named_again_asks_anew() {
     running.certify_through(1).await;
     running.held_by(&[1, 2, 3, 4], 1).await;
     let x = name_next(&world, 3);
-    world.l1.advance_by(3 + HANDOVER_BLOCKS / 2);
+    world.l1.advance(3 + HANDOVER_BLOCKS / 2);
     reason(&running, "another sequencer seals").await;
     running
         .eventually("an end of the recovery", async || {
-            running.reason(&world.envelope(1, 1)).await == "out_of_office"
+            running.reason(&envelope(1, 1)).await == "out_of_office"
         })
         .await;
-    let y = world.l1.finalized() + 3 * HANDOVER_BLOCKS;
+    let y = *world.l1.finalized.lock() + 3 * HANDOVER_BLOCKS;
     world.l1.sequencers.lock().push(SequencerChange { from_block: y, sequencer: sequencer_key().address() });
-    world.l1.advance_by(3 * HANDOVER_BLOCKS + HANDOVER_BLOCKS * 3 / 2);
-    let envelope = world.envelope(1, 1);
+    world.l1.advance(3 * HANDOVER_BLOCKS + HANDOVER_BLOCKS * 3 / 2);
+    let envelope = envelope(1, 1);
     running.eventually("admission", async || running.send(&envelope).await.is_ok()).await;
     running.sealed(2).await;
     let header = running.batch(2).await.sealed.decode().unwrap().header;
@@ -156,7 +157,7 @@ async fn who_is_named_again_asks_anew() {
 }
 
 /// Another machine, with another key and an empty folder.
-fn move_house(world: &mut World, key: SigningKey) {
+fn move_house(world: &mut World, key: Arc<SigningKey>) {
     world.folder = tempfile::tempdir().unwrap();
     world.config.data_dir = world.folder.path().to_path_buf();
     world.key = key;
@@ -169,18 +170,18 @@ async fn a_certified_header_takes_the_place_of_one_that_a_member_showed_first() 
     let running = world.start_funded(&[1, 2]).await;
     running.certify_through(1).await;
     running.held_by(&[1, 2, 3, 4], 1).await;
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     running.sealed(2).await;
     let stray = running.batch(2).await;
     running.handle.shutdown().await;
     // Whoever has the key signs another second header, and that one is certified, with one more above it.
     move_house(&mut world, sequencer_key());
     let running = world.start().await;
-    running.send(&world.envelope(2, 1)).await.unwrap();
+    running.send(&envelope(2, 1)).await.unwrap();
     running.sealed(2).await;
     let certified = running.batch(2).await.hash;
     assert_ne!(certified, stray.hash);
-    running.send(&world.envelope(2, 2)).await.unwrap();
+    running.send(&envelope(2, 2)).await.unwrap();
     running.sealed(3).await;
     let head = running.batch(3).await.hash;
     // The certificate of the third covers the second.
@@ -194,8 +195,8 @@ async fn a_certified_header_takes_the_place_of_one_that_a_member_showed_first() 
 
     move_house(&mut world, next_key());
     let running = world.start().await;
-    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
-    running.send(&world.envelope(1, 2)).await.unwrap();
+    world.l1.advance(3 + HANDOVER_BLOCKS * 2);
+    running.send(&envelope(1, 2)).await.unwrap();
     running.sealed(4).await;
     assert_eq!(running.batch(2).await.hash, certified);
     assert_eq!(running.batch(4).await.sealed.decode().unwrap().header.parent_hash, head);
@@ -219,14 +220,14 @@ async fn named_again_after_lost_headers(world: &mut World, lost: &[Envelope]) ->
     let first_house = (std::mem::replace(&mut world.folder, tempfile::tempdir().unwrap()), sequencer_key());
     move_house(world, next_key());
     let running = world.start().await;
-    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
-    running.send(&world.envelope(2, 1)).await.unwrap();
+    world.l1.advance(3 + HANDOVER_BLOCKS * 2);
+    running.send(&envelope(2, 1)).await.unwrap();
     running.sealed(2).await;
     let theirs = running.batch(2).await.hash;
     running.certify(2).await;
     running.certified(2).await;
     running.held_by(&[1, 2, 3, 4], 2).await;
-    let y = world.l1.finalized() + 3;
+    let y = *world.l1.finalized.lock() + 3;
     world.l1.sequencers.lock().push(SequencerChange { from_block: y, sequencer: sequencer_key().address() });
     running.handle.shutdown().await;
     (world.folder, world.key) = first_house;
@@ -237,7 +238,7 @@ async fn named_again_after_lost_headers(world: &mut World, lost: &[Envelope]) ->
 /// Starts where the second header is certified; the third is sealed above it, with this envelope in it.
 async fn seals_above<'a>(world: &'a World, envelope: &Envelope, second: B256) -> Running<'a> {
     let running = world.start().await;
-    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
+    world.l1.advance(3 + HANDOVER_BLOCKS * 2);
     running.eventually("sealing", async || running.send(envelope).await.is_ok()).await;
     running.sealed(3).await;
     assert_eq!(running.batch(2).await.hash, second);
@@ -258,9 +259,9 @@ async fn sealed_again(running: &Running<'_>, envelope: &Envelope) {
 #[tokio::test]
 async fn who_is_named_again_gives_its_own_lost_header_up() {
     let mut world = World::new();
-    let displaced = world.envelope(1, 1);
+    let displaced = envelope(1, 1);
     let (theirs, _) = named_again_after_lost_headers(&mut world, std::slice::from_ref(&displaced)).await;
-    let running = seals_above(&world, &world.envelope(1, 2), theirs).await;
+    let running = seals_above(&world, &envelope(1, 2), theirs).await;
     sealed_again(&running, &displaced).await;
     running.handle.shutdown().await;
 }
@@ -269,7 +270,7 @@ async fn who_is_named_again_gives_its_own_lost_header_up() {
 #[tokio::test]
 async fn what_gave_way_to_altered_items_is_sealed_again() {
     let mut world = World::new();
-    let displaced = world.envelope(1, 1);
+    let displaced = envelope(1, 1);
     let (theirs, _) = named_again_after_lost_headers(&mut world, std::slice::from_ref(&displaced)).await;
     world
         .committee
@@ -282,7 +283,7 @@ async fn what_gave_way_to_altered_items_is_sealed_again() {
         .sealed
         .items
         .push(b"altered".to_vec());
-    let running = seals_above(&world, &world.envelope(1, 2), theirs).await;
+    let running = seals_above(&world, &envelope(1, 2), theirs).await;
     sealed_again(&running, &displaced).await;
     running.handle.shutdown().await;
 }
@@ -291,13 +292,13 @@ async fn what_gave_way_to_altered_items_is_sealed_again() {
 #[tokio::test]
 async fn what_was_signed_above_a_lost_header_waits_for_l1() {
     let mut world = World::new();
-    let lost = [world.envelope(1, 1), world.envelope(1, 2)];
+    let lost = [envelope(1, 1), envelope(1, 2)];
     let (theirs, lost) = named_again_after_lost_headers(&mut world, &lost).await;
     // One member has what was lost and nothing else: that is known, and no second header.
     let held = lost.into_iter().map(|sealed| (sealed.header.number, HeldBatch { sealed, certificate: None }));
     world.committee.held.lock().get_mut(&1).unwrap().extend(held);
     let running = world.start().await;
-    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
+    world.l1.advance(3 + HANDOVER_BLOCKS * 2);
     reason(&running, "this key signed a header for number 3, and the certified chain ends at 2").await;
     assert_eq!(running.batch(2).await.hash, theirs);
     let parent = running.handle.tracker().with_state(Clone::clone);
@@ -305,11 +306,15 @@ async fn what_was_signed_above_a_lost_header_waits_for_l1() {
     world.close_disk().await;
 
     // After the posting deadline anybody has L1 make the third, and sealing goes on above it.
-    let epoch = epoch(EPOCH, 1, LAST_NUMBER);
+    let epoch = epoch();
     let header = parent.l1_header::<Vec<u8>>(parent.head().timestamp_ms + 10_000, &[], &epoch).unwrap();
-    world.l1.make_header(FallbackHeader { header, items: vec![], l1_block: world.l1.finalized() });
+    world.l1.l1_headers.lock().push(FallbackHeader {
+        header,
+        items: vec![],
+        l1_block: *world.l1.finalized.lock(),
+    });
     let running = world.start().await;
-    let next = world.envelope_with(2, 2, |fields| fields.generation = 1);
+    let next = envelope_with(2, 2, |fields| fields.generation = 1);
     running.eventually("sealing", async || running.send(&next).await.is_ok()).await;
     running.sealed(4).await;
     assert_eq!(running.batch(2).await.hash, theirs);
@@ -326,7 +331,7 @@ async fn a_header_from_the_future_needs_a_certificate_of_its_own() {
     let forged = running.batch(1).await.certificate.unwrap().decode().unwrap();
     let now_ms = world.clock.now_ms();
     world.clock.advance(3_600_000);
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     running.sealed(2).await;
     let ahead = running.batch(2).await;
     let sealed = ahead.sealed.decode().unwrap();
@@ -337,8 +342,8 @@ async fn a_header_from_the_future_needs_a_certificate_of_its_own() {
     world.clock.set(now_ms);
     move_house(&mut world, next_key());
     let running = world.start().await;
-    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
-    running.send(&world.envelope(2, 1)).await.unwrap();
+    world.l1.advance(3 + HANDOVER_BLOCKS * 2);
+    running.send(&envelope(2, 1)).await.unwrap();
     running.sealed(2).await;
     let header = running.batch(2).await;
     assert_ne!(header.hash, ahead.hash);
@@ -361,14 +366,14 @@ fn show(world: &World, members: &[u16], shown: &[&SealedBatch]) {
 #[tokio::test]
 async fn what_a_late_member_holds_above_a_lost_header_binds_on_an_empty_disk() {
     let mut world = World::new();
-    let lost = [world.envelope(1, 1), world.envelope(1, 2)];
+    let lost = [envelope(1, 1), envelope(1, 2)];
     let (theirs, lost) = named_again_after_lost_headers(&mut world, &lost).await;
     let [second, third] = lost.as_slice() else { panic!("two") };
     show(&world, &[1], &[second]);
     show(&world, &[4], &[second, third]);
     move_house(&mut world, sequencer_key());
     let running = world.start().await;
-    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
+    world.l1.advance(3 + HANDOVER_BLOCKS * 2);
     reason(&running, "this key signed a header for number 3, and the certified chain ends at 2").await;
     assert_eq!(running.batch(2).await.hash, theirs);
     running.handle.shutdown().await;
@@ -378,23 +383,23 @@ async fn what_a_late_member_holds_above_a_lost_header_binds_on_an_empty_disk() {
 #[tokio::test]
 async fn a_lost_header_at_one_member_stops_no_start_from_an_empty_disk() {
     let mut world = World::new();
-    let lost = [world.envelope(1, 1)];
+    let lost = [envelope(1, 1)];
     let (theirs, lost) = named_again_after_lost_headers(&mut world, &lost).await;
     show(&world, &[4], &[&lost[0]]);
     move_house(&mut world, sequencer_key());
-    seals_above(&world, &world.envelope(2, 2), theirs).await.handle.shutdown().await;
+    seals_above(&world, &envelope(2, 2), theirs).await.handle.shutdown().await;
 }
 
 /// The first member that is asked shows what an earlier sequencer left, in whose place ours is certified.
 #[tokio::test]
 async fn what_an_earlier_sequencer_left_makes_no_second_header_of_ours() {
     let mut world = World::new();
-    let lost = [world.envelope(1, 1)];
+    let lost = [envelope(1, 1)];
     let (ours, lost) = named_again_after_lost_headers(&mut world, &lost).await;
     show(&world, &[1], &[&lost[0]]);
     move_house(&mut world, next_key());
     let running = world.start().await;
-    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
+    world.l1.advance(3 + HANDOVER_BLOCKS * 2);
     running.eventually("the certified one", async || running.batch(2).await.hash == ours).await;
     running.handle.shutdown().await;
 }
@@ -403,7 +408,7 @@ async fn what_an_earlier_sequencer_left_makes_no_second_header_of_ours() {
 #[tokio::test]
 async fn what_an_earlier_sequencer_left_gives_way_to_ours_without_a_certificate() {
     let mut world = World::new();
-    let lost = [world.envelope(1, 1)];
+    let lost = [envelope(1, 1)];
     let (ours, lost) = named_again_after_lost_headers(&mut world, &lost).await;
     for held in world.committee.held.lock().values_mut() {
         held.get_mut(&2).unwrap().certificate = None;
@@ -419,25 +424,25 @@ async fn what_an_earlier_sequencer_left_gives_way_to_ours_without_a_certificate(
 #[tokio::test]
 async fn headers_made_up_above_a_lost_one_hold_nobody_up() {
     let mut world = World::new();
-    let lost = [world.envelope(1, 1)];
+    let lost = [envelope(1, 1)];
     let (theirs, lost) = named_again_after_lost_headers(&mut world, &lost).await;
     show(&world, &[1], &[&lost[0]]);
     world.committee.boasts.lock().insert(1, u64::MAX);
     let mut forged = HeldBatch { sealed: lost[0].clone(), certificate: None };
     forged.sealed.signature = blindfold_protocol::Signature65([1; 65]);
     world.committee.forges.lock().insert(1, forged);
-    seals_above(&world, &world.envelope(2, 2), theirs).await.handle.shutdown().await;
+    seals_above(&world, &envelope(2, 2), theirs).await.handle.shutdown().await;
 }
 
 /// One member shows what this disk has and, above it, what we signed above the certified one: that is no second header.
 #[tokio::test]
 async fn a_header_above_another_ones_certified_header_is_no_second_one() {
     let mut world = World::new();
-    let lost = [world.envelope(1, 1)];
+    let lost = [envelope(1, 1)];
     let (theirs, lost) = named_again_after_lost_headers(&mut world, &lost).await;
     let first_house = std::mem::replace(&mut world.folder, tempfile::tempdir().unwrap());
     world.config.data_dir = world.folder.path().to_path_buf();
-    let running = seals_above(&world, &world.envelope(2, 2), theirs).await;
+    let running = seals_above(&world, &envelope(2, 2), theirs).await;
     running.held_by(&[1, 2, 3, 4], 3).await;
     let third = running.batch(3).await.hash;
     running.handle.shutdown().await;
@@ -455,7 +460,7 @@ async fn a_header_above_another_ones_certified_header_is_no_second_one() {
 /// The first key is in office again, on the disk with its lost header, and no member answers yet.
 async fn in_office_again(world: &mut World, displaced: &Envelope) {
     named_again_after_lost_headers(world, std::slice::from_ref(displaced)).await;
-    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
+    world.l1.advance(3 + HANDOVER_BLOCKS * 2);
     world.committee.silent.lock().extend(1..=MEMBERS);
 }
 
@@ -463,7 +468,7 @@ async fn in_office_again(world: &mut World, displaced: &Envelope) {
 #[tokio::test]
 async fn the_first_header_has_what_stood_in_the_lost_one() {
     let mut world = World::new();
-    let displaced = world.envelope(1, 1);
+    let displaced = envelope(1, 1);
     in_office_again(&mut world, &displaced).await;
     // Nothing else takes back what gave way.
     world.config.l1_poll_ms = 600_000;
@@ -479,7 +484,7 @@ async fn the_first_header_has_what_stood_in_the_lost_one() {
 #[tokio::test]
 async fn nothing_is_sealed_while_what_gave_way_is_being_taken_back() {
     let mut world = World::new();
-    let displaced = world.envelope(1, 1);
+    let displaced = envelope(1, 1);
     in_office_again(&mut world, &displaced).await;
     let store = FaultyStore::new(world.store().await);
     let running = world.try_start(store.clone()).await.unwrap();
@@ -490,8 +495,7 @@ async fn nothing_is_sealed_while_what_gave_way_is_being_taken_back() {
     world.committee.silent.lock().retain(|member| *member > 2);
     store.somebody_waits().await;
     world.committee.silent.lock().clear();
-    let early =
-        tokio::time::timeout(std::time::Duration::from_secs(1), running.send(&world.envelope(2, 2))).await;
+    let early = tokio::time::timeout(std::time::Duration::from_secs(1), running.send(&envelope(2, 2))).await;
     if early.is_ok() {
         running.sealed(3).await;
     }
@@ -505,9 +509,9 @@ async fn nothing_is_sealed_while_what_gave_way_is_being_taken_back() {
 #[tokio::test]
 async fn what_waits_stays_on_disk_while_what_gave_way_is_taken_back() {
     let mut world = World::new();
-    let displaced = world.envelope(1, 1);
+    let displaced = envelope(1, 1);
     in_office_again(&mut world, &displaced).await;
-    let waiting = world.envelope(2, 2);
+    let waiting = envelope(2, 2);
     let (id, bytes) = (waiting.id(), waiting.encode());
     let store = world.store().await;
     store.put_envelope(PendingEnvelope { id, bytes, arrived_ms: 1, seal_by: None }).await.unwrap();
@@ -539,13 +543,13 @@ async fn a_header_at_one_member_does_not_stand_in_the_way_of_what_all_others_hol
     let running = world.start_funded(&[1, 2]).await;
     running.certify_through(1).await;
     running.held_by(&[1, 2, 3, 4], 1).await;
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     running.sealed(2).await;
     let stray = running.batch(2).await.sealed.decode().unwrap();
     running.handle.shutdown().await;
     move_house(&mut world, sequencer_key());
     let running = world.start().await;
-    running.send(&world.envelope(2, 1)).await.unwrap();
+    running.send(&envelope(2, 1)).await.unwrap();
     running.sealed(2).await;
     let voted_for = running.batch(2).await.hash;
     assert_ne!(voted_for, stray.header.hash());
@@ -556,8 +560,8 @@ async fn a_header_at_one_member_does_not_stand_in_the_way_of_what_all_others_hol
 
     move_house(&mut world, next_key());
     let running = world.start().await;
-    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
-    running.send(&world.envelope(1, 2)).await.unwrap();
+    world.l1.advance(3 + HANDOVER_BLOCKS * 2);
+    running.send(&envelope(1, 2)).await.unwrap();
     running.sealed(3).await;
     assert_eq!(running.batch(2).await.hash, voted_for);
     running.handle.shutdown().await;
@@ -571,13 +575,13 @@ async fn a_disk_that_fails_for_a_moment_while_giving_way_to_many_keeps_nobody_ou
     let running = world.start_funded(&[1, 2]).await;
     running.certify_through(1).await;
     running.held_by(&[1, 2, 3, 4], 1).await;
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     running.sealed(2).await;
     let stray = running.batch(2).await.sealed.decode().unwrap();
     running.handle.shutdown().await;
     move_house(&mut world, sequencer_key());
     let running = world.start().await;
-    running.send(&world.envelope(2, 1)).await.unwrap();
+    running.send(&envelope(2, 1)).await.unwrap();
     running.sealed(2).await;
     let voted_for = running.batch(2).await.hash;
     running.held_by(&[2, 3, 4], 2).await;
@@ -587,7 +591,7 @@ async fn a_disk_that_fails_for_a_moment_while_giving_way_to_many_keeps_nobody_ou
 
     move_house(&mut world, next_key());
     world.committee.silent.lock().extend(1..=MEMBERS);
-    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
+    world.l1.advance(3 + HANDOVER_BLOCKS * 2);
     let store = FaultyStore::new(world.store().await);
     let running = world.try_start(store.clone()).await.unwrap();
     reason(&running, "0 of 3 members").await;
@@ -621,13 +625,13 @@ async fn a_disk_that_fails_for_a_moment_while_giving_way_to_a_certificate_keeps_
     let running = world.start_funded(&[1, 2]).await;
     running.certify_through(1).await;
     running.held_by(&[1, 2, 3, 4], 1).await;
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     running.sealed(2).await;
     let stray = running.batch(2).await.sealed.decode().unwrap();
     running.handle.shutdown().await;
     move_house(&mut world, sequencer_key());
     let running = world.start().await;
-    running.send(&world.envelope(2, 1)).await.unwrap();
+    running.send(&envelope(2, 1)).await.unwrap();
     running.sealed(2).await;
     let voted_for = running.batch(2).await.hash;
     running.certify_through(2).await;
@@ -638,7 +642,7 @@ async fn a_disk_that_fails_for_a_moment_while_giving_way_to_a_certificate_keeps_
 
     move_house(&mut world, next_key());
     world.committee.silent.lock().extend(1..=MEMBERS);
-    world.l1.advance_by(3 + HANDOVER_BLOCKS * 2);
+    world.l1.advance(3 + HANDOVER_BLOCKS * 2);
     let store = FaultyStore::new(world.store().await);
     let running = world.try_start(store.clone()).await.unwrap();
     reason(&running, "0 of 3 members").await;

@@ -7,9 +7,13 @@ mod common;
 
 use std::{ops::RangeInclusive, sync::atomic::Ordering, time::Duration};
 
+use blindfold_kit::{
+    BASE_FEE, MAX_BATCH, RICH, START_MS, envelope, envelope_of, envelope_with, malformed, payer, refused,
+    sequencer_key, singleton, within,
+};
 use blindfold_protocol::{
-    B256, BatchHeader, Bundle, BundleItem, Canonical, Envelope, HintEntry,
-    envelope_builder::{EnvelopeFields, build},
+    B256, BatchHeader, Bundle, Canonical, Envelope, HintEntry,
+    envelope_builder::EnvelopeFields,
     limits::{CLOCK_SKEW_MS, MAX_ENVELOPE_BYTES},
     signature::recover,
 };
@@ -17,12 +21,7 @@ use blindfold_rpc::{
     BlindApiClient, Feed, FeedConfig, FeedEvent, FeedItem, SequencerApiClient, Topic, code,
     types::{BatchState, BlockNotification, EnvelopeState, HeaderNotification, Refusal},
 };
-use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
-
-use common::{
-    BASE_FEE, GAS_FEE, MAX_BATCH, RICH, Running, World, doubles::START_MS, payer, refused, sequencer_key,
-    singleton_of, within,
-};
+use common::{GAS_FEE, Running, World};
 
 /// Sends envelopes of one payer while nothing is sealed, then lets one batch be.
 fn one_batch_at_a_time() -> World {
@@ -90,7 +89,7 @@ async fn a_task_that_panics_ends_the_sequencer_and_shows() {
     // Whichever part asked for the time first.
     assert_eq!(failure.cause, "panicked: the clock is broken");
     assert_eq!(running.handle.readiness().reasons().get(failure.part), Some(&failure.cause));
-    assert_eq!(running.reason(&world.envelope(1, 2)).await, "shutting_down");
+    assert_eq!(running.reason(&envelope(1, 2)).await, "shutting_down");
     running.handle.shutdown().await;
 }
 
@@ -109,7 +108,7 @@ async fn an_execution_client_of_another_version_is_refused_by_name() {
         }
     })
     .await;
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     running.sealed(2).await;
     running.certify_through(2).await;
     running.hint(2).await;
@@ -122,7 +121,7 @@ async fn from_the_envelope_to_the_block() {
     let world = World::new();
     let running = world.start_funded(&[1, 2]).await;
     let mut notices = Notices::connect(&running).await;
-    let envelope = world.envelope(1, 1);
+    let envelope = envelope(1, 1);
     let id = running.send(&envelope).await.unwrap().id;
     let header = notices.header().await;
     assert_eq!((header.number, header.verdicts.clone()), (2, vec![None]));
@@ -235,7 +234,7 @@ async fn forged_hints_are_refused_by_name_and_the_truth_is_taken_after() {
     let world = one_batch_at_a_time();
     let running = world.start_funded(&[1, 2]).await;
     // One accepted envelope that is sound, one whose ciphertext is malformed.
-    let (sound, malformed) = (world.envelope(1, 1), world.malformed(2, 1));
+    let (sound, malformed) = (envelope(1, 1), malformed(2, 1));
     running.send(&sound).await.unwrap();
     running.send(&malformed).await.unwrap();
     running.certify(1).await;
@@ -251,7 +250,7 @@ async fn forged_hints_are_refused_by_name_and_the_truth_is_taken_after() {
         (HintEntry::Malformed(_), HintEntry::Key(_)) => (1, 0),
         other => panic!("{other:?}"),
     };
-    let HintEntry::Malformed(singleton) = hints.entries[claim] else { panic!("it is") };
+    let HintEntry::Malformed(released) = hints.entries[claim] else { panic!("it is") };
     let forge = |index: usize, entry: HintEntry| {
         let mut forged = hints.clone();
         forged.entries[index] = entry;
@@ -275,9 +274,13 @@ async fn forged_hints_are_refused_by_name_and_the_truth_is_taken_after() {
         ("not_skipped", release.clone(), forge(key, HintEntry::Skipped)),
         ("wrong_key", release.clone(), forge(key, HintEntry::Key([7; 16]))),
         ("wrong_key", release.clone(), forge(claim, HintEntry::Key([7; 16]))),
-        ("wrong_singleton", release.clone(), forge(key, HintEntry::Malformed(singleton))),
+        ("wrong_singleton", release.clone(), forge(key, HintEntry::Malformed(released))),
         ("wrong_singleton", release.clone(), forge(claim, HintEntry::Malformed([0xff; 48]))),
-        ("false_malformed", release.clone(), forge(key, HintEntry::Malformed(singleton_of(&sound)))),
+        (
+            "false_malformed",
+            release.clone(),
+            forge(key, HintEntry::Malformed(singleton(&sound.ciphertext.header().unwrap()))),
+        ),
         ("other_header", other_header.0, other_header.1),
         ("unknown_batch", unknown.0, unknown.1),
         ("release_mismatch", mismatch, hints.clone()),
@@ -309,7 +312,7 @@ async fn without_certificates_it_stops_at_the_limit_and_goes_on_after() {
     });
     let running = world.start_funded(&[1]).await;
     for nonce in 1..=5 {
-        running.send(&world.envelope(1, nonce)).await.unwrap();
+        running.send(&envelope(1, nonce)).await.unwrap();
     }
     running.sealed(3).await;
     running
@@ -340,7 +343,7 @@ async fn order_is_priority_fee_then_arrival_and_batches_are_cut_at_their_limits(
     let fees = [5u128, 9, 5, 7, 9];
     let mut ids = Vec::new();
     for (nonce, fee) in (0u64..).zip(fees) {
-        let envelope = world.envelope_with(1, nonce, |f| f.priority_fee = fee);
+        let envelope = envelope_with(1, nonce, |f| f.priority_fee = fee);
         ids.push(running.send(&envelope).await.unwrap().id);
     }
     running.certify(1).await;
@@ -362,7 +365,7 @@ async fn the_sums_over_a_second_hold_and_what_overflows_takes_the_next() {
     let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
     let running = world.start_funded(&[1]).await;
     for nonce in 1..=5 {
-        running.send(&world.envelope_with(1, nonce, |f| f.gas_limit = 70_000_000)).await.unwrap();
+        running.send(&envelope_with(1, nonce, |f| f.gas_limit = 70_000_000)).await.unwrap();
     }
     for number in 1..=2 {
         running.certify(number).await;
@@ -389,7 +392,7 @@ async fn time_rises_though_the_clock_steps_back() {
     world.clock.set(START_MS - 600);
     for nonce in 1..=6 {
         // Two of them fill a second.
-        running.send(&world.envelope_with(1, nonce, |f| f.gas_limit = 95_000_000)).await.unwrap();
+        running.send(&envelope_with(1, nonce, |f| f.gas_limit = 95_000_000)).await.unwrap();
     }
     running.sealed(3).await;
     world.clock.set(START_MS + 100);
@@ -416,7 +419,7 @@ async fn deposits_are_credited_without_envelopes_and_the_origin_never_falls() {
     assert_eq!(running.client.get_fee_account(address).await.unwrap().balance, 0);
     world.l1.deposit(address, 5);
     running.sealed(1).await;
-    world.l1.advance();
+    world.l1.advance(1);
     world.l1.deposit(address, 6);
     running.sealed(2).await;
     assert_eq!(running.client.get_fee_account(address).await.unwrap().balance, 11);
@@ -426,7 +429,7 @@ async fn deposits_are_credited_without_envelopes_and_the_origin_never_falls() {
     world.l1.deposit(payer(1).address(), RICH);
     running.sealed(3).await;
     world.l1.set_down(true);
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     running.sealed(4).await;
     assert_eq!(headers(&running, 4).await[3].l1_origin_number, 7);
     running.handle.shutdown().await;
@@ -440,18 +443,18 @@ async fn an_origin_too_old_to_be_posted_is_not_signed() {
     let running = world.start_funded(&[1]).await;
     let deadline = u64::from(running.handle.tracker().config().timing.posting_deadline);
     let reason = || running.handle.readiness().reasons().get("l1").cloned();
-    world.l1.stall_finality(deadline);
+    *world.l1.unfinal.lock() = deadline;
     running.eventually("it says so", async || reason().is_some_and(|why| why.contains("in time"))).await;
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     world.clock.advance(5_000);
     // The sealer's turn comes as often as L1 is asked.
-    let asked = world.l1.asked();
-    running.eventually("time passes", async || world.l1.asked() > asked + 20).await;
+    let asked = world.l1.asked.load(Ordering::SeqCst);
+    running.eventually("time passes", async || world.l1.asked.load(Ordering::SeqCst) > asked + 20).await;
     assert_eq!(running.handle.tracker().head().number, 1, "the deposit's alone");
-    world.l1.make_final();
+    world.l1.advance(std::mem::take(&mut *world.l1.unfinal.lock()));
     running.sealed(2).await;
     let header = running.batch(2).await.sealed.decode().unwrap().header;
-    assert_eq!(header.l1_origin_number, world.l1.finalized());
+    assert_eq!(header.l1_origin_number, *world.l1.finalized.lock());
     running.eventually("it is ready again", async || reason().is_none()).await;
     running.handle.shutdown().await;
 }
@@ -469,10 +472,9 @@ async fn envelopes_expire_in_the_mempool_with_a_receipt() {
     let world = one_batch_at_a_time();
     let running = world.start_funded(&[1]).await;
     // No room for it in batches 2 and 3: others as large pay more.
-    let cheap =
-        large_envelope_with(&world, 100, |f| (f.max_fee, f.priority_fee, f.expiry) = (BASE_FEE, 0, 3));
+    let cheap = large_envelope_with(100, |f| (f.max_fee, f.priority_fee, f.expiry) = (BASE_FEE, 0, 3));
     running.send(&cheap).await.unwrap();
-    send_large(&world, &running, 1..=15).await;
+    send_large(&running, 1..=15).await;
     running.certify(1).await;
     running.sealed(2).await;
     running.certify(2).await;
@@ -487,22 +489,22 @@ async fn envelopes_expire_in_the_mempool_with_a_receipt() {
 }
 
 /// Envelopes of 33,151 bytes, of which a batch holds seven, and a second's target fifteen.
-async fn send_large(world: &World, running: &Running<'_>, nonces: RangeInclusive<u64>) {
+async fn send_large(running: &Running<'_>, nonces: RangeInclusive<u64>) {
     for nonce in nonces {
-        running.send(&large_envelope(world, nonce)).await.unwrap();
+        running.send(&large_envelope(nonce)).await.unwrap();
     }
 }
 
-fn large_envelope(world: &World, nonce: u64) -> Envelope {
-    large_envelope_with(world, nonce, |_| {})
+fn large_envelope(nonce: u64) -> Envelope {
+    large_envelope_with(nonce, |_| {})
 }
 
-fn large_envelope_with(world: &World, nonce: u64, change: impl FnOnce(&mut EnvelopeFields)) -> Envelope {
-    let mut fields = EnvelopeFields { max_fee: 100 * BASE_FEE, priority_fee: 50, ..world.fields(nonce) };
-    change(&mut fields);
-    let bundle = Bundle { items: vec![BundleItem::transaction(vec![1; 30_000])] };
-    let mut rng = ChaCha20Rng::seed_from_u64(nonce);
-    build(common::encryption_key(), &fields, &bundle, &payer(1), &mut rng).unwrap()
+fn large_envelope_with(nonce: u64, change: impl FnOnce(&mut EnvelopeFields)) -> Envelope {
+    let bundle = Bundle::of_transactions([vec![1; 30_000]]);
+    envelope_of(1, nonce, &bundle, |fields| {
+        (fields.max_fee, fields.priority_fee) = (100 * BASE_FEE, 50);
+        change(fields);
+    })
 }
 
 /// A wall clock that jumped an hour ahead stamped the next header so; no member took it for that hour.
@@ -510,13 +512,13 @@ fn large_envelope_with(world: &World, nonce: u64, change: impl FnOnce(&mut Envel
 async fn a_clock_jump_stamps_nothing() {
     const HOUR_MS: i64 = 3_600_000;
     let world = World::new();
-    world.l1.tell_time(START_MS);
+    *world.l1.newest_time.lock() = Some(START_MS / 1_000);
     let running = world.start_funded(&[1]).await;
     let reason = || running.handle.readiness().reasons().get("clock").cloned();
     for (number, jump_ms) in [(2, HOUR_MS), (3, -HOUR_MS)] {
         world.clock.jump(jump_ms);
         // L1 confirms the clock that is kept.
-        running.send(&world.envelope(1, number)).await.unwrap();
+        running.send(&envelope(1, number)).await.unwrap();
         running.sealed(number).await;
         let header = running.batch(number).await.sealed.decode().unwrap().header;
         assert!(header.timestamp_ms < START_MS + 10_000, "{}", header.timestamp_ms);
@@ -524,7 +526,7 @@ async fn a_clock_jump_stamps_nothing() {
     // With nobody to judge between the two, nothing is sealed, and it says why.
     world.l1.set_down(true);
     running.eventually("it says so", async || reason().is_some_and(|why| why.contains("jumped"))).await;
-    running.send(&world.envelope(1, 9)).await.unwrap();
+    running.send(&envelope(1, 9)).await.unwrap();
     assert_eq!(running.handle.tracker().head().number, 3);
     world.clock.jump(0);
     running.sealed(4).await;
@@ -536,7 +538,7 @@ async fn a_clock_jump_stamps_nothing() {
 async fn a_clock_that_starts_an_hour_ahead_seals_when_it_is_right() {
     const HOUR_MS: i64 = 3_600_000;
     let world = World::new();
-    world.l1.tell_time(START_MS.saturating_add_signed(-HOUR_MS));
+    *world.l1.newest_time.lock() = Some((START_MS.saturating_add_signed(-HOUR_MS)) / 1_000);
     world.l1.deposit(payer(1).address(), RICH);
     let running = world.start().await;
     let reason = || running.handle.readiness().reasons().get("clock").cloned();
@@ -557,9 +559,9 @@ async fn a_promise_that_is_due_goes_first() {
         config.sealing.promise_margin_batches = 1;
     });
     let running = world.start_funded(&[1]).await;
-    let promised = world.envelope_with(1, 100, |f| f.priority_fee = 0);
+    let promised = envelope_with(1, 100, |f| f.priority_fee = 0);
     running.send_bytes(promised.encode(), true).await.unwrap();
-    running.send(&world.envelope_with(1, 1, |f| f.priority_fee = 500)).await.unwrap();
+    running.send(&envelope_with(1, 1, |f| f.priority_fee = 500)).await.unwrap();
     running.certify(1).await;
     running.sealed(2).await;
     let receipt = running.receipt(promised.id()).await;
@@ -573,9 +575,9 @@ async fn what_nobody_takes_leaves_a_quiet_chain() {
     let world = one_batch_at_a_time();
     let running = world.start_funded(&[1]).await;
     // No room for it in the batches of a full second; then the base fee is above what it pays, and nothing else comes.
-    let cheap = world.envelope_with(1, 100, |f| (f.max_fee, f.priority_fee, f.expiry) = (BASE_FEE, 0, 6));
+    let cheap = envelope_with(1, 100, |f| (f.max_fee, f.priority_fee, f.expiry) = (BASE_FEE, 0, 6));
     running.send(&cheap).await.unwrap();
-    send_large(&world, &running, 1..=21).await;
+    send_large(&running, 1..=21).await;
     for number in 1..=3 {
         running.certify(number).await;
         running.sealed(number + 1).await;
@@ -645,9 +647,9 @@ async fn health_readiness_and_metrics_are_told() {
 async fn execution_that_is_away_holds_up_nothing_and_catches_up() {
     let world = World::new();
     let running = world.start_funded(&[1]).await;
-    world.execution.set_down(true);
+    world.execution.down.store(true, Ordering::SeqCst);
     for nonce in 1..=3u64 {
-        running.send(&world.envelope(1, nonce)).await.unwrap();
+        running.send(&envelope(1, nonce)).await.unwrap();
         running.sealed(2 * nonce).await;
         world.clock.advance(1_000);
         running.sealed(2 * nonce + 1).await;
@@ -655,11 +657,11 @@ async fn execution_that_is_away_holds_up_nothing_and_catches_up() {
         running.hint(2 * nonce).await;
     }
     assert_eq!(running.handle.execution().block, None);
-    world.execution.set_down(false);
+    world.execution.down.store(false, Ordering::SeqCst);
     running.executed(3).await;
     // The client loses its head and gets it back.
     world.execution.lose_blocks_above(1);
-    running.send(&world.envelope(1, 4)).await.unwrap();
+    running.send(&envelope(1, 4)).await.unwrap();
     running.sealed(8).await;
     world.clock.advance(1_000);
     running.sealed(9).await;
@@ -675,7 +677,7 @@ async fn a_large_batch_is_cut_into_sub_batches() {
     let running = world.start_funded(&[1]).await;
     let count = u64::from(MAX_BATCH) + 3;
     for nonce in 0..count {
-        running.send(&world.envelope(1, nonce)).await.unwrap();
+        running.send(&envelope(1, nonce)).await.unwrap();
     }
     running.certify(1).await;
     running.sealed(2).await;
@@ -690,16 +692,16 @@ async fn a_large_batch_is_cut_into_sub_batches() {
 async fn admission_waits_for_posting_hints_and_execution() {
     let world = World::with(|config, _| config.admission.max_backlog_bytes = MAX_ENVELOPE_BYTES as u64);
     let running = world.start_funded(&[1]).await;
-    running.send(&large_envelope(&world, 1)).await.unwrap();
+    running.send(&large_envelope(1)).await.unwrap();
     running.sealed(2).await;
     // Neither certified nor posted.
-    let error = running.send(&world.envelope(1, 2)).await.unwrap_err();
+    let error = running.send(&envelope(1, 2)).await.unwrap_err();
     assert_eq!((error.reason.as_ref(), error.retry), ("backlogged", true));
     running.certify_through(2).await;
     let behind = async |stage: &str| {
         running
             .eventually(stage, async || {
-                let answer = running.send(&world.envelope(1, 2)).await;
+                let answer = running.send(&envelope(1, 2)).await;
                 answer.is_err_and(|error| error.message.starts_with(stage))
             })
             .await;
@@ -712,6 +714,6 @@ async fn admission_waits_for_posting_hints_and_execution() {
     world.clock.advance(1_000);
     running.sealed(3).await;
     running.certify(3).await;
-    running.eventually("credit", async || running.send(&world.envelope(1, 2)).await.is_ok()).await;
+    running.eventually("credit", async || running.send(&envelope(1, 2)).await.is_ok()).await;
     running.handle.shutdown().await;
 }

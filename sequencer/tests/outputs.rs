@@ -4,15 +4,16 @@
 
 mod common;
 
+use blindfold_kit::{envelope, within};
 use blindfold_l1::{L1Error, Output};
 use blindfold_rpc::BlindApiClient;
-use common::{Running, World, within};
+use common::{Running, World};
 
 /// Blocks with one envelope each, a second apart, up to block `through`; all certified, opened and executed.
 async fn execute_through(running: &Running<'_>, through: u64) {
     let done = running.handle.execution().block.map_or(0, |block| block.number);
     for block in done + 1..=through {
-        running.send(&running.world.envelope(1, block)).await.unwrap();
+        running.send(&envelope(1, block)).await.unwrap();
         running.sealed(2 * block).await;
         running.world.clock.advance(1_000);
         running.sealed(2 * block + 1).await;

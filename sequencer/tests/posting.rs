@@ -6,12 +6,15 @@ mod common;
 
 use std::sync::atomic::Ordering;
 
+use blindfold_kit::{
+    EPOCH, FaultyStore, LAST_NUMBER, RICH, committee, envelope, envelope_with, payer, within,
+};
 use blindfold_l1::L1Error;
 use blindfold_l1::PostedHead;
 use blindfold_protocol::{B256, RulesChange};
 use blindfold_rpc::BlindApiClient;
 use blindfold_store::{Store, StoreError};
-use common::{EPOCH, LAST_NUMBER, RICH, Running, World, epoch, faulty::FaultyStore, payer, within};
+use common::{Running, World};
 
 async fn posted(running: &Running<'_>, number: u64) {
     let mut posted = running.world.inbox.posted.subscribe();
@@ -28,7 +31,7 @@ async fn rounds(running: &Running<'_>) {
 /// Envelopes in batches of one: headers 2 to `through`.
 async fn seal_through(running: &Running<'_>, through: u64) {
     for number in running.handle.tracker().head().number + 1..=through {
-        running.send(&running.world.envelope(1, number)).await.unwrap();
+        running.send(&envelope(1, number)).await.unwrap();
         running.sealed(number).await;
     }
 }
@@ -115,7 +118,7 @@ async fn data_that_did_not_follow_its_headers_is_posted_after_a_kill() {
     running.eventually("the data", async || !world.inbox.data.lock().is_empty()).await;
     assert_eq!(*world.inbox.data.lock(), [(1, 1)]);
     // Once, and the next run is an ordinary one.
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     running.sealed(2).await;
     running.certify(2).await;
     running.eventually("the next run", async || world.inbox.data.lock().len() == 2).await;
@@ -126,14 +129,14 @@ async fn data_that_did_not_follow_its_headers_is_posted_after_a_kill() {
 
 #[tokio::test]
 async fn a_run_ends_with_its_epoch() {
-    let epochs = vec![epoch(EPOCH, 1, 3), epoch(EPOCH + 1, 4, LAST_NUMBER)];
+    let epochs = vec![committee().epoch(EPOCH, 1, 3), committee().epoch(EPOCH + 1, 4, LAST_NUMBER)];
     let world = World::with_epochs(epochs, |_, _| {});
     let running = world.start_funded(&[1]).await;
     for number in 2..=3 {
-        running.send(&world.envelope_with(1, number, |f| f.expiry = 3)).await.unwrap();
+        running.send(&envelope_with(1, number, |f| f.expiry = 3)).await.unwrap();
         running.sealed(number).await;
     }
-    running.send(&world.envelope_with(1, 50, |f| f.epoch = EPOCH + 1)).await.unwrap();
+    running.send(&envelope_with(1, 50, |f| f.epoch = EPOCH + 1)).await.unwrap();
     // The next epoch begins when the last header of this one has its own certificate.
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     assert_eq!(running.handle.tracker().head().number, 3);
@@ -154,7 +157,7 @@ async fn a_rule_set_ends_with_a_certificate_of_its_own() {
     let epochs = world.l1.epochs.lock().clone().with_rules(vec![change]).unwrap();
     *world.l1.epochs.lock() = epochs;
     let running = world.start_funded(&[1]).await;
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     running.sealed(2).await;
     let counter = async |name: &str| running.client.get_status().await.unwrap().counters[name];
     running

@@ -4,8 +4,9 @@
 
 mod common;
 
+use blindfold_kit::{BASE_FEE, EPOCH, LAST_NUMBER, committee, envelope, envelope_with};
 use blindfold_protocol::{Canonical, Envelope, Epoch, ForcedEntry};
-use common::{BASE_FEE, EPOCH, LAST_NUMBER, Running, World, epoch};
+use common::{Running, World};
 
 /// Sends an envelope and asks for a promise: the number, or the reason of the refusal.
 async fn promised(running: &Running<'_>, envelope: &Envelope) -> Result<u64, (String, bool)> {
@@ -32,18 +33,18 @@ async fn a_flood_of_promises_ends_in_refusals_and_breaks_none() {
     // Promises that pay nothing beside the base fee, as many as one likes.
     let mut given = Vec::new();
     for nonce in 1..=8 {
-        let envelope = world.envelope_with(1, nonce, |f| f.priority_fee = 0);
+        let envelope = envelope_with(1, nonce, |f| f.priority_fee = 0);
         given.push((envelope.id(), promised(&running, &envelope).await.unwrap()));
     }
     let numbers: Vec<u64> = given.iter().map(|(_, by)| *by).collect();
     assert_eq!(numbers, [5, 5, 6, 6, 7, 7, 8, 8]);
-    let envelope = world.envelope(1, 9);
+    let envelope = envelope(1, 9);
     assert_eq!(promised(&running, &envelope).await, refused("promise_capacity", true));
     running.send(&envelope).await.expect("without a promise there is room");
     assert_eq!(promised(&running, &envelope).await, refused("promise_capacity", true), "nor later");
     // Others pay more, in greater number than headers can hold.
     for nonce in 1..=30 {
-        running.send(&world.envelope_with(2, nonce, |f| f.priority_fee = 5_000)).await.unwrap();
+        running.send(&envelope_with(2, nonce, |f| f.priority_fee = 5_000)).await.unwrap();
     }
     for number in 2..=8 {
         running.certify(number - 1).await;
@@ -64,20 +65,20 @@ async fn a_promise_needs_a_margin_and_a_fee_that_covers_the_steepest_rise() {
     let terms = refused("promise_terms", false);
     // The head is 1, and promises begin four numbers later.
     for expiry in [2, 4] {
-        let soon = world.envelope_with(1, expiry, |f| f.expiry = expiry);
+        let soon = envelope_with(1, expiry, |f| f.expiry = expiry);
         assert_eq!(promised(&running, &soon).await, terms);
         running.send(&soon).await.expect("without a promise it may go in");
         assert_eq!(promised(&running, &soon).await, terms, "nor later");
     }
-    assert_eq!(promised(&running, &world.envelope_with(1, 5, |f| f.expiry = 5)).await, Ok(5));
+    assert_eq!(promised(&running, &envelope_with(1, 5, |f| f.expiry = 5)).await, Ok(5));
     // Nine eighths to the fourth, and a wei for each rounding.
     let most = BASE_FEE * 6_561 / 4_096 + 4;
-    assert_eq!(promised(&running, &world.envelope_with(1, 6, |f| f.max_fee = most)).await, Ok(5));
+    assert_eq!(promised(&running, &envelope_with(1, 6, |f| f.max_fee = most)).await, Ok(5));
     let low = BASE_FEE * 6_561 / 4_096 - 1;
-    assert_eq!(promised(&running, &world.envelope_with(1, 7, |f| f.max_fee = low)).await, terms);
+    assert_eq!(promised(&running, &envelope_with(1, 7, |f| f.max_fee = low)).await, terms);
     // More than half of a second's gas.
     let half = world.chain.second_gas_limit() / 2;
-    let greedy = |nonce, gas| world.envelope_with(1, nonce, |f| f.gas_limit = gas);
+    let greedy = |nonce, gas| envelope_with(1, nonce, |f| f.gas_limit = gas);
     assert_eq!(promised(&running, &greedy(8, half + 1)).await, terms);
     assert_eq!(promised(&running, &greedy(9, half)).await, Ok(6), "the next one has room for it");
     running.handle.shutdown().await;
@@ -88,15 +89,15 @@ async fn a_promise_needs_a_margin_and_a_fee_that_covers_the_steepest_rise() {
 async fn a_promise_is_kept_by_what_its_payer_caused() {
     let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
     let running = world.start_funded(&[1, 2]).await;
-    running.send(&world.envelope(2, 1)).await.unwrap();
+    running.send(&envelope(2, 1)).await.unwrap();
     running.sealed(1).await;
-    let envelope = world.envelope(1, 100);
+    let envelope = envelope(1, 100);
     let by = promised(&running, &envelope).await.unwrap();
     // The payer forces in another envelope that uses the same fee nonce, and the promised one behind it: what an early
     // batch says of that keeps no promise, for it might be older.
-    let other = world.envelope_with(1, 100, |f| f.gas_limit = 50_000);
+    let other = envelope_with(1, 100, |f| f.gas_limit = 50_000);
     let items = [other.encode(), envelope.encode()];
-    world.l1.force(2, |index, at| ForcedEntry::envelope(index, items[index as usize].clone(), at));
+    world.l1.force_many(2, |index, at| ForcedEntry::envelope(index, items[index as usize].clone(), at));
     running.seen_l1().await;
     for number in 1..by {
         running.certify(number).await;
@@ -123,11 +124,12 @@ async fn a_promise_is_kept_by_what_its_payer_caused() {
 /// Rule G-3.
 #[tokio::test]
 async fn nothing_is_promised_beyond_what_a_header_of_l1s_excuses() {
-    let epochs = |last| vec![epoch(EPOCH, 1, last), epoch(EPOCH + 1, last + 1, LAST_NUMBER)];
+    let epochs =
+        |last| vec![committee().epoch(EPOCH, 1, last), committee().epoch(EPOCH + 1, last + 1, LAST_NUMBER)];
     for (last, promised) in [(30, true), (4_094, false)] {
         let world = World::with_epochs(epochs(last), |config, _| config.posting.enabled = true);
         let running = world.start_funded(&[1]).await;
-        let envelope = world.envelope_with(1, 1, |fields| {
+        let envelope = envelope_with(1, 1, |fields| {
             (fields.epoch, fields.max_fee) = (EPOCH + 1, u128::from(u64::MAX));
             fields.expiry = 4_098.min(last + 1_000);
         });
@@ -145,10 +147,10 @@ async fn nothing_is_promised_beyond_what_a_header_of_l1s_excuses() {
 /// back whole (E-9).
 #[tokio::test]
 async fn nothing_is_promised_for_an_epoch_that_does_not_count_when_its_turn_has_come() {
-    let next = Epoch { counts_from: 1_000, ..epoch(EPOCH + 1, 2, LAST_NUMBER) };
-    let world = World::with_epochs(vec![epoch(EPOCH, 1, 1), next], |_, _| {});
+    let next = Epoch { counts_from: 1_000, ..committee().epoch(EPOCH + 1, 2, LAST_NUMBER) };
+    let world = World::with_epochs(vec![committee().epoch(EPOCH, 1, 1), next], |_, _| {});
     let running = world.start_funded(&[1]).await;
-    let envelope = world.envelope_with(1, 1, |fields| fields.epoch = EPOCH + 1);
+    let envelope = envelope_with(1, 1, |fields| fields.epoch = EPOCH + 1);
     assert_eq!(promised(&running, &envelope).await, refused("promise_terms", false));
     running.handle.shutdown().await;
 }

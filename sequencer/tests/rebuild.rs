@@ -4,20 +4,15 @@
 
 mod common;
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use blindfold_chain::{FallbackHeader, L1Reader};
+use blindfold_kit::{FaultyStore, PostedRuns, START_MS, envelope, envelope_with, epoch, within};
 use blindfold_protocol::{B256, Canonical, Envelope};
 use blindfold_rpc::types::EnvelopeState;
 use blindfold_sequencer::{Sequencer, StartError};
 use blindfold_store::{Store, StoreError};
-use common::{
-    EPOCH, LAST_NUMBER, Running, World,
-    doubles::{PostedRuns, START_MS},
-    epoch,
-    faulty::FaultyStore,
-    within,
-};
+use common::{Running, World};
 
 /// A world in which number 1 is on L1, and 2 and 3 are certified here alone; L1 made another header 2.
 struct Voided {
@@ -30,6 +25,14 @@ struct Voided {
     made: FallbackHeader,
 }
 
+/// Posts a certified header with its data in the next block.
+async fn post(posted: &PostedRuns, running: &Running<'_>, number: u64) {
+    let info = running.batch(number).await;
+    let certificate = info.certificate.expect("it is certified").decode().expect("a certificate");
+    let batch = info.sealed.decode().expect("a batch");
+    posted.post(running.world.l1.advance(1), vec![batch], Some(certificate));
+}
+
 impl Voided {
     async fn new() -> Self {
         let world = World::with(|config, _| config.posting.enabled = false);
@@ -37,13 +40,13 @@ impl Voided {
         let store = world.store().await;
         store.keep_ledgers_from(0).await.unwrap();
         drop(store);
-        let posted = PostedRuns::new(Arc::clone(&world.l1));
+        let posted = PostedRuns::new(&world.l1);
         let running = world.start_funded(&[1, 2]).await;
         running.certify(1).await;
         running.certified(1).await;
-        posted.post(&running, 1, 1).await;
+        post(&posted, &running, 1).await;
         let parent = running.handle.tracker().with_state(Clone::clone);
-        let dead = [world.envelope(1, 1), world.envelope(1, 2)];
+        let dead = [envelope(1, 1), envelope(1, 2)];
         for (envelope, number) in dead.iter().zip(2..) {
             world.clock.advance(1_000);
             running.send(envelope).await.unwrap();
@@ -57,11 +60,10 @@ impl Voided {
         running.held_by(&[1, 2, 3, 4], 3).await;
         let signed = [running.batch(2).await.hash, running.batch(3).await.hash];
         running.handle.shutdown().await;
-        let header =
-            parent.l1_header::<Vec<u8>>(START_MS + 60_000, &[], &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
-        let made = FallbackHeader { header, items: vec![], l1_block: world.l1.advance() };
-        world.l1.make_header(made.clone());
-        world.l1.advance();
+        let header = parent.l1_header::<Vec<u8>>(START_MS + 60_000, &[], &epoch()).unwrap();
+        let made = FallbackHeader { header, items: vec![], l1_block: world.l1.advance(1) };
+        world.l1.l1_headers.lock().push(made.clone());
+        world.l1.advance(1);
         world.clock.set(START_MS + 61_000);
         Self { world, posted, dead, signed, made }
     }
@@ -94,7 +96,7 @@ impl Voided {
             assert_eq!((receipt.reason.as_deref(), receipt.number), (Some("wrong_generation"), None));
             assert_eq!(running.reason(envelope).await, "already_known");
         }
-        let envelope = self.world.envelope_with(2, 9, |fields| fields.generation = 1);
+        let envelope = envelope_with(2, 9, |fields| fields.generation = 1);
         let sent = running.send_bytes(envelope.encode(), true).await.unwrap();
         let seal_by = sent.promise.unwrap().decode().unwrap().seal_by;
         running.sealed(3).await;
@@ -112,7 +114,7 @@ impl Voided {
         // The block of the void batch 2 is gone, and its number is that of batch 3.
         running.hint(3).await;
         self.world.clock.advance(1_000);
-        running.send(&self.world.envelope_with(2, 10, |fields| fields.generation = 1)).await.unwrap();
+        running.send(&envelope_with(2, 10, |fields| fields.generation = 1)).await.unwrap();
         running.sealed(4).await;
         running.certify_through(4).await;
         running.executed(1).await;
@@ -130,7 +132,7 @@ async fn a_sequencer_that_l1_voided_stops_and_seals_again_after_the_rebuild() {
     running.handle.shutdown().await;
     // Nor does an ordinary start stop any more.
     let running = voided.world.start().await;
-    running.send(&voided.world.envelope_with(2, 11, |fields| fields.generation = 1)).await.unwrap();
+    running.send(&envelope_with(2, 11, |fields| fields.generation = 1)).await.unwrap();
     running.sealed(5).await;
     running.handle.shutdown().await;
 }
@@ -178,23 +180,23 @@ async fn what_waits_and_what_was_promised_outlives_a_rebuild_of_a_healthy_disk()
         config.posting.enabled = false;
         config.sealing.max_uncertified_headers = 1;
     });
-    let posted = PostedRuns::new(Arc::clone(&world.l1));
+    let posted = PostedRuns::new(&world.l1);
     let running = world.start_funded(&[1]).await;
     running.certify(1).await;
-    posted.post(&running, 1, 1).await;
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    post(&posted, &running, 1).await;
+    running.send(&envelope(1, 1)).await.unwrap();
     running.sealed(2).await;
     // Certified, and not posted yet; then one that is sealed, and one that waits.
     running.certify(2).await;
-    running.send(&world.envelope(1, 2)).await.unwrap();
+    running.send(&envelope(1, 2)).await.unwrap();
     running.sealed(3).await;
-    let waits = world.envelope(1, 3);
+    let waits = envelope(1, 3);
     let promise = running.send_bytes(waits.encode(), true).await.unwrap().promise.unwrap().decode().unwrap();
     let head = running.handle.tracker().head();
     let certified = running.handle.tracker().certified();
     running.held_by(&[1, 2, 3, 4], 3).await;
     running.handle.shutdown().await;
-    world.l1.advance();
+    world.l1.advance(1);
     let before = world.store().await;
     let (heads, pending) = (before.heads().await.unwrap(), before.pending_envelopes().await.unwrap());
     drop(before);
@@ -223,7 +225,7 @@ async fn what_waits_and_what_was_promised_outlives_a_rebuild_of_a_healthy_disk()
 #[tokio::test]
 async fn an_execution_client_that_holds_a_void_block_for_final_is_named_and_replaced() {
     let voided = Voided::new().await;
-    voided.world.execution.finalize(1);
+    voided.world.execution.final_number.store(1, Ordering::SeqCst);
     let refused = voided.rebuild().await.map(drop).unwrap_err().to_string();
     assert!(refused.contains("holds block 1 for final") && refused.contains("genesis"), "{refused}");
     // Nothing was taken back meanwhile.
@@ -232,7 +234,7 @@ async fn an_execution_client_that_holds_a_void_block_for_final_is_named_and_repl
     drop(store);
     // As it says: a client at its genesis.
     voided.world.execution.lose_blocks_above(0);
-    voided.world.execution.finalize(0);
+    voided.world.execution.final_number.store(0, Ordering::SeqCst);
     let running = voided.rebuild().await.unwrap();
     voided.goes_on(&running).await;
     running.handle.shutdown().await;
@@ -242,10 +244,10 @@ async fn an_execution_client_that_holds_a_void_block_for_final_is_named_and_repl
 #[tokio::test]
 async fn a_second_header_of_the_same_key_on_l1_is_no_case_for_it() {
     let world = World::with(|config, _| config.posting.enabled = false);
-    let posted = PostedRuns::new(Arc::clone(&world.l1));
+    let posted = PostedRuns::new(&world.l1);
     let running = world.start_funded(&[1]).await;
     running.certify(1).await;
-    posted.post(&running, 1, 1).await;
+    post(&posted, &running, 1).await;
     posted.runs.lock()[0].headers[0].timestamp_ms += 1;
     running.handle.shutdown().await;
     let mut deps = world.deps(world.store().await);

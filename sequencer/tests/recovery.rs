@@ -5,14 +5,14 @@
 mod common;
 
 use blindfold_chain::FallbackHeader;
+use blindfold_kit::{
+    FaultyStore, MEMBERS, RICH, START_MS, envelope, envelope_with, epoch, payer, sequencer_key, within,
+};
 use blindfold_protocol::SealedBatch;
 use blindfold_rpc::{BlindApiClient, types::EnvelopeState};
 use blindfold_sequencer::{HeldBatch, StartError};
 use blindfold_store::StoreError;
-use common::{
-    EPOCH, LAST_NUMBER, MEMBERS, Running, World, doubles::START_MS, epoch, faulty::FaultyStore,
-    sequencer_key, within,
-};
+use common::{Running, World};
 
 /// Loses the sequencer's disk.
 async fn lose_disk(world: &World) {
@@ -54,7 +54,7 @@ async fn hindrance(running: &Running<'_>, part: &str) {
 async fn an_empty_disk_adopts_what_the_members_hold() {
     let world = World::new();
     let running = world.start_funded(&[1, 2]).await;
-    let (first, second) = (world.envelope(1, 1), world.envelope(2, 1));
+    let (first, second) = (envelope(1, 1), envelope(2, 1));
     running.send(&first).await.unwrap();
     running.sealed(2).await;
     running.certify_through(2).await;
@@ -78,7 +78,7 @@ async fn an_empty_disk_adopts_what_the_members_hold() {
     // It goes on from there, and the adopted header gets its certificate.
     running.certify(3).await;
     running.certified(3).await;
-    running.send(&world.envelope(1, 2)).await.unwrap();
+    running.send(&envelope(1, 2)).await.unwrap();
     running.sealed(4).await;
     running.handle.shutdown().await;
 }
@@ -91,7 +91,7 @@ async fn what_was_adopted_is_certified_although_the_disk_failed_in_between() {
     let running = world.start_funded(&[1, 2]).await;
     running.certify_through(1).await;
     for (n, number) in [(1, 2), (2, 3)] {
-        running.send(&world.envelope(n, 1)).await.unwrap();
+        running.send(&envelope(n, 1)).await.unwrap();
         running.sealed(number).await;
     }
     running.held_by(&[1, 2, 3, 4], 3).await;
@@ -118,7 +118,7 @@ async fn what_was_adopted_is_certified_although_the_disk_failed_in_between() {
 async fn a_member_that_alters_items_holds_nobody_up() {
     let world = World::new();
     let running = world.start_funded(&[1, 2]).await;
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     running.sealed(2).await;
     running.certify_through(2).await;
     running.held_by(&[1, 2, 3, 4], 2).await;
@@ -131,7 +131,7 @@ async fn a_member_that_alters_items_holds_nobody_up() {
 
     let running = world.start().await;
     assert_eq!(running.batch(2).await.hash, hash);
-    running.send(&world.envelope(2, 1)).await.unwrap();
+    running.send(&envelope(2, 1)).await.unwrap();
     running.sealed(3).await;
     running.handle.shutdown().await;
 }
@@ -143,7 +143,7 @@ async fn an_older_disk_signs_no_second_header() {
     running.handle.shutdown().await;
     let kept = copy_disk(&world).await;
     let running = world.start().await;
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     running.sealed(2).await;
     let hash = running.batch(2).await.hash;
     running.held_by(&[2], 2).await;
@@ -153,7 +153,7 @@ async fn an_older_disk_signs_no_second_header() {
     // What waits would make another header 2.
     let running = world.start().await;
     assert_eq!(running.batch(2).await.hash, hash);
-    running.send(&world.envelope(2, 1)).await.unwrap();
+    running.send(&envelope(2, 1)).await.unwrap();
     running.sealed(3).await;
     running.handle.shutdown().await;
 }
@@ -163,7 +163,7 @@ async fn an_older_disk_signs_no_second_header() {
 async fn with_a_second_header_among_the_members_it_stops_and_says_what_to_do() {
     let world = World::new();
     let running = world.start_funded(&[1, 2]).await;
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     running.sealed(2).await;
     running.held_by(&[1, 2, 3], 2).await;
     running.handle.shutdown().await;
@@ -190,10 +190,10 @@ async fn nothing_is_sealed_while_too_few_members_answer_or_l1_is_ahead() {
     world.committee.silent.lock().extend([1, 2]);
     // A claim without a header is no answer.
     world.committee.boasts.lock().insert(3, 1_000_000);
-    world.l1.deposit(common::payer(1).address(), common::RICH);
+    world.l1.deposit(payer(1).address(), RICH);
     let running = world.start().await;
     hindrance(&running, "1 of 3 members").await;
-    assert_eq!(running.reason(&world.envelope(1, 1)).await, "recovering");
+    assert_eq!(running.reason(&envelope(1, 1)).await, "recovering");
     world.committee.boasts.lock().clear();
     hindrance(&running, "2 of 3 members").await;
     assert_eq!(running.handle.tracker().head().number, 0);
@@ -215,7 +215,7 @@ async fn what_a_member_holds_in_place_of_l1s_header_stops_no_restart() {
     let running = world.start_funded(&[1]).await;
     let parent = running.handle.tracker().with_state(Clone::clone);
     running.certify(1).await;
-    let envelope = world.envelope(1, 1);
+    let envelope = envelope(1, 1);
     running.send(&envelope).await.unwrap();
     running.sealed(2).await;
     running.held_by(&[1, 2, 3], 1).await;
@@ -223,8 +223,12 @@ async fn what_a_member_holds_in_place_of_l1s_header_stops_no_restart() {
     let lost = running.batch(2).await.hash;
     running.handle.shutdown().await;
     world.close_disk().await;
-    let header = parent.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
-    world.l1.make_header(FallbackHeader { header, items: vec![], l1_block: world.l1.finalized() });
+    let header = parent.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch()).unwrap();
+    world.l1.l1_headers.lock().push(FallbackHeader {
+        header,
+        items: vec![],
+        l1_block: *world.l1.finalized.lock(),
+    });
 
     let running = world.start().await;
     assert_ne!(running.batch(2).await.hash, lost);
@@ -232,7 +236,7 @@ async fn what_a_member_holds_in_place_of_l1s_header_stops_no_restart() {
     running
         .eventually("it is over", async || running.state(envelope.id()).await == EnvelopeState::Expired)
         .await;
-    running.send(&world.envelope_with(1, 2, |f| f.generation = 1)).await.unwrap();
+    running.send(&envelope_with(1, 2, |f| f.generation = 1)).await.unwrap();
     running.sealed(3).await;
     running.certify(3).await;
     running.certified(3).await;
@@ -241,7 +245,7 @@ async fn what_a_member_holds_in_place_of_l1s_header_stops_no_restart() {
 
 /// Seals one envelope of the payer in this header.
 async fn seal_one(running: &Running<'_>, nonce: u64, generation: u16, number: u64) -> SealedBatch {
-    let envelope = running.world.envelope_with(2, nonce, |fields| fields.generation = generation);
+    let envelope = envelope_with(2, nonce, |fields| fields.generation = generation);
     running.send(&envelope).await.unwrap();
     running.sealed(number).await;
     running.batch(number).await.sealed.decode().unwrap()
@@ -249,11 +253,9 @@ async fn seal_one(running: &Running<'_>, nonce: u64, generation: u16, number: u6
 
 /// L1 makes the header above this chain in its next block.
 async fn made_by_l1(world: &World, parent: &blindfold_protocol::validity::ChainState) {
-    let header = parent
-        .l1_header::<Vec<u8>>(parent.head().timestamp_ms + 10_000, &[], &epoch(EPOCH, 1, LAST_NUMBER))
-        .unwrap();
-    let l1_block = world.l1.advance();
-    world.l1.make_header(FallbackHeader { header, items: vec![], l1_block });
+    let header = parent.l1_header::<Vec<u8>>(parent.head().timestamp_ms + 10_000, &[], &epoch()).unwrap();
+    let l1_block = world.l1.advance(1);
+    world.l1.l1_headers.lock().push(FallbackHeader { header, items: vec![], l1_block });
 }
 
 /// L1 made the headers 2 and 5. We signed 2 to 4 before the first of them, and 3 and 4 anew above it; all members hold those,
@@ -342,7 +344,7 @@ async fn an_older_disk_waits_for_an_l1_that_lags_behind_the_members() {
     }
     running.handle.shutdown().await;
     let kept = copy_disk(&world).await;
-    let before = world.l1.finalized();
+    let before = *world.l1.finalized.lock();
     made_by_l1(&world, &parent).await;
     let running = world.start().await;
     let third = seal_one(&running, 13, 1, 3).await.header.hash();
@@ -350,12 +352,13 @@ async fn an_older_disk_waits_for_an_l1_that_lags_behind_the_members() {
     running.handle.shutdown().await;
     restore_disk(&world, &kept).await;
 
-    let made = world.l1.fall_back(before);
+    *world.l1.finalized.lock() = before;
+    let made = std::mem::take(&mut *world.l1.l1_headers.lock());
     let store = world.store().await;
     let running = world.try_start(store).await.unwrap_or_else(|error| panic!("{error}"));
     hindrance(&running, "of 3 members needed").await;
-    world.l1.advance();
-    made.into_iter().for_each(|made| world.l1.make_header(made));
+    world.l1.advance(1);
+    world.l1.l1_headers.lock().extend(made);
     let held = async || running.client.get_batch(3).await.unwrap().is_some_and(|batch| batch.hash == third);
     running.eventually("the third", held).await;
     seal_one(&running, 20, 1, 4).await;
@@ -377,7 +380,7 @@ async fn what_this_disk_knows_to_be_dead_stops_no_start_while_l1_lags() {
     running.held_by(&[4], 3).await;
     running.handle.shutdown().await;
     world.close_disk().await;
-    let before = world.l1.finalized();
+    let before = *world.l1.finalized.lock();
     made_by_l1(&world, &parent).await;
     let running = world.start().await;
     let third = seal_one(&running, 13, 1, 3).await.header.hash();
@@ -385,12 +388,13 @@ async fn what_this_disk_knows_to_be_dead_stops_no_start_while_l1_lags() {
     running.handle.shutdown().await;
     world.close_disk().await;
 
-    let made = world.l1.fall_back(before);
+    *world.l1.finalized.lock() = before;
+    let made = std::mem::take(&mut *world.l1.l1_headers.lock());
     let store = world.store().await;
     let running = world.try_start(store).await.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(running.batch(3).await.hash, third);
-    world.l1.advance();
-    made.into_iter().for_each(|made| world.l1.make_header(made));
+    world.l1.advance(1);
+    world.l1.l1_headers.lock().extend(made);
     seal_one(&running, 20, 1, 4).await;
     running.handle.shutdown().await;
 }

@@ -6,11 +6,12 @@ mod common;
 
 use std::time::Duration;
 
+use blindfold_kit::{envelope, payer, within};
 use blindfold_protocol::B256;
 use blindfold_rpc::{BlindApiClient, Feed, FeedConfig, FeedEvent, FeedItem, Topic, types::EnvelopeState};
 use blindfold_sequencer::{ConfigError, Sequencer, SequencerConfig, StartError};
 use blindfold_store::{SqliteStore, StoreError};
-use common::{Running, World, payer, within};
+use common::{Running, World};
 
 #[tokio::test]
 async fn killed_after_each_step_it_goes_on() {
@@ -18,7 +19,7 @@ async fn killed_after_each_step_it_goes_on() {
     let running = world.start_funded(&[1, 2]).await;
 
     // Acknowledged, with the committee away so that it stays in the mempool.
-    let (first, second) = (world.envelope(1, 1), world.envelope(2, 1));
+    let (first, second) = (envelope(1, 1), envelope(2, 1));
     running.send(&first).await.unwrap();
     running.sealed(2).await;
     running.send(&second).await.unwrap();
@@ -87,7 +88,7 @@ async fn hashes(running: &Running<'_>) -> Vec<B256> {
 async fn an_open_second_is_closed_after_a_restart() {
     let world = World::new();
     let running = world.start_funded(&[1]).await;
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     running.sealed(2).await;
     running.handle.abort().await;
     world.clock.advance(3_000);
@@ -103,7 +104,7 @@ async fn many_acknowledged_envelopes_survive_a_kill_in_the_middle_of_sealing() {
     let running = world.start_funded(&[1]).await;
     let mut ids = Vec::new();
     for nonce in 0..12 {
-        ids.push(running.send(&world.envelope(1, nonce)).await.unwrap().id);
+        ids.push(running.send(&envelope(1, nonce)).await.unwrap().id);
         if nonce == 7 {
             running.sealed(2).await;
         }
@@ -152,11 +153,11 @@ async fn a_subscriber_that_was_away_fetches_what_it_missed() {
     let config = FeedConfig { backoff_initial_ms: 1, backoff_max_ms: 10, ..FeedConfig::default() };
     let mut feed = Feed::start(format!("ws://{addr}"), vec![Topic::Headers], config);
     assert_eq!(within("the feed", feed.next()).await, Some(FeedItem::Connected));
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     running.sealed(2).await;
     running.handle.abort().await;
     let running = start_at_its_port(&world).await;
-    running.send(&world.envelope(1, 2)).await.unwrap();
+    running.send(&envelope(1, 2)).await.unwrap();
     running.sealed(3).await;
     let mut newest = 0;
     within("the feed comes back", async {

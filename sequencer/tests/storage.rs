@@ -7,16 +7,14 @@ mod common;
 use std::sync::Arc;
 
 use blindfold_chain::{FallbackHeader, limits::CALLERS_READS};
+use blindfold_kit::{FaultyStore, RICH, START_MS, envelope, envelope_with, epoch, payer, within};
 use blindfold_protocol::{B256, Canonical, ForcedEntry};
 use blindfold_rpc::{
     BlindApiClient, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, Topic,
     types::{EnvelopeState, LedgerAt},
 };
 use blindfold_store::{PendingEnvelope, Store, StoreError, What};
-use common::{
-    EPOCH, LAST_NUMBER, RICH, Running, World, ask, doubles::START_MS, epoch, faulty::FaultyStore, hang_up,
-    payer, within,
-};
+use common::{Running, World, ask, hang_up};
 use tokio::task::JoinSet;
 
 /// What the sequencer reads for callers alone.
@@ -38,7 +36,7 @@ fn full() -> StoreError {
 async fn what_is_not_on_disk_is_not_acknowledged() {
     let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
     let (running, store) = start(&world).await;
-    let envelope = world.envelope(1, 1);
+    let envelope = envelope(1, 1);
     for operation in ["put_envelope", "envelope_location", "envelope_outcome"] {
         store.fail(operation, full());
         let error = running.send(&envelope).await.unwrap_err();
@@ -63,19 +61,19 @@ async fn a_caller_that_hangs_up_leaves_no_envelope_half_admitted() {
     let world = World::new();
     let (running, store) = start(&world).await;
     running.certify(1).await;
-    let envelope = world.envelope(1, 1);
+    let sent = envelope(1, 1);
     // The sequencer has found out what was signed before.
-    running.send(&world.envelope(1, 2)).await.unwrap();
+    running.send(&envelope(1, 2)).await.unwrap();
     store.hold("put_envelope");
     tokio::select! {
-        answer = running.send(&envelope) => panic!("the disk has not answered: {answer:?}"),
+        answer = running.send(&sent) => panic!("the disk has not answered: {answer:?}"),
         () = store.somebody_waits() => {}
     }
     store.release();
     within("the envelope in a batch", async {
         while running
             .client
-            .get_receipt(envelope.id())
+            .get_receipt(sent.id())
             .await
             .unwrap()
             .and_then(|receipt| receipt.number)
@@ -106,7 +104,7 @@ async fn a_certificate_that_was_not_stored_is_made_again() {
 async fn hints_are_taken_again_after_a_failure() {
     let world = World::new();
     let (running, store) = start(&world).await;
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     running.sealed(2).await;
     running.certify_through(2).await;
     let (release, hints) = running.open(2).await;
@@ -123,7 +121,7 @@ async fn hints_are_taken_again_after_a_failure() {
         stored: B256::ZERO,
         offered: B256::repeat_byte(1),
     };
-    running.send(&world.envelope(1, 2)).await.unwrap();
+    running.send(&envelope(1, 2)).await.unwrap();
     running.sealed(3).await;
     running.certify_through(3).await;
     store.fail("put_hints", conflict);
@@ -137,7 +135,7 @@ async fn sealing_waits_for_a_disk_that_may_heal() {
     let world = World::new();
     let (running, store) = start(&world).await;
     store.fail("put_sealed", full());
-    let id = running.send(&world.envelope(1, 1)).await.unwrap().id;
+    let id = running.send(&envelope(1, 1)).await.unwrap().id;
     running
         .eventually("failures", async || {
             running.client.get_status().await.unwrap().counters["seal_failures"] >= 2
@@ -155,7 +153,7 @@ async fn a_disk_that_stays_full_ends_the_sequencer() {
     let world = World::with(|config, _| config.sealing.storage_exit_ms = 30);
     let (running, store) = start(&world).await;
     store.fail("put_sealed", StoreError::Failed("the disk is full".to_owned()));
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     let fault = within("the fault", running.handle.failed()).await;
     assert_eq!((fault.part, fault.cause.as_str()), ("sealer", "storage failed: the disk is full"));
     assert_eq!(running.handle.tracker().head().number, 1);
@@ -191,7 +189,7 @@ async fn who_asks_for_proofs_holds_up_no_other_caller() {
     let world = World::new();
     let (running, store) = start(&world).await;
     running.certify(1).await;
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     running.sealed(2).await;
     let tracker = running.handle.tracker();
     store.hold("entries_changed_after");
@@ -203,7 +201,7 @@ async fn who_asks_for_proofs_holds_up_no_other_caller() {
         });
     }
     store.somebody_waits().await;
-    running.send(&world.envelope(1, 2)).await.unwrap();
+    running.send(&envelope(1, 2)).await.unwrap();
     let read = within("a read of another caller", tracker.for_caller(tracker.store().batch(1))).await;
     assert!(read.unwrap().is_some());
     store.release();
@@ -218,7 +216,7 @@ async fn a_disk_error_while_nothing_is_to_be_sealed_ends_the_sequencer() {
     running.certify(1).await;
     // As the writer answers from then on.
     store.fail("put_envelope", StoreError::Stopped("disk I/O error".to_owned()));
-    let error = running.send(&world.envelope(1, 1)).await.unwrap_err();
+    let error = running.send(&envelope(1, 1)).await.unwrap_err();
     assert_eq!((error.reason.as_ref(), error.retry), ("storage", true));
     let failure = within("the end", running.handle.failed()).await;
     assert!(failure.cause.contains("disk I/O error"), "{failure}");
@@ -235,10 +233,10 @@ async fn a_second_header_for_a_number_ends_the_sequencer() {
         offered: B256::repeat_byte(1),
     };
     store.fail("put_sealed", conflict);
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     let fault = within("the fault", running.handle.failed()).await;
     assert_eq!(fault.part, "sealer");
-    assert_eq!(running.reason(&world.envelope(1, 2)).await, "shutting_down");
+    assert_eq!(running.reason(&envelope(1, 2)).await, "shutting_down");
     let ack = running.acknowledgement(1, 1).await;
     assert_eq!(running.acknowledge(&ack).await.unwrap_err().reason, "shutting_down");
     running
@@ -256,26 +254,30 @@ async fn what_gave_way_to_l1_is_known_although_the_disk_failed_in_between() {
     let parent = running.handle.tracker().with_state(Clone::clone);
     running.certify(1).await;
     running.certified(1).await;
-    let envelope = world.envelope(1, 1);
+    let envelope = envelope(1, 1);
     running.send(&envelope).await.unwrap();
     running.sealed(2).await;
     let lost = running.batch(2).await.hash;
     // Nothing is sealed meanwhile.
-    world.l1.tell_time(START_MS + 3_600_000);
+    *world.l1.newest_time.lock() = Some((START_MS + 3_600_000) / 1_000);
     running
         .eventually("a doubt about the clock", async || {
             running.handle.readiness().reasons().contains_key("clock")
         })
         .await;
     store.fail("put_sealed", full());
-    let header = parent.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
-    world.l1.make_header(FallbackHeader { header, items: vec![], l1_block: world.l1.finalized() });
+    let header = parent.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch()).unwrap();
+    world.l1.l1_headers.lock().push(FallbackHeader {
+        header,
+        items: vec![],
+        l1_block: *world.l1.finalized.lock(),
+    });
     let mut heads = running.handle.tracker().watch_sealed();
     within("ours to give way", heads.wait_for(|head| head.number == 1)).await.unwrap();
     store.heal();
     running.sealed(2).await;
     assert_ne!(running.batch(2).await.hash, lost);
-    world.l1.tell_time(START_MS);
+    *world.l1.newest_time.lock() = Some(START_MS / 1_000);
     running
         .eventually("its end", async || running.state(envelope.id()).await == EnvelopeState::Expired)
         .await;
@@ -290,11 +292,15 @@ async fn nothing_is_signed_in_the_place_of_what_was_taken_back_for_l1() {
     let parent = running.handle.tracker().with_state(Clone::clone);
     running.certify(1).await;
     running.certified(1).await;
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     running.sealed(2).await;
     store.fail("put_sealed", full());
-    let header = parent.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
-    world.l1.make_header(FallbackHeader { header, items: vec![], l1_block: world.l1.finalized() });
+    let header = parent.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch()).unwrap();
+    world.l1.l1_headers.lock().push(FallbackHeader {
+        header,
+        items: vec![],
+        l1_block: *world.l1.finalized.lock(),
+    });
     let mut heads = running.handle.tracker().watch_sealed();
     within("ours to give way", heads.wait_for(|head| head.number == 1)).await.unwrap();
     world.l1.set_down(true);
@@ -308,7 +314,7 @@ async fn nothing_is_signed_in_the_place_of_what_was_taken_back_for_l1() {
     world.l1.set_down(false);
     running.certified(2).await;
     assert_eq!(running.batch(2).await.hash, header.hash());
-    let next = world.envelope_with(1, 2, |fields| fields.generation = 1);
+    let next = envelope_with(1, 2, |fields| fields.generation = 1);
     running.eventually("sealing", async || running.send(&next).await.is_ok()).await;
     running.sealed(3).await;
     running.handle.shutdown().await;
@@ -322,13 +328,14 @@ async fn what_is_sealed_while_the_mempool_is_taken_back_does_not_wait_again() {
     let parent = running.handle.tracker().with_state(Clone::clone);
     running.certify(1).await;
     running.certified(1).await;
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     running.sealed(2).await;
     store.hold("pending_envelopes");
-    let header = parent.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
-    world.l1.make_header(FallbackHeader { header, items: vec![], l1_block: world.l1.finalized() });
+    let header = parent.l1_header::<Vec<u8>>(START_MS + 10_000, &[], &epoch()).unwrap();
+    let l1_block = *world.l1.finalized.lock();
+    world.l1.l1_headers.lock().push(FallbackHeader { header, items: vec![], l1_block });
     within("the look at the mempool", store.somebody_waits()).await;
-    let next = |nonce| world.envelope_with(1, nonce, |fields| fields.generation = 1);
+    let next = |nonce| envelope_with(1, nonce, |fields| fields.generation = 1);
     running.send(&next(2)).await.unwrap();
     running.sealed(3).await;
     let waiting = next(3);
@@ -340,7 +347,7 @@ async fn what_is_sealed_while_the_mempool_is_taken_back_does_not_wait_again() {
     assert!(running.batch(4).await.sealed.decode().unwrap().items.contains(&waiting.encode()));
     store.release();
     // The next look at L1 comes after it.
-    world.l1.advance();
+    world.l1.advance(1);
     running.seen_l1().await;
     assert_eq!(running.client.get_status().await.unwrap().pending_envelopes, Some(0));
     running.handle.shutdown().await;
@@ -355,7 +362,7 @@ async fn a_second_that_l1_opened_is_closed_although_the_disk_failed_in_between()
     running.certify(1).await;
     running.certified(1).await;
     // Nothing is sealed meanwhile.
-    world.l1.tell_time(START_MS + 3_600_000);
+    *world.l1.newest_time.lock() = Some((START_MS + 3_600_000) / 1_000);
     running
         .eventually("a doubt about the clock", async || {
             running.handle.readiness().reasons().contains_key("clock")
@@ -363,11 +370,11 @@ async fn a_second_that_l1_opened_is_closed_although_the_disk_failed_in_between()
         .await;
     store.fail("batch", full());
     let entry = |index, at| ForcedEntry::transaction(index, 10_000_000, vec![2, index as u8], at);
-    world.l1.force(1, entry);
+    world.l1.force(entry);
     let items = vec![entry(0, 0).item];
-    let header = parent.l1_header(START_MS + 10_000, &items, &epoch(EPOCH, 1, LAST_NUMBER)).unwrap();
-    let l1_block = world.l1.advance();
-    world.l1.make_header(FallbackHeader { header, items, l1_block });
+    let header = parent.l1_header(START_MS + 10_000, &items, &epoch()).unwrap();
+    let l1_block = world.l1.advance(1);
+    world.l1.l1_headers.lock().push(FallbackHeader { header, items, l1_block });
     let mut heads = running.handle.tracker().watch_sealed();
     within("L1's header", heads.wait_for(|head| head.number == 2)).await.unwrap();
     running
@@ -378,7 +385,7 @@ async fn a_second_that_l1_opened_is_closed_although_the_disk_failed_in_between()
         .await;
     store.heal();
     world.clock.set(START_MS + 11_000);
-    world.l1.tell_time(START_MS + 11_000);
+    *world.l1.newest_time.lock() = Some((START_MS + 11_000) / 1_000);
     running.sealed(3).await;
     running.handle.shutdown().await;
 }
@@ -412,7 +419,7 @@ async fn reads_for_callers_that_hang_up_leave_readers_to_the_sequencer() {
 async fn hints_of_a_caller_that_hangs_up_are_announced() {
     let world = World::new();
     let (running, store) = start(&world).await;
-    running.send(&world.envelope(1, 1)).await.unwrap();
+    running.send(&envelope(1, 1)).await.unwrap();
     running.sealed(2).await;
     running.certify_through(2).await;
     let addr = running.handle.rpc_addr();
@@ -436,10 +443,10 @@ async fn hints_of_a_caller_that_hangs_up_are_announced() {
 async fn a_promise_given_while_the_header_is_written_is_kept() {
     let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
     let (running, store) = start(&world).await;
-    let envelope = world.envelope(1, 100);
+    let envelope = envelope(1, 100);
     running.send(&envelope).await.unwrap();
-    let other = world.envelope_with(1, 100, |fields| fields.gas_limit = 50_000);
-    world.l1.force(1, |index, at| ForcedEntry::envelope(index, other.encode(), at));
+    let other = envelope_with(1, 100, |fields| fields.gas_limit = 50_000);
+    world.l1.force(|index, at| ForcedEntry::envelope(index, other.encode(), at));
     running.seen_l1().await;
     store.hold("put_sealed");
     running.certify(1).await;
@@ -465,8 +472,7 @@ async fn a_promise_given_while_the_header_is_written_is_kept() {
 async fn what_is_promised_is_restored_before_what_is_not() {
     let world = World::new();
     let store = world.store().await;
-    let (first, second) =
-        (world.envelope(1, 7), world.envelope_with(1, 7, |fields| fields.gas_limit = 60_000));
+    let (first, second) = (envelope(1, 7), envelope_with(1, 7, |fields| fields.gas_limit = 60_000));
     for (envelope, arrived_ms, seal_by) in [(&first, 1, None), (&second, 2, Some(40))] {
         let bytes = envelope.encode();
         let pending = PendingEnvelope { id: envelope.id(), bytes, arrived_ms, seal_by };

@@ -9,12 +9,13 @@ use std::{
     time::Duration,
 };
 
+use blindfold_kit::{Watched, envelope, refused, within};
 use blindfold_protocol::{BatchHints, Hello, HintEntry, Party, Release, SigningKey};
 use blindfold_rpc::{
     BlindApiClient, ClientConfig, Encoded, HttpClient, Introduction, SequencerApiClient, http_client,
 };
 use blindfold_runtime::spawn;
-use common::{Running, World, ask, backend::Watched, hang_up, refused, within};
+use common::{Running, World, ask, hang_up};
 
 /// More than wait in the strangers' queue.
 const FLOOD: usize = 60;
@@ -33,8 +34,8 @@ fn world(watched: &Arc<Watched>) -> World {
 }
 
 /// Batch 2 with one envelope, certified, and its right hints.
-async fn certified(world: &World, running: &Running<'_>) -> (Release, BatchHints) {
-    running.send(&world.envelope(1, 1)).await.unwrap();
+async fn certified(running: &Running<'_>) -> (Release, BatchHints) {
+    running.send(&envelope(1, 1)).await.unwrap();
     running.certify(1).await;
     running.sealed(2).await;
     running.certify(2).await;
@@ -64,10 +65,10 @@ async fn until(what: &'static str, condition: impl Fn() -> bool) {
 /// Strangers have a queue of their own, and one of them at a time is before a hint publisher.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_strangers_hints_keeps_no_hint_publisher_out() {
-    let watched = Arc::new(Watched::new());
+    let watched = Arc::new(Watched::default());
     let world = world(&watched);
     let running = world.start_funded(&[1]).await;
-    let (release, hints) = certified(&world, &running).await;
+    let (release, hints) = certified(&running).await;
     let HintEntry::Key(right) = hints.entries[0] else { panic!("it opens") };
 
     let closed = watched.close();
@@ -111,10 +112,10 @@ async fn a_flood_of_strangers_hints_keeps_no_hint_publisher_out() {
 /// Right or wrong, from whomever: once the hints of a batch are here, nothing is looked at again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_repeated_hints_verifies_nothing() {
-    let watched = Arc::new(Watched::new());
+    let watched = Arc::new(Watched::default());
     let world = world(&watched);
     let running = world.start_funded(&[1]).await;
-    let (release, hints) = certified(&world, &running).await;
+    let (release, hints) = certified(&running).await;
     running.submit(&release, &hints).await.unwrap();
     let looks = watched.hints.load(SeqCst);
     let (publisher, mut wrong) = (publisher(&world, &running), hints.clone());
@@ -131,10 +132,10 @@ async fn a_flood_of_repeated_hints_verifies_nothing() {
 /// Their places and turns were free again when they hung up, while their hints were still verified.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hints_of_strangers_that_hang_up_are_verified_one_at_a_time_and_stop_nobody() {
-    let watched = Arc::new(Watched::new());
+    let watched = Arc::new(Watched::default());
     let world = world(&watched);
     let running = world.start_funded(&[1]).await;
-    let (release, hints) = certified(&world, &running).await;
+    let (release, hints) = certified(&running).await;
     let closed = watched.close();
     let mut wrong = hints.clone();
     wrong.entries[0] = HintEntry::Key([7; 16]);
@@ -155,7 +156,7 @@ async fn hints_of_strangers_that_hang_up_are_verified_one_at_a_time_and_stop_nob
     .await;
     // Their address is served meanwhile.
     assert!(within("a read", running.client.get_batch(1)).await.unwrap().is_some());
-    within("an envelope", running.send(&world.envelope(1, 2))).await.unwrap();
+    within("an envelope", running.send(&envelope(1, 2))).await.unwrap();
     assert_eq!(watched.most_running.load(SeqCst), 1, "one at a time");
     drop(closed);
     running.handle.shutdown().await;

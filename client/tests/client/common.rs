@@ -8,15 +8,16 @@ use std::time::Duration;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use async_trait::async_trait;
-use blindfold_bte::bls::SecretKey;
-use blindfold_bte::{EncryptionKey, MemberKey, Opening, Parameters, SessionKey, dealer, verify_proof};
+use blindfold_bte::{Opening, SessionKey, verify_proof};
 use blindfold_client::{
     CommitteeKeyError, CommitteeSource, Node, NodeError, Proxy, ProxyConfig, ProxyError, SignedTransaction,
     TransactionFields, transaction::sign,
 };
+pub use blindfold_kit::{BASE_FEE, CHAIN_ID, LAST_NUMBER, payer as key};
+use blindfold_kit::{Committee, chain_config};
 use blindfold_protocol::{
-    Acknowledgement, BatchHints, Bundle, Canonical, ChainConfig, Deployment, Envelope, Epoch, Epochs,
-    L1Timing, Promise, Release, SigningKey,
+    Acknowledgement, BatchHints, Bundle, Canonical, ChainConfig, Envelope, Epoch, Epochs, Promise, Release,
+    SigningKey,
 };
 use blindfold_rpc::jsonrpsee::{Extensions, PendingSubscriptionSink, core::SubscriptionResult};
 use blindfold_rpc::types::{
@@ -28,16 +29,11 @@ use blindfold_rpc::{
     ReceivedError, RpcError, SequencerApiServer, ServeError, ServerConfig, ServerHandle, serve,
 };
 use parking_lot::Mutex;
-use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::SeedableRng;
 use serde_json::{Value, json, value::RawValue};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
-pub const CHAIN_ID: u64 = 901;
-pub const LAST_NUMBER: u64 = 1_000_000;
 pub const HEAD: u64 = 100;
-pub const BASE_FEE: u128 = 1_000;
 pub const GAS_BASE_FEE: u128 = 7;
 pub const EXPIRY_BATCHES: u64 = 50;
 pub const GAS: u64 = 21_000;
@@ -49,43 +45,17 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a state is looked at that no event tells of.
 const LOOK: Duration = Duration::from_millis(5);
 
-pub struct Committee {
-    pub parameters: Parameters,
-    pub keys: Vec<MemberKey>,
-    pub bls: Vec<SecretKey>,
-    pub encryption_key: EncryptionKey,
-}
-
 pub fn committee() -> &'static Committee {
     static COMMITTEE: OnceLock<Committee> = OnceLock::new();
     COMMITTEE.get_or_init(|| deal(7))
 }
 
 pub fn deal(seed: u64) -> Committee {
-    let mut rng = ChaCha20Rng::seed_from_u64(seed);
-    let (parameters, keys) = dealer::deal(MAX_BATCH, MEMBERS, THRESHOLD, &mut rng).expect("a shape");
-    let bls = (1..=MEMBERS).map(|j| SecretKey::generate(&[j as u8; 32]).expect("32 bytes")).collect();
-    let encryption_key = parameters.encryption_key();
-    Committee { parameters, keys, bls, encryption_key }
+    Committee::deal(MEMBERS, THRESHOLD, MAX_BATCH, seed)
 }
 
 pub fn epoch() -> Epoch {
-    Epoch {
-        epoch: 1,
-        first: 1,
-        last: LAST_NUMBER,
-        counts_from: 0,
-        continues: 0,
-        parameters_hash: B256::from(committee().parameters.hash()),
-        encryption_key_hash: B256::from(committee().encryption_key.hash()),
-        max_batch: MAX_BATCH,
-        threshold: THRESHOLD,
-        members: committee().bls.iter().map(SecretKey::public_key).collect(),
-    }
-}
-
-pub fn key(byte: u8) -> SigningKey {
-    SigningKey::from_bytes(&[byte; 32]).expect("a scalar")
+    committee().epoch(1, 1, LAST_NUMBER)
 }
 
 pub fn sequencer_key() -> SigningKey {
@@ -93,28 +63,7 @@ pub fn sequencer_key() -> SigningKey {
 }
 
 pub fn chain() -> ChainConfig {
-    ChainConfig {
-        chain_id: CHAIN_ID,
-        deployment: Deployment { l1_chain_id: 900, inbox: Address::repeat_byte(0x11) },
-        registry: Address::repeat_byte(0x12),
-        fee_vault: Address::repeat_byte(0x13),
-        forced_queue: Address::repeat_byte(0x21),
-        hint_registry: Address::repeat_byte(0x22),
-        hint_verifier: Address::repeat_byte(0x23),
-        deposit_portal: Address::repeat_byte(0x24),
-        output_registry: Address::repeat_byte(0x25),
-        timing: L1Timing::default(),
-        sequencer: sequencer_key().address(),
-        fee_recipient: Address::repeat_byte(0x14),
-        base_fee_recipient: Address::ZERO,
-        block_gas_limit: 200_000_000,
-        initial_base_fee: BASE_FEE,
-        min_base_fee: BASE_FEE,
-        initial_gas_base_fee: 1,
-        min_gas_base_fee: 1,
-        malformed_surcharge: 0,
-        genesis_l1_origin: 1,
-    }
+    ChainConfig { malformed_surcharge: 0, ..ChainConfig::clone(&chain_config()) }
 }
 
 pub fn fields(nonce: u64) -> TransactionFields {

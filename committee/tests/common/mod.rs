@@ -2,52 +2,44 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-#[path = "../../../sequencer/tests/common/faulty.rs"]
-pub mod faulty;
-pub mod network;
-pub mod sequencer;
-
-use std::{
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use blindfold_chain::{L1Reader, L1Submitter};
 use blindfold_committee::{
-    Clock, Member, MemberConfig, MemberDeps, MemberHandle, StartError,
+    Member, MemberConfig, MemberDeps, MemberHandle, StartError,
     key_file::{KeyFilePublic, OpenedKey},
 };
-use blindfold_protocol::B256;
-use blindfold_rpc::{ClientConfig, HttpClient, ReceivedError, RpcError, http_client};
-use blindfold_store::{SqliteStore, Store, StoreError};
-use network::{START_MS, ScriptedL1, chain_config, committee};
+use blindfold_kit::*;
+use blindfold_protocol::{B256, Epochs, SealedBatch};
+use blindfold_store::{SqliteStore, Store};
 
-/// A clock that tests move.
-#[derive(Clone)]
-pub struct ManualClock(Arc<AtomicU64>);
+/// The last number of epoch 1; epoch 2 has the same committee.
+pub const LAST_OF_FIRST_EPOCH: u64 = 1_000;
+/// The newest final L1 block at the start; deposits of the payers lie before it.
+pub const FIRST_ORIGIN: u64 = 3;
 
-impl ManualClock {
-    pub fn new() -> Self {
-        Self(Arc::new(AtomicU64::new(START_MS + 60_000)))
-    }
-
-    pub fn set(&self, ms: u64) {
-        self.0.store(ms, Ordering::SeqCst);
-    }
-
-    pub fn clock(&self) -> Arc<dyn Clock> {
-        Arc::new(self.clone())
-    }
+pub fn epochs() -> Epochs {
+    let (first, second) = ((1, LAST_OF_FIRST_EPOCH), (LAST_OF_FIRST_EPOCH + 1, 9_999));
+    Epochs::new(vec![committee().epoch(1, first.0, first.1), committee().epoch(2, second.0, second.1)])
+        .expect("valid")
 }
 
-impl Clock for ManualClock {
-    fn now_ms(&self) -> u64 {
-        self.0.load(Ordering::SeqCst)
-    }
+/// L1 with both epochs and payers 1 to 8.
+pub fn l1() -> Arc<ScriptedL1> {
+    let l1 = blindfold_kit::l1();
+    *l1.epochs.lock() = epochs();
+    *l1.finalized.lock() = FIRST_ORIGIN;
+    l1
+}
+
+/// A sealer on an L1 of its own.
+pub async fn sealer() -> Sealer {
+    Sealer::new(&l1()).await
+}
+
+/// The same batch a millisecond later, signed as well.
+pub fn second(batch: &SealedBatch) -> SealedBatch {
+    resigned(batch, |header| header.timestamp_ms += 1)
 }
 
 /// What survives a member's death.
@@ -55,7 +47,7 @@ pub struct Machine {
     pub member: u16,
     pub folder: tempfile::TempDir,
     pub l1: Arc<ScriptedL1>,
-    pub clock: ManualClock,
+    pub clock: Arc<ManualClock>,
     pub config: MemberConfig,
     /// The account that posts in the sequencer's place.
     pub poster: Option<Arc<dyn L1Submitter>>,
@@ -76,14 +68,7 @@ pub fn opened_key(member: u16) -> OpenedKey {
 }
 
 pub async fn open_store(folder: &Path) -> SqliteStore {
-    // After an abort the last write may still be on its way: the file is free when it is done.
-    loop {
-        match SqliteStore::open(folder.join("member.sqlite")) {
-            Ok(store) => return store,
-            Err(StoreError::InUse(_)) => tokio::time::sleep(Duration::from_millis(2)).await,
-            Err(error) => panic!("{error}"),
-        }
-    }
+    file(&folder.join("member.sqlite")).await
 }
 
 impl Machine {
@@ -99,7 +84,9 @@ impl Machine {
         config.limits.certificate_wait_ms = 20;
         config.limits.first_look_ms = 500;
         let folder = tempfile::tempdir().expect("folder");
-        Self { member, folder, l1: ScriptedL1::new(), clock: ManualClock::new(), config, poster: None }
+        let clock = ManualClock::new();
+        clock.advance(60_000);
+        Self { member, folder, l1: l1(), clock, config, poster: None }
     }
 
     pub async fn store(&self) -> Arc<dyn Store> {
@@ -143,7 +130,7 @@ impl Machine {
             rebuild,
             l1: self.l1.clone(),
             key: opened_key(self.member),
-            clock: self.clock.clock(),
+            clock: self.clock.clone(),
         };
         Member::start(self.config.clone(), deps).await
     }
@@ -153,36 +140,21 @@ impl Machine {
     }
 }
 
-pub fn client(member: &MemberHandle) -> HttpClient {
-    http_client(&format!("http://{}", member.rpc_addr()), &ClientConfig::default()).expect("a URL")
-}
-
-pub fn refused(error: blindfold_rpc::jsonrpsee::core::ClientError) -> RpcError {
-    match ReceivedError::from(error) {
-        ReceivedError::Refused(error) => error,
-        ReceivedError::NoAnswer(why) => panic!("no answer: {why}"),
-    }
-}
-
 /// Waits until a member's chain is certified up to `number`.
 pub async fn certified(member: &MemberHandle, number: u64) {
     let mut heads = member.tracker().watch_certified();
-    network::within("a certificate", heads.wait_for(|head| head.number >= number))
-        .await
-        .expect("the tracker lives");
+    within("a certificate", heads.wait_for(|head| head.number >= number)).await.expect("the tracker lives");
 }
 
 /// Waits until a member's head is `number`.
 pub async fn sealed(member: &MemberHandle, number: u64) {
     let mut heads = member.tracker().watch_sealed();
-    network::within("a header", heads.wait_for(|head| head.number >= number))
-        .await
-        .expect("the tracker lives");
+    within("a header", heads.wait_for(|head| head.number >= number)).await.expect("the tracker lives");
 }
 
 /// Waits until the member has decided from which number on it votes.
 pub async fn votes_from(member: &MemberHandle) -> u64 {
-    network::within("the decision", async {
+    within("the decision", async {
         loop {
             if let Some(from) = member.status().await.votes_from {
                 return from;

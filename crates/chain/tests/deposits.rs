@@ -1,13 +1,10 @@
 //! L1 deposits: each is executed once, in L1 order, and none can stop the chain.
 
-mod support;
-
 use std::sync::Arc;
 
 use blindfold_chain::{DepositCursor, NewBlock, Sealed};
+use blindfold_kit::*;
 use blindfold_protocol::Bytes;
-use support::doubles::{ScriptedExecution, ScriptedL1};
-use support::*;
 use tokio::sync::broadcast;
 
 async fn next_block(blocks: &mut broadcast::Receiver<Arc<NewBlock>>) -> Arc<NewBlock> {
@@ -42,13 +39,13 @@ async fn what_one_block_does_not_hold_goes_into_the_next_ones() {
     let l1 = l1();
     let raw = deposit_more_than_two_blocks_hold(&l1);
     let first_l1_block = l1.bridge.lock()[0].l1_block;
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     let mut sealed = Vec::new();
     for second in 0..5 {
         sealed.push(sequencer.seal(second * 1_000, vec![]).await);
     }
     // Without a break, and with a restart after each block.
-    let whole = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let whole = Machine::start(memory(), &l1, &ScriptedExecution::new()).await;
     let mut blocks = whole.executor.subscribe();
     take_all(&whole, &sealed).await;
     let mut cursors = Vec::new();
@@ -74,7 +71,7 @@ async fn what_one_block_does_not_hold_goes_into_the_next_ones() {
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("chain.sqlite");
-    let client = Arc::new(ScriptedExecution::new());
+    let client = ScriptedExecution::new();
     for (block, waits) in [(1, true), (2, true), (3, false)] {
         let node = Machine::start(disk(&path).await, &l1, &client).await;
         assert_eq!(node.executor.status().deposits_wait, block > 1);
@@ -92,8 +89,8 @@ async fn what_one_block_does_not_hold_goes_into_the_next_ones() {
 #[tokio::test]
 async fn what_the_blocks_mint_is_what_the_portal_was_given() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
-    let client = Arc::new(ScriptedExecution::new());
+    let sequencer = Sealer::new(&l1).await;
+    let client = ScriptedExecution::new();
     let node = Machine::start(memory(), &l1, &client).await;
     // Deposits of any size, at any time, with headers that jump over hundreds of L1 blocks, and batches in between.
     let mut seed = 7u64;
@@ -109,7 +106,7 @@ async fn what_the_blocks_mint_is_what_the_portal_was_given() {
         *l1.finalized.lock() += draw(300);
         let sealed = if second % 3 == 0 {
             nonce += 1;
-            sequencer.seal_envelopes(second * 1_000, &[envelope(nonce)]).await
+            sequencer.seal_envelopes(second * 1_000, &[envelope(1, nonce)]).await
         } else {
             sequencer.seal(second * 1_000, vec![]).await
         };

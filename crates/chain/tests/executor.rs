@@ -1,16 +1,13 @@
 //! The executor: seconds, skips, a client that fails or loses its head, restarts.
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use blindfold_chain::{EnvelopeOutcome, ExecutionState, HaltLimits, L1Error, NewBlock, Sealed, announce};
+use blindfold_kit::*;
 use blindfold_protocol::block::prev_randao;
 use blindfold_protocol::{Bundle, BundleItem};
 use blindfold_rpc::FeedEvent;
-use support::doubles::{ScriptedExecution, l1_block};
-use support::*;
 use tokio::sync::broadcast;
 
 async fn next_block(blocks: &mut broadcast::Receiver<Arc<NewBlock>>) -> Arc<NewBlock> {
@@ -37,13 +34,13 @@ async fn feed(machine: &Machine, batches: &[&Sealed]) {
 #[tokio::test]
 async fn a_second_closes_with_the_first_certified_header_of_a_later_one() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
-    let client = Arc::new(ScriptedExecution::new());
+    let sequencer = Sealer::new(&l1).await;
+    let client = ScriptedExecution::new();
     let node = Machine::start(memory(), &l1, &client).await;
     let mut blocks = node.executor.subscribe();
-    let one = sequencer.seal_envelopes(0, &[envelope(1), envelope(2)]).await;
-    let two = sequencer.seal_envelopes(250, &[envelope(3)]).await;
-    let later = sequencer.seal_envelopes(2_000, &[envelope(4)]).await;
+    let one = sequencer.seal_envelopes(0, &[envelope(1, 1), envelope(1, 2)]).await;
+    let two = sequencer.seal_envelopes(250, &[envelope(1, 3)]).await;
+    let later = sequencer.seal_envelopes(2_000, &[envelope(1, 4)]).await;
     let closing = sequencer.seal(3_000, vec![]).await;
 
     feed(&node, &[&one, &two]).await;
@@ -53,9 +50,8 @@ async fn a_second_closes_with_the_first_certified_header_of_a_later_one() {
     node.take(&later).await;
     let block = next_block(&mut blocks).await;
     assert_eq!((block.record.number, block.record.first_batch, block.record.last_batch), (1, 1, 2));
-    assert_eq!(block.record.second, START_SECOND);
-    let expected: Vec<_> =
-        (1..=3).map(|nonce| alloy_primitives::keccak256(transaction(CHAIN_ID, nonce))).collect();
+    assert_eq!(block.record.second, START_MS / 1_000);
+    let expected: Vec<_> = (1..=3).map(|nonce| alloy_primitives::keccak256(transaction(1, nonce))).collect();
     assert_eq!(block.details.transactions, expected);
 
     // The next second has all certificates and waits for its hints alone.
@@ -66,7 +62,7 @@ async fn a_second_closes_with_the_first_certified_header_of_a_later_one() {
     assert_eq!((block.record.number, block.record.first_batch, block.record.last_batch), (2, 3, 3));
 
     let inputs = client.executed.lock().clone();
-    assert_eq!(inputs[0].timestamp, START_SECOND);
+    assert_eq!(inputs[0].timestamp, START_MS / 1_000);
     assert_eq!(inputs[0].prev_randao, prev_randao(&two.hash));
     assert_eq!(inputs[0].fee_recipient, chain_config().fee_recipient);
     assert_eq!(inputs[0].gas_limit, chain_config().block_gas_limit);
@@ -81,16 +77,16 @@ async fn a_second_closes_with_the_first_certified_header_of_a_later_one() {
 #[tokio::test]
 async fn seconds_without_accepted_items_make_no_block() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
-    let client = Arc::new(ScriptedExecution::new());
+    let sequencer = Sealer::new(&l1).await;
+    let client = ScriptedExecution::new();
     let node = Machine::start(memory(), &l1, &client).await;
     let mut blocks = node.executor.subscribe();
     let empty = sequencer.seal(0, vec![]).await;
     let garbage = sequencer.seal(1_000, vec![vec![1, 2, 3]]).await;
     // A new origin begins the sequence numbers anew.
-    l1.deposit(payer().address(), 1);
+    l1.deposit(payer(1).address(), 1);
     let full =
-        sequencer.seal(2_000, vec![vec![9], blindfold_protocol::Canonical::encode(&envelope(1))]).await;
+        sequencer.seal(2_000, vec![vec![9], blindfold_protocol::Canonical::encode(&envelope(1, 1))]).await;
     let closing = sequencer.seal(3_000, vec![]).await;
     feed(&node, &[&empty, &garbage, &full, &closing]).await;
     let block = next_block(&mut blocks).await;
@@ -103,24 +99,24 @@ async fn seconds_without_accepted_items_make_no_block() {
 #[tokio::test]
 async fn every_kind_of_skip_is_told() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
-    let client = Arc::new(ScriptedExecution::new());
-    client.refused.lock().insert(transaction(CHAIN_ID, 11).into());
+    let sequencer = Sealer::new(&l1).await;
+    let client = ScriptedExecution::new();
+    client.refused.lock().insert(transaction(1, 11).into());
     let node = Machine::start(memory(), &l1, &client).await;
     let mut blocks = node.executor.subscribe();
     let many = Bundle {
         items: vec![
-            BundleItem::transaction(transaction(CHAIN_ID, 10)),
-            BundleItem::transaction(transaction(CHAIN_ID, 11)),
-            BundleItem::transaction(transaction(CHAIN_ID + 1, 12)),
+            BundleItem::transaction(transaction(1, 10)),
+            BundleItem::transaction(transaction(1, 11)),
+            BundleItem::transaction(transaction_on(CHAIN_ID + 1, 1, 12)),
             BundleItem::transaction(vec![0xff, 1, 2]),
             BundleItem { kind: 3, bytes: vec![1] },
             BundleItem::confidential([1]),
-            BundleItem::transaction(transaction(CHAIN_ID, 13)),
+            BundleItem::transaction(transaction(1, 13)),
         ],
     };
-    let tight = envelope_with(5, &many, |fields| fields.gas_limit = 50_000);
-    let envelopes = [tight, malformed(6), envelope(1), envelope(1)];
+    let tight = envelope_of(1, 5, &many, |fields| fields.gas_limit = 50_000);
+    let envelopes = [tight, malformed(1, 6), envelope(1, 1), envelope(1, 1)];
     let sealed = sequencer.seal_envelopes(0, &envelopes).await;
     let closing = sequencer.seal(1_000, vec![]).await;
     feed(&node, &[&sealed, &closing]).await;
@@ -169,15 +165,17 @@ async fn every_kind_of_skip_is_told() {
 #[tokio::test]
 async fn a_message_that_is_no_bundle_skips_its_envelope() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
-    let node = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let sequencer = Sealer::new(&l1).await;
+    let node = Machine::start(memory(), &l1, &ScriptedExecution::new()).await;
     let mut blocks = node.executor.subscribe();
     // A message of the right length, encrypted as any other, which no bundle encodes to.
-    let whole = envelope(1);
+    let whole = envelope(1, 1);
     let mut rng = <rand_chacha::ChaCha20Rng as rand_chacha::rand_core::SeedableRng>::seed_from_u64(4);
-    let (ciphertext, proof, _) =
-        encryption_key().encrypt(&whole.header.hash().0, &[0xee; 256], b"secret", &mut rng).unwrap();
-    let garbage = blindfold_protocol::Envelope::sign(whole.header, ciphertext, proof, &payer());
+    let (ciphertext, proof, _) = committee()
+        .encryption_key
+        .encrypt(&whole.header.hash().0, &[0xee; 256], b"secret", &mut rng)
+        .unwrap();
+    let garbage = blindfold_protocol::Envelope::sign(whole.header, ciphertext, proof, &payer(1));
     let sealed = sequencer.seal_envelopes(0, &[garbage]).await;
     assert!(sealed.verdicts[0].is_accepted());
     let closing = sequencer.seal(1_000, vec![]).await;
@@ -189,16 +187,16 @@ async fn a_message_that_is_no_bundle_skips_its_envelope() {
 #[tokio::test]
 async fn a_client_that_is_away_is_waited_for() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
-    let client = Arc::new(ScriptedExecution::new());
+    let sequencer = Sealer::new(&l1).await;
+    let client = ScriptedExecution::new();
     let node = Machine::start(memory(), &l1, &client).await;
     client.down.store(true, Ordering::SeqCst);
-    let one = sequencer.seal_envelopes(0, &[envelope(1)]).await;
+    let one = sequencer.seal_envelopes(0, &[envelope(1, 1)]).await;
     let two = sequencer.seal(1_000, vec![]).await;
     feed(&node, &[&one, &two]).await;
     state(&node, "a retry", |state| matches!(state, ExecutionState::Retrying { .. })).await;
     // Headers go on meanwhile.
-    let three = sequencer.seal_envelopes(2_000, &[envelope(2)]).await;
+    let three = sequencer.seal_envelopes(2_000, &[envelope(1, 2)]).await;
     feed(&node, &[&three]).await;
     assert_eq!(node.tracker.certified().number, 3);
     client.down.store(false, Ordering::SeqCst);
@@ -209,10 +207,10 @@ async fn a_client_that_is_away_is_waited_for() {
 #[tokio::test]
 async fn l1_that_lags_behind_the_committee_is_waited_for() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
-    let client = Arc::new(ScriptedExecution::new());
+    let sequencer = Sealer::new(&l1).await;
+    let client = ScriptedExecution::new();
     let node = Machine::start(memory(), &l1, &client).await;
-    let one = sequencer.seal_envelopes(0, &[envelope(1)]).await;
+    let one = sequencer.seal_envelopes(0, &[envelope(1, 1)]).await;
     let two = sequencer.seal(1_000, vec![]).await;
     feed(&node, &[&one]).await;
     node.take(&two).await;
@@ -220,7 +218,7 @@ async fn l1_that_lags_behind_the_committee_is_waited_for() {
     // The next second's origin, a new one, is unknown when it is to be executed.
     *l1.finalized.lock() += 1;
     let newest = *l1.finalized.lock();
-    let three = sequencer.seal_envelopes(2_000, &[envelope(2)]).await;
+    let three = sequencer.seal_envelopes(2_000, &[envelope(1, 2)]).await;
     let four = sequencer.seal(3_000, vec![]).await;
     node.take(&three).await;
     // Before the second is closed: from then on the block's origin is looked up.
@@ -240,12 +238,12 @@ async fn l1_that_lags_behind_the_committee_is_waited_for() {
 #[tokio::test]
 async fn a_client_that_lost_its_head_gets_it_back() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
-    let client = Arc::new(ScriptedExecution::new());
+    let sequencer = Sealer::new(&l1).await;
+    let client = ScriptedExecution::new();
     let node = Machine::start(memory(), &l1, &client).await;
     let mut sealed = Vec::new();
     for second in 0..4 {
-        sealed.push(sequencer.seal_envelopes(second * 1_000, &[envelope(second + 1)]).await);
+        sealed.push(sequencer.seal_envelopes(second * 1_000, &[envelope(1, second + 1)]).await);
         sequencer.certify(sealed.last().unwrap()).await;
     }
     feed(&node, &sealed.iter().collect::<Vec<_>>()).await;
@@ -272,11 +270,11 @@ async fn a_client_that_lost_its_head_gets_it_back() {
 #[tokio::test]
 async fn a_client_that_builds_something_else_stops_execution_alone() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
-    let client = Arc::new(ScriptedExecution::new());
+    let sequencer = Sealer::new(&l1).await;
+    let client = ScriptedExecution::new();
     client.give_up.store(true, Ordering::SeqCst);
     let node = Machine::start(memory(), &l1, &client).await;
-    let one = sequencer.seal_envelopes(0, &[envelope(1)]).await;
+    let one = sequencer.seal_envelopes(0, &[envelope(1, 1)]).await;
     let two = sequencer.seal(1_000, vec![]).await;
     feed(&node, &[&one, &two]).await;
     state(
@@ -285,7 +283,7 @@ async fn a_client_that_builds_something_else_stops_execution_alone() {
         |state| matches!(state, ExecutionState::Halted { reason } if reason.contains("transactions")),
     )
     .await;
-    let three = sequencer.seal_envelopes(2_000, &[envelope(2)]).await;
+    let three = sequencer.seal_envelopes(2_000, &[envelope(1, 2)]).await;
     feed(&node, &[&three]).await;
     assert_eq!(node.tracker.certified().number, 3);
     // It stops on request like any other, and the reason stays to be read.
@@ -297,13 +295,13 @@ async fn a_client_that_builds_something_else_stops_execution_alone() {
 #[tokio::test]
 async fn what_halted_execution_is_tried_again() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
-    let client = Arc::new(ScriptedExecution::new());
+    let sequencer = Sealer::new(&l1).await;
+    let client = ScriptedExecution::new();
     client.give_up.store(true, Ordering::SeqCst);
     let halt = HaltLimits { pause_ms: 1, max_pause_ms: 5, exit_ms: 600_000 };
     let node = Machine::start_with(memory(), &l1, &client, halt).await;
-    let one = sequencer.seal_envelopes(0, &[envelope(1)]).await;
-    let two = sequencer.seal_envelopes(1_000, &[envelope(2)]).await;
+    let one = sequencer.seal_envelopes(0, &[envelope(1, 1)]).await;
+    let two = sequencer.seal_envelopes(1_000, &[envelope(1, 2)]).await;
     let three = sequencer.seal(2_000, vec![]).await;
     feed(&node, &[&one, &two]).await;
     halts_with(&node, "transactions").await;
@@ -317,12 +315,12 @@ async fn what_halted_execution_is_tried_again() {
 #[tokio::test]
 async fn a_halt_that_does_not_pass_ends_the_executor() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
-    let client = Arc::new(ScriptedExecution::new());
+    let sequencer = Sealer::new(&l1).await;
+    let client = ScriptedExecution::new();
     client.give_up.store(true, Ordering::SeqCst);
     let halt = HaltLimits { pause_ms: 1, max_pause_ms: 1, exit_ms: 20 };
     let node = Machine::start_with(memory(), &l1, &client, halt).await;
-    let one = sequencer.seal_envelopes(0, &[envelope(1)]).await;
+    let one = sequencer.seal_envelopes(0, &[envelope(1, 1)]).await;
     let two = sequencer.seal(1_000, vec![]).await;
     feed(&node, &[&one, &two]).await;
     let why = within("its end", node.executor.ended()).await;
@@ -335,7 +333,7 @@ async fn a_halt_that_does_not_pass_ends_the_executor() {
 async fn halts_that_passed_do_not_add_up_on_an_idle_chain() {
     let l1 = l1();
     let halt = HaltLimits { pause_ms: 1, max_pause_ms: 1, exit_ms: 20 };
-    let node = Machine::start_with(memory(), &l1, &Arc::new(ScriptedExecution::new()), halt).await;
+    let node = Machine::start_with(memory(), &l1, &ScriptedExecution::new(), halt).await;
     for _ in 0..2 {
         *l1.fault.lock() = Some(L1Error::nonsense("scripted"));
         halts_with(&node, "scripted").await;
@@ -350,10 +348,10 @@ async fn halts_that_passed_do_not_add_up_on_an_idle_chain() {
 async fn an_error_of_l1_that_may_pass_is_waited_out() {
     for question in ["origin", "bridge_deposits"] {
         let l1 = l1();
-        let sequencer = Sequencer::new(&l1).await;
+        let sequencer = Sealer::new(&l1).await;
         let halt = HaltLimits { pause_ms: 1, max_pause_ms: 1, exit_ms: 20 };
-        let node = Machine::start_with(memory(), &l1, &Arc::new(ScriptedExecution::new()), halt).await;
-        let one = sequencer.seal_envelopes(0, &[envelope(1)]).await;
+        let node = Machine::start_with(memory(), &l1, &ScriptedExecution::new(), halt).await;
+        let one = sequencer.seal_envelopes(0, &[envelope(1, 1)]).await;
         let two = sequencer.seal(1_000, vec![]).await;
         feed(&node, &[&one]).await;
         // Asked again when the second is closed.
@@ -374,11 +372,11 @@ async fn an_error_of_l1_that_may_pass_is_waited_out() {
 #[tokio::test]
 async fn execution_goes_on_while_l1_is_away() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
-    let node = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
-    let one = sequencer.seal_envelopes(0, &[envelope(1)]).await;
-    let two = sequencer.seal_envelopes(1_000, &[envelope(2)]).await;
-    let three = sequencer.seal_envelopes(2_000, &[envelope(3)]).await;
+    let sequencer = Sealer::new(&l1).await;
+    let node = Machine::start(memory(), &l1, &ScriptedExecution::new()).await;
+    let one = sequencer.seal_envelopes(0, &[envelope(1, 1)]).await;
+    let two = sequencer.seal_envelopes(1_000, &[envelope(1, 2)]).await;
+    let three = sequencer.seal_envelopes(2_000, &[envelope(1, 3)]).await;
     let four = sequencer.seal(3_000, vec![]).await;
     feed(&node, &[&one, &two]).await;
     node.executed(1).await;
@@ -390,13 +388,13 @@ async fn execution_goes_on_while_l1_is_away() {
 #[tokio::test]
 async fn a_restart_goes_on_where_execution_stood() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("node.sqlite");
-    let client = Arc::new(ScriptedExecution::new());
-    let one = sequencer.seal_envelopes(0, &[envelope(1)]).await;
-    let two = sequencer.seal_envelopes(1_000, &[envelope(2)]).await;
-    let three = sequencer.seal_envelopes(2_000, &[envelope(3)]).await;
+    let client = ScriptedExecution::new();
+    let one = sequencer.seal_envelopes(0, &[envelope(1, 1)]).await;
+    let two = sequencer.seal_envelopes(1_000, &[envelope(1, 2)]).await;
+    let three = sequencer.seal_envelopes(2_000, &[envelope(1, 3)]).await;
     let four = sequencer.seal(3_000, vec![]).await;
     {
         let node = Machine::start(disk(&path).await, &l1, &client).await;
@@ -417,7 +415,7 @@ async fn a_restart_goes_on_where_execution_stood() {
     assert_eq!(numbers, vec![0, 1, 2]);
 
     // Another node on another client computes the same blocks.
-    let other = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let other = Machine::start(memory(), &l1, &ScriptedExecution::new()).await;
     feed(&other, &[&one, &two, &three, &four]).await;
     other.executed(3).await;
     assert_eq!(other.executor.status().block, node.executor.status().block);
@@ -431,12 +429,12 @@ async fn halts_with(node: &Machine, words: &str) {
 #[tokio::test]
 async fn each_fault_that_stops_execution_is_named() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
-    let one = sequencer.seal_envelopes(0, &[envelope(1)]).await;
+    let sequencer = Sealer::new(&l1).await;
+    let one = sequencer.seal_envelopes(0, &[envelope(1, 1)]).await;
     let two = sequencer.seal(1_000, vec![]).await;
 
     // The client is of another version, until it is replaced.
-    let client = Arc::new(ScriptedExecution::new());
+    let client = ScriptedExecution::new();
     client.other_rules.store(true, Ordering::SeqCst);
     let halt = HaltLimits { pause_ms: 1, max_pause_ms: 5, exit_ms: 600_000 };
     let node = Machine::start_with(memory(), &l1, &client, halt).await;
@@ -447,7 +445,7 @@ async fn each_fault_that_stops_execution_is_named() {
     node.executed(1).await;
 
     // The client names a transaction outside the list.
-    let client = Arc::new(ScriptedExecution::new());
+    let client = ScriptedExecution::new();
     client.skips_outside.store(true, Ordering::SeqCst);
     let node = Machine::start(memory(), &l1, &client).await;
     feed(&node, &[&one, &two]).await;
@@ -460,10 +458,10 @@ async fn each_fault_that_stops_execution_is_named() {
     halts_with(&node, "no block 0").await;
 
     // The client forgets what it was just given, again and again.
-    let client = Arc::new(ScriptedExecution::new());
+    let client = ScriptedExecution::new();
     let node = Machine::start(memory(), &l1, &client).await;
     let (three, four) =
-        (sequencer.seal_envelopes(2_000, &[envelope(3)]).await, sequencer.seal(3_000, vec![]).await);
+        (sequencer.seal_envelopes(2_000, &[envelope(1, 3)]).await, sequencer.seal(3_000, vec![]).await);
     feed(&node, &[&one, &two, &three]).await;
     node.executed(1).await;
     client.forgets.store(true, Ordering::SeqCst);
@@ -471,14 +469,14 @@ async fn each_fault_that_stops_execution_is_named() {
     halts_with(&node, "lost its head again").await;
 
     // L1 shows another block than the certified one, or nothing usable.
-    let node = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let node = Machine::start(memory(), &l1, &ScriptedExecution::new()).await;
     node.take(&one).await;
     node.take(&two).await;
     *l1.fault.lock() = Some(L1Error::nonsense("scripted"));
     node.hint(&one).await;
     halts_with(&node, "unusable").await;
     *l1.fault.lock() = None;
-    let node = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let node = Machine::start(memory(), &l1, &ScriptedExecution::new()).await;
     node.take(&one).await;
     // Before the second is closed: from then on the block's origin is known.
     l1.reorganised.store(true, Ordering::SeqCst);
@@ -489,7 +487,7 @@ async fn each_fault_that_stops_execution_is_named() {
 
     // Hints on disk that do not stand, put there behind the door's back.
     let store = memory();
-    let node = Machine::start(Arc::clone(&store), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let node = Machine::start(Arc::clone(&store), &l1, &ScriptedExecution::new()).await;
     node.take(&one).await;
     node.take(&two).await;
     let (_, mut hints) = open_batch(&one.batch, &one.verdicts);

@@ -1,28 +1,26 @@
 //! Hints: the true ones open a batch, each false one is named with its item.
 
-mod support;
-
 use blindfold_bte::{Blinding, STATED_MIN};
 use blindfold_chain::{HintsError, HintsIntakeError, ItemOutcome, check_release_shape, verify_hints};
+use blindfold_kit::*;
 use blindfold_protocol::{B256, BatchHints, Bundle, HintEntry, Release};
-use support::*;
 
 type Change<'a> = &'a dyn Fn(&mut BatchHints);
 
 /// A batch of: a good envelope, a copy of it (skipped), a malformed one, another good one.
-async fn mixed(sequencer: &Sequencer) -> blindfold_chain::Sealed {
-    sequencer.seal_envelopes(0, &[envelope(1), envelope(1), malformed(2), envelope(3)]).await
+async fn mixed(sequencer: &Sealer) -> blindfold_chain::Sealed {
+    sequencer.seal_envelopes(0, &[envelope(1, 1), envelope(1, 1), malformed(1, 2), envelope(1, 3)]).await
 }
 
 #[tokio::test]
 async fn true_hints_open_a_batch() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     let sealed = mixed(&sequencer).await;
     let (release, hints) = open_batch(&sealed.batch, &sealed.verdicts);
     let parameters = parameter_set().at(1).unwrap().clone();
     let outcomes = verify_hints(&*backend(), &parameters, &sealed.batch, &sealed.verdicts, &hints).unwrap();
-    let message = |nonce| Bundle::of_transactions([transaction(CHAIN_ID, nonce)]).encode_padded().unwrap();
+    let message = |nonce| Bundle::of_transactions([transaction(1, nonce)]).encode_padded().unwrap();
     assert_eq!(outcomes[0], ItemOutcome::Message(message(1)));
     assert!(matches!(outcomes[1], ItemOutcome::Skipped(fault) if fault.as_str() == "duplicate"));
     assert_eq!(outcomes[2], ItemOutcome::Malformed);
@@ -34,7 +32,7 @@ async fn true_hints_open_a_batch() {
 #[tokio::test]
 async fn each_false_hint_is_named() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     let sealed = mixed(&sequencer).await;
     let (release, hints) = open_batch(&sealed.batch, &sealed.verdicts);
     let points = points_of(&sealed.batch, &sealed.verdicts);
@@ -102,8 +100,8 @@ async fn each_false_hint_is_named() {
 #[tokio::test]
 async fn more_than_one_sub_batch() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
-    let envelopes: Vec<_> = (1..=u64::from(MAX_BATCH) + 2).map(envelope).collect();
+    let sequencer = Sealer::new(&l1).await;
+    let envelopes: Vec<_> = (1..=u64::from(MAX_BATCH) + 2).map(|nonce| envelope(1, nonce)).collect();
     let sealed = sequencer.seal_envelopes(0, &envelopes).await;
     let (release, hints) = open_batch(&sealed.batch, &sealed.verdicts);
     assert_eq!(release.pds.len(), 2);
@@ -117,9 +115,9 @@ async fn more_than_one_sub_batch() {
 #[tokio::test]
 async fn stated_blinding_factors_are_right_or_refused() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
-    let mut envelopes = vec![envelope(0)];
-    envelopes.extend((1..=STATED_MIN as u64).map(malformed));
+    let sequencer = Sealer::new(&l1).await;
+    let mut envelopes = vec![envelope(1, 0)];
+    envelopes.extend((1..=STATED_MIN as u64).map(|nonce| malformed(1, nonce)));
     let sealed = sequencer.seal_envelopes(0, &envelopes).await;
     let (release, plain) = open_batch(&sealed.batch, &sealed.verdicts);
     let parameters = parameter_set().at(1).unwrap().clone();
@@ -153,7 +151,7 @@ async fn stated_blinding_factors_are_right_or_refused() {
     assert_eq!(verify(&forged), Err(HintsError::WrongSingleton { index: 5 }));
 
     // Whether they are stated makes no other hints of it.
-    let client = std::sync::Arc::new(support::doubles::ScriptedExecution::new());
+    let client = ScriptedExecution::new();
     let node = Machine::start(memory(), &l1, &client).await;
     node.take(&sealed).await;
     assert!(node.intake.submit(Some(release.clone()), hints.clone()).await.unwrap().new);
@@ -166,10 +164,10 @@ async fn stated_blinding_factors_are_right_or_refused() {
 #[tokio::test]
 async fn the_door_for_hints_takes_only_the_truth_about_certified_batches() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     let sealed = mixed(&sequencer).await;
     let (release, hints) = open_batch(&sealed.batch, &sealed.verdicts);
-    let client = std::sync::Arc::new(support::doubles::ScriptedExecution::new());
+    let client = ScriptedExecution::new();
     let node = Machine::start(memory(), &l1, &client).await;
 
     let refused = node.intake.submit(Some(release.clone()), hints.clone()).await.unwrap_err();

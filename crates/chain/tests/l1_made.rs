@@ -1,7 +1,5 @@
 //! What L1 forces on the chain: forced items, L1 deposits, headers that L1 made, void runs.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -10,12 +8,11 @@ use blindfold_chain::{
     AnnouncedEnd, CertificateOutcome, EnvelopeOutcome, ExecutionState, HeaderId, L1Error, NewBlock, NextStep,
     PendingFallbackHeader, ReadApi, ReadContext, RoleView, Sealed, SealingError, TrackerError, VoidRun,
 };
+use blindfold_kit::*;
 use blindfold_protocol::validity::Verdict;
-use blindfold_protocol::{B256, Bundle, Canonical, CertifiedBatch, EnvelopeError, ForcedEntry, SealedBatch};
+use blindfold_protocol::{B256, Canonical, CertifiedBatch, EnvelopeError, ForcedEntry, SealedBatch};
 use blindfold_rpc::types::{BatchState, EnvelopeState};
 use blindfold_rpc::{BlindApiServer, Hub};
-use support::doubles::{ScriptedExecution, ScriptedL1, l1_block};
-use support::*;
 use tokio::sync::broadcast;
 
 async fn next_block(blocks: &mut broadcast::Receiver<Arc<NewBlock>>) -> Arc<NewBlock> {
@@ -45,11 +42,11 @@ fn reads(machine: &Machine) -> ReadApi {
 }
 
 fn force_transaction(l1: &ScriptedL1, nonce: u64) -> ForcedEntry {
-    l1.force(|index, at| ForcedEntry::transaction(index, 50_000, transaction(CHAIN_ID, nonce), at))
+    l1.force(|index, at| ForcedEntry::transaction(index, 50_000, transaction(1, nonce), at))
 }
 
 fn force_envelope(l1: &ScriptedL1, nonce: u64) -> ForcedEntry {
-    l1.force(|index, at| ForcedEntry::envelope(index, envelope(nonce).encode(), at))
+    l1.force(|index, at| ForcedEntry::envelope(index, envelope(1, nonce).encode(), at))
 }
 
 #[tokio::test]
@@ -57,10 +54,10 @@ async fn forced_items_are_sealed_followed_and_executed() {
     let l1 = l1();
     force_transaction(&l1, 7);
     force_envelope(&l1, 8);
-    let sequencer = Sequencer::new(&l1).await;
-    let node = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let sequencer = Sealer::new(&l1).await;
+    let node = Machine::start(memory(), &l1, &ScriptedExecution::new()).await;
     let mut blocks = node.executor.subscribe();
-    let sealed = sequencer.seal_forced(0, 2, vec![envelope(9).encode()]).await;
+    let sealed = sequencer.seal_forced(0, 2, vec![envelope(1, 9).encode()]).await;
     assert_eq!(
         sealed.verdicts,
         [Verdict::ForcedTransaction, Verdict::Accepted { position: 0 }, Verdict::Accepted { position: 1 }]
@@ -73,8 +70,7 @@ async fn forced_items_are_sealed_followed_and_executed() {
     assert_eq!(node.tracker.head(), sequencer.tracker.head());
     node.hint(&sealed).await;
     let block = next_block(&mut blocks).await;
-    let expected: Vec<_> =
-        (7..=9).map(|nonce| alloy_primitives::keccak256(transaction(CHAIN_ID, nonce))).collect();
+    let expected: Vec<_> = (7..=9).map(|nonce| alloy_primitives::keccak256(transaction(1, nonce))).collect();
     assert_eq!(block.details.transactions, expected);
     let first = block.details.envelope(1, 0).unwrap();
     assert_eq!((first.id, &first.outcome), (B256::ZERO, &EnvelopeOutcome::Executed));
@@ -88,13 +84,13 @@ async fn forced_items_are_sealed_followed_and_executed() {
 async fn a_header_that_leaves_out_what_is_due_is_refused() {
     let l1 = l1();
     let entry = force_transaction(&l1, 7);
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     let due = entry.due_at(chain_config().timing.forced_delay);
     *l1.finalized.lock() = due;
     let (origin, key) = (l1_block(due), sequencer_key());
-    let refused = sequencer.tracker.seal(START_SECOND * 1_000, 0, vec![], &origin, &key).await.unwrap_err();
+    let refused = sequencer.tracker.seal(START_MS, 0, vec![], &origin, &key).await.unwrap_err();
     assert!(matches!(refused, SealingError::Rule(fault) if fault.as_str() == "forced_item_ignored"));
-    let ahead = sequencer.tracker.seal(START_SECOND * 1_000, 2, vec![], &origin, &key).await.unwrap_err();
+    let ahead = sequencer.tracker.seal(START_MS, 2, vec![], &origin, &key).await.unwrap_err();
     assert!(matches!(ahead, SealingError::Rule(fault) if fault.as_str() == "forced_cursor_ahead"));
     // A sequencer that does not see the queue makes a header that a node refuses by name.
     l1.forced.lock().clear();
@@ -108,10 +104,10 @@ async fn a_header_that_leaves_out_what_is_due_is_refused() {
 #[tokio::test]
 async fn a_forced_transaction_alone_makes_a_block_without_hints() {
     let l1 = l1();
-    l1.force(|index, at| ForcedEntry::transaction(index, 20_000, transaction(CHAIN_ID, 1), at));
+    l1.force(|index, at| ForcedEntry::transaction(index, 20_000, transaction(1, 1), at));
     force_transaction(&l1, 2);
-    let sequencer = Sequencer::new(&l1).await;
-    let node = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let sequencer = Sealer::new(&l1).await;
+    let node = Machine::start(memory(), &l1, &ScriptedExecution::new()).await;
     let mut blocks = node.executor.subscribe();
     let sealed = sequencer.seal_forced(0, 2, vec![]).await;
     let closing = sequencer.seal(1_000, vec![]).await;
@@ -132,8 +128,8 @@ async fn a_forced_transaction_alone_makes_a_block_without_hints() {
 #[tokio::test]
 async fn deposits_from_l1_come_first_and_make_a_block() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
-    let client = Arc::new(ScriptedExecution::new());
+    let sequencer = Sealer::new(&l1).await;
+    let client = ScriptedExecution::new();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("chain.sqlite");
     let raw: Vec<_>;
@@ -156,7 +152,7 @@ async fn deposits_from_l1_come_first_and_make_a_block() {
     let node = Machine::start(disk(&path).await, &l1, &client).await;
     let mut blocks = node.executor.subscribe();
     let later = l1.bridge(1);
-    let full = sequencer.seal_envelopes(2_000, &[envelope(1)]).await;
+    let full = sequencer.seal_envelopes(2_000, &[envelope(1, 1)]).await;
     let closing = sequencer.seal(3_000, vec![]).await;
     node.take(&full).await;
     node.hint(&full).await;
@@ -170,13 +166,13 @@ async fn deposits_from_l1_come_first_and_make_a_block() {
 async fn a_header_made_by_l1_moves_the_certified_head() {
     let l1 = l1();
     let entries = [force_transaction(&l1, 7), force_envelope(&l1, 8)];
-    let (truth, other) = (Sequencer::new(&l1).await, Sequencer::new(&l1).await);
+    let (truth, other) = (Sealer::new(&l1).await, Sealer::new(&l1).await);
     let first = truth.seal(0, vec![]).await;
     other.seal(0, vec![]).await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("chain.sqlite");
     let made = truth.l1_header(5_000, entries.iter().map(|entry| entry.item.clone()).collect());
-    let shown = other.seal_envelopes(250, &[envelope(1)]).await;
+    let shown = other.seal_envelopes(250, &[envelope(1, 1)]).await;
     {
         let node = tracker_on(disk(&path).await, &l1).await;
         let behind = node.accept_l1_header(&made).await.unwrap_err();
@@ -232,11 +228,11 @@ async fn a_header_made_by_l1_moves_the_certified_head() {
 #[tokio::test]
 async fn what_l1_displaced_is_accepted_by_nobody_again() {
     let l1 = l1();
-    let (truth, other) = (Sequencer::new(&l1).await, Sequencer::new(&l1).await);
+    let (truth, other) = (Sealer::new(&l1).await, Sealer::new(&l1).await);
     let first = truth.seal(0, vec![]).await;
     other.seal(0, vec![]).await;
     // Certified and opened somewhere, and never posted.
-    let lost = other.seal_envelopes(250, &[envelope(1)]).await;
+    let lost = other.seal_envelopes(250, &[envelope(1, 1)]).await;
     assert_eq!(lost.verdicts, [Verdict::Accepted { position: 0 }]);
     *l1.finalized.lock() += 1;
     let made = truth.l1_header(5_000, vec![]);
@@ -252,8 +248,8 @@ async fn what_l1_displaced_is_accepted_by_nobody_again() {
     assert_eq!(truth.tracker.head().generation, 1);
 
     force_envelope(&l1, 2);
-    let renewed = envelope_with(3, &Bundle::default(), |fields| fields.generation = 1);
-    let items = vec![envelope(1).encode(), renewed.encode()];
+    let renewed = envelope_with(1, 3, |fields| fields.generation = 1);
+    let items = vec![envelope(1, 1).encode(), renewed.encode()];
     let barred = Verdict::Skipped(EnvelopeError::WrongGeneration);
     let next = truth.seal_forced(6_000, 1, items).await;
     assert_eq!(next.verdicts, [barred, barred, Verdict::Accepted { position: 0 }]);
@@ -286,7 +282,7 @@ async fn what_l1_displaced_is_accepted_by_nobody_again() {
 #[tokio::test]
 async fn a_header_that_passes_over_what_l1_made_is_refused() {
     let l1 = l1();
-    let (truth, other) = (Sequencer::new(&l1).await, Sequencer::new(&l1).await);
+    let (truth, other) = (Sealer::new(&l1).await, Sealer::new(&l1).await);
     let first = truth.seal(0, vec![]).await;
     other.seal(0, vec![]).await;
     let node = tracker_on(memory(), &l1).await;
@@ -308,7 +304,7 @@ async fn a_header_that_passes_over_what_l1_made_is_refused() {
 #[tokio::test]
 async fn what_l1_went_past_is_certified_only_if_l1_takes_its_header_back() {
     let l1 = l1();
-    let (truth, other) = (Sequencer::new(&l1).await, Sequencer::new(&l1).await);
+    let (truth, other) = (Sealer::new(&l1).await, Sealer::new(&l1).await);
     let first = truth.seal(0, vec![]).await;
     other.seal(0, vec![]).await;
     let (lost, child) = (other.seal(250, vec![]).await, other.seal(500, vec![]).await);
@@ -358,7 +354,7 @@ async fn what_l1_went_past_is_certified_only_if_l1_takes_its_header_back() {
     );
     assert_eq!(behind.follow_l1().await.unwrap().len(), 2);
     // And here L1 took it back.
-    let other_l1 = support::l1();
+    let other_l1 = blindfold_kit::l1();
     other_l1.not_final.lock().push(pending);
     let node = tracker_on(memory(), &other_l1).await;
     for sealed in [&first, &lost] {
@@ -372,7 +368,7 @@ async fn what_l1_went_past_is_certified_only_if_l1_takes_its_header_back() {
     let outcome = node.accept_certificate(&certificate_of(&lost.batch)).await.unwrap();
     assert_eq!(outcome, CertificateOutcome::Advanced);
     // An L1 that does not answer holds nobody up.
-    let away = support::l1();
+    let away = blindfold_kit::l1();
     let node = tracker_on(memory(), &away).await;
     for sealed in [&first, &lost] {
         node.apply_sealed(&sealed.batch).await.unwrap();
@@ -391,7 +387,7 @@ fn not_final(header: HeaderId) -> PendingFallbackHeader {
 #[tokio::test]
 async fn a_server_that_lags_behind_makes_nobody_forget_what_l1_made() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     let sealed = sequencer.seal(0, vec![]).await;
     let node = tracker_on(memory(), &l1).await;
     node.apply_sealed(&sealed.batch).await.unwrap();
@@ -435,7 +431,7 @@ async fn a_server_that_lags_behind_makes_nobody_forget_what_l1_made() {
 #[tokio::test]
 async fn what_nobody_could_post_in_time_is_not_voted_for() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     let first = sequencer.seal(0, vec![]).await;
     let node = tracker_on(memory(), &l1).await;
     node.apply_sealed(&first.batch).await.unwrap();
@@ -467,7 +463,7 @@ async fn what_may_not_be_posted_before_its_epoch_ends_gets_no_vote() {
     const CLOSED: u64 = 9_000;
     const SETTLED: u64 = 9_500;
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     let node = tracker_on(memory(), &l1).await;
     let at = async |l1_block: u64| {
         *l1.finalized.lock() = l1_block;
@@ -516,11 +512,11 @@ async fn what_may_not_be_posted_before_its_epoch_ends_gets_no_vote() {
 #[tokio::test]
 async fn what_contradicts_a_certified_header_is_named() {
     let l1 = l1();
-    let (truth, other) = (Sequencer::new(&l1).await, Sequencer::new(&l1).await);
+    let (truth, other) = (Sealer::new(&l1).await, Sealer::new(&l1).await);
     let first = truth.seal(0, vec![]).await;
     other.seal(0, vec![]).await;
     let made = truth.l1_header(5_000, vec![]);
-    let shown = other.seal_envelopes(250, &[envelope(1)]).await;
+    let shown = other.seal_envelopes(250, &[envelope(1, 1)]).await;
     let node = tracker_on(memory(), &l1).await;
     for sealed in [&first, &shown] {
         node.accept_certified(&certified(&sealed.batch)).await.unwrap();
@@ -557,8 +553,8 @@ async fn what_contradicts_a_certified_header_is_named() {
 async fn forced_transactions_of_a_header_made_by_l1_execute_and_envelopes_are_void() {
     let l1 = l1();
     let entries = [force_transaction(&l1, 7), force_envelope(&l1, 8)];
-    let sequencer = Sequencer::new(&l1).await;
-    let node = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let sequencer = Sealer::new(&l1).await;
+    let node = Machine::start(memory(), &l1, &ScriptedExecution::new()).await;
     let mut blocks = node.executor.subscribe();
     let first = sequencer.seal(0, vec![]).await;
     node.take(&first).await;
@@ -573,7 +569,7 @@ async fn forced_transactions_of_a_header_made_by_l1_execute_and_envelopes_are_vo
     assert_eq!(block.details.envelope(2, 0).unwrap().outcome, EnvelopeOutcome::Executed);
     let void = block.details.envelope(2, 1).unwrap();
     assert_eq!((void.id, &void.outcome), (B256::ZERO, &EnvelopeOutcome::Void));
-    assert!(node.tracker.store().envelope_location(envelope(8).id()).await.unwrap().is_none());
+    assert!(node.tracker.store().envelope_location(envelope(1, 8).id()).await.unwrap().is_none());
 }
 
 /// Rule VR-2.
@@ -581,12 +577,12 @@ async fn forced_transactions_of_a_header_made_by_l1_execute_and_envelopes_are_vo
 async fn a_forced_transaction_in_a_void_batch_executes() {
     let l1 = l1();
     force_transaction(&l1, 7);
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     let store = memory();
-    let client = Arc::new(ScriptedExecution::new());
+    let client = ScriptedExecution::new();
     let node = Machine::start(Arc::clone(&store), &l1, &client).await;
     let mut blocks = node.executor.subscribe();
-    let sealed = sequencer.seal_forced(0, 1, vec![envelope(1).encode(), vec![9]]).await;
+    let sealed = sequencer.seal_forced(0, 1, vec![envelope(1, 1).encode(), vec![9]]).await;
     let closing = sequencer.seal(1_000, vec![]).await;
     l1.void_runs.lock().push(VoidRun { first: 1, last: 1 });
     for sealed in [&sealed, &closing] {
@@ -602,7 +598,7 @@ async fn a_forced_transaction_in_a_void_batch_executes() {
     let batch = api.get_batch(1).await.unwrap().unwrap();
     assert_eq!(batch.state, BatchState::Void);
     assert_eq!(batch.verdicts[0].as_deref(), Some("forced_transaction"));
-    let receipt = api.get_receipt(envelope(1).id()).await.unwrap().unwrap();
+    let receipt = api.get_receipt(envelope(1, 1).id()).await.unwrap().unwrap();
     assert_eq!((receipt.state, receipt.transactions), (EnvelopeState::Void, None));
     assert!(api.get_hints(1).await.unwrap().is_none());
     assert_eq!(api.get_status().await.unwrap().hinted, 1, "nobody is to make any");
@@ -610,7 +606,7 @@ async fn a_forced_transaction_in_a_void_batch_executes() {
     node.executor.stop().await;
     let node = Machine::start(store, &l1, &client).await;
     let mut blocks = node.executor.subscribe();
-    let full = sequencer.seal_envelopes(2_000, &[envelope(2)]).await;
+    let full = sequencer.seal_envelopes(2_000, &[envelope(1, 2)]).await;
     let closing = sequencer.seal(3_000, vec![]).await;
     node.take(&full).await;
     node.hint(&full).await;
@@ -622,11 +618,11 @@ async fn a_forced_transaction_in_a_void_batch_executes() {
 #[tokio::test]
 async fn what_becomes_void_after_its_execution_halts_the_node() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
-    let node = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let sequencer = Sealer::new(&l1).await;
+    let node = Machine::start(memory(), &l1, &ScriptedExecution::new()).await;
     let mut blocks = node.executor.subscribe();
-    let one = sequencer.seal_envelopes(0, &[envelope(1)]).await;
-    let two = sequencer.seal_envelopes(1_000, &[envelope(2)]).await;
+    let one = sequencer.seal_envelopes(0, &[envelope(1, 1)]).await;
+    let two = sequencer.seal_envelopes(1_000, &[envelope(1, 2)]).await;
     node.take(&one).await;
     node.hint(&one).await;
     node.take(&two).await;

@@ -1,13 +1,11 @@
 //! Public parameters are those that L1 registered, or none.
 
-mod support;
-
 use std::sync::Arc;
 
 use alloy_primitives::B256;
 use blindfold_chain::{EpochParameters, ParameterSet, ParametersMismatch};
+use blindfold_kit::*;
 use blindfold_protocol::{Epoch, Epochs};
-use support::*;
 
 fn matched(change: impl FnOnce(&mut Epoch)) -> Result<EpochParameters, ParametersMismatch> {
     let mut epoch = epoch();

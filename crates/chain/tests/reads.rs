@@ -1,12 +1,11 @@
 //! The reads of `blind_*` and the pass-through of public reads, over a real socket.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use alloy_primitives::B256;
 use blindfold_chain::{AccountProofError, ReadApi, ReadContext, RoleView, Settled, announce, passthrough};
+use blindfold_kit::*;
 use blindfold_protocol::{Account, EnvelopeError, LedgerProof};
 use blindfold_rpc::jsonrpsee::core::client::ClientT;
 use blindfold_rpc::jsonrpsee::rpc_params;
@@ -15,8 +14,6 @@ use blindfold_rpc::{
     BlindApiClient, BlindApiServer, ClientConfig, Feed, FeedConfig, FeedEvent, FeedItem, HttpClient, Hub,
     READ_METHODS, ReceivedError, ServerConfig, ServerHandle, Topic, http_client, serve,
 };
-use support::doubles::ScriptedExecution;
-use support::*;
 
 const LATEST: LedgerAt = LedgerAt::Tag(LedgerTag::Latest);
 
@@ -69,11 +66,11 @@ async fn served(machine: Machine) -> Served {
 #[tokio::test]
 async fn an_envelope_is_followed_through_its_states() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
-    let machine = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let sequencer = Sealer::new(&l1).await;
+    let machine = Machine::start(memory(), &l1, &ScriptedExecution::new()).await;
     let served = served(machine).await;
     let (machine, client) = (&served.machine, &served.client);
-    let (good, bad) = (envelope(1), malformed(2));
+    let (good, bad) = (envelope(1, 1), malformed(1, 2));
     let sealed = sequencer.seal_envelopes(0, &[good.clone(), bad.clone(), envelope_with_wrong_key()]).await;
     assert!(matches!(sealed.verdicts[2], blindfold_protocol::Verdict::Skipped(EnvelopeError::WrongEpoch)));
     let closing = sequencer.seal(1_000, vec![]).await;
@@ -106,7 +103,7 @@ async fn an_envelope_is_followed_through_its_states() {
     assert_eq!(receipt.block_hash, machine.executor.status().block.map(|block| block.hash));
     let inner = &receipt.transactions.unwrap()[0];
     assert!(inner.included && inner.reason.is_none());
-    assert_eq!(inner.hash, Some(alloy_primitives::keccak256(transaction(CHAIN_ID, 1))));
+    assert_eq!(inner.hash, Some(alloy_primitives::keccak256(transaction(1, 1))));
     let receipt = client.get_receipt(bad.id()).await.unwrap().unwrap();
     assert_eq!((receipt.state, receipt.transactions), (EnvelopeState::Malformed, None));
     let skipped = client.get_receipt(envelope_with_wrong_key().id()).await.unwrap().unwrap();
@@ -123,34 +120,33 @@ async fn an_envelope_is_followed_through_its_states() {
 }
 
 fn envelope_with_wrong_key() -> blindfold_protocol::Envelope {
-    let bundle = blindfold_protocol::Bundle::of_transactions([transaction(CHAIN_ID, 9)]);
-    envelope_with(9, &bundle, |fields| fields.epoch = 5)
+    envelope_with(1, 9, |fields| fields.epoch = 5)
 }
 
 #[tokio::test]
 async fn accounts_keys_and_status_are_told() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
-    let machine = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let sequencer = Sealer::new(&l1).await;
+    let machine = Machine::start(memory(), &l1, &ScriptedExecution::new()).await;
     let Served { machine, client, server, .. } = served(machine).await;
-    let sealed = sequencer.seal_envelopes(0, &[envelope(1)]).await;
+    let sealed = sequencer.seal_envelopes(0, &[envelope(1, 1)]).await;
     machine.take(&sealed).await;
 
     let keys = client.get_encryption_key().await.unwrap();
     assert_eq!(keys.len(), 1);
     assert_eq!(keys[0].encryption_key_hash, epoch().encryption_key_hash);
-    assert_eq!(keys[0].encryption_key.as_ref(), encryption_key().to_bytes());
+    assert_eq!(keys[0].encryption_key.as_ref(), committee().encryption_key.to_bytes());
     assert_eq!((keys[0].first_number, keys[0].last_number), (1, LAST_NUMBER));
 
-    let account = client.get_fee_account(payer().address()).await.unwrap();
-    let held = machine.tracker.account(&payer().address());
+    let account = client.get_fee_account(payer(1).address()).await.unwrap();
+    let held = machine.tracker.account(&payer(1).address());
     assert_eq!((account.balance, account.live_nonces, account.held), (held.balance - 7, 1, 500));
     assert_eq!(
         (account.base_fee, account.malformed_surcharge),
         (machine.tracker.next_base_fees().base_fee, 500)
     );
 
-    let shown = client.get_fee_account_proof(payer().address(), Some(LATEST)).await.unwrap().unwrap();
+    let shown = client.get_fee_account_proof(payer(1).address(), Some(LATEST)).await.unwrap().unwrap();
     assert_eq!((shown.number, shown.header_hash, shown.balance), (1, sealed.hash, held.balance));
     assert_eq!(root_of(&shown), sealed.batch.header.fee_ledger_root);
     assert_eq!(
@@ -183,13 +179,13 @@ fn root_of(shown: &FeeAccountProof) -> B256 {
 #[tokio::test]
 async fn an_account_is_proved_by_the_posted_header_while_the_sequencer_seals_on() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("node.sqlite");
-    let machine = Machine::start(disk(&path).await, &l1, &Arc::new(ScriptedExecution::new())).await;
+    let machine = Machine::start(disk(&path).await, &l1, &ScriptedExecution::new()).await;
     machine.tracker.store().keep_ledgers_from(0).await.unwrap();
     let served = served(machine).await;
-    let (machine, client, payer) = (&served.machine, &served.client, payer().address());
+    let (machine, client, payer) = (&served.machine, &served.client, payer(1).address());
     let refused = async |at| {
         let refused = client.get_fee_account_proof(payer, at).await.unwrap_err();
         match ReceivedError::from(refused) {
@@ -203,7 +199,7 @@ async fn an_account_is_proved_by_the_posted_header_while_the_sequencer_seals_on(
     let mut sealed = Vec::new();
     for nonce in 1..=3 {
         l1.deposit(alloy_primitives::Address::repeat_byte(nonce), 10 + u128::from(nonce));
-        sealed.push(sequencer.seal_envelopes(u64::from(nonce) * 250, &[envelope(nonce.into())]).await);
+        sealed.push(sequencer.seal_envelopes(u64::from(nonce) * 250, &[envelope(1, nonce.into())]).await);
     }
     machine.take(&sealed[0]).await;
     machine.take(&sealed[1]).await;
@@ -236,7 +232,7 @@ async fn an_account_is_proved_by_the_posted_header_while_the_sequencer_seals_on(
     server.shutdown().await;
     machine.executor.stop().await;
     drop(machine);
-    let machine = Machine::start(disk(&path).await, &l1, &Arc::new(ScriptedExecution::new())).await;
+    let machine = Machine::start(disk(&path).await, &l1, &ScriptedExecution::new()).await;
     let proved = machine.tracker.prove_account(&payer, 1).await.unwrap().unwrap();
     assert_eq!(proved.header.hash, sealed[0].hash);
     machine.tracker.store().keep_ledgers_from(2).await.unwrap();
@@ -245,7 +241,7 @@ async fn an_account_is_proved_by_the_posted_header_while_the_sequencer_seals_on(
     assert_eq!(again, Some(proved), "one that is still at hand is shown");
     machine.executor.stop().await;
     drop(machine);
-    let machine = Machine::start(disk(&path).await, &l1, &Arc::new(ScriptedExecution::new())).await;
+    let machine = Machine::start(disk(&path).await, &l1, &ScriptedExecution::new()).await;
     let refused = machine.tracker.prove_account(&payer, 1).await;
     assert!(matches!(refused, Err(AccountProofError::Forgotten(1))), "{refused:?}");
 }
@@ -253,10 +249,10 @@ async fn an_account_is_proved_by_the_posted_header_while_the_sequencer_seals_on(
 #[tokio::test]
 async fn topics_carry_what_was_announced() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
-    let machine = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let sequencer = Sealer::new(&l1).await;
+    let machine = Machine::start(memory(), &l1, &ScriptedExecution::new()).await;
     let served = served(machine).await;
-    let sealed = sequencer.seal_envelopes(0, &[envelope(1)]).await;
+    let sealed = sequencer.seal_envelopes(0, &[envelope(1, 1)]).await;
     let (release, hints) = open_batch(&sealed.batch, &sealed.verdicts);
     let events = [
         announce::header(&sealed.batch, sealed.hash, &sealed.verdicts),
@@ -281,7 +277,7 @@ async fn topics_carry_what_was_announced() {
 #[tokio::test]
 async fn reads_pass_through_with_the_clients_own_errors() {
     let l1 = l1();
-    let machine = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+    let machine = Machine::start(memory(), &l1, &ScriptedExecution::new()).await;
     let served = served(machine).await;
     let client = &served.client;
     let answer: serde_json::Value =

@@ -2,74 +2,24 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod support;
-
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use blindfold_chain::{
-    Fork, L1Error, L1Origin, L1Reader, RebuildError, Sealed, Tracker, WayBack, limits::KEPT_POSTED_HEADERS,
+use blindfold_chain::{Fork, L1Reader, RebuildError, Sealed, Tracker, WayBack, limits::KEPT_POSTED_HEADERS};
+use blindfold_kit::{
+    PostedRuns, ScriptedExecution, ScriptedL1, Sealer, certificate_of, certified, chain_config, envelope,
+    envelope_with, l1, memory, sequencer_key, tracker_on,
 };
-use blindfold_l1::{DataError, FoundData, PostedData, PostedHints, PostedRun, Posting};
-use blindfold_protocol::{Address, B256, BatchHeader, Certificate, SealedBatch};
-use parking_lot::Mutex;
-use support::{
-    Sequencer, certificate_of, certified, chain_config,
-    doubles::{ScriptedExecution, ScriptedL1, l1_block},
-    envelope, envelope_with, l1, memory, sequencer_key, tracker_on,
-};
+use blindfold_l1::{DataError, PostedData};
+use blindfold_protocol::{Address, B256};
 
-/// What was posted, as a script.
-#[derive(Default)]
-struct Postings {
-    finalized: Mutex<u64>,
-    runs: Mutex<Vec<Posting>>,
-}
-
-impl Postings {
-    fn add(&self, l1_block: u64, batches: Vec<SealedBatch>, certificate: Option<Certificate>) {
-        let headers: Vec<BatchHeader> = batches.iter().map(|batch| batch.header).collect();
-        let run = PostedRun::new(headers.clone(), l1_block).unwrap().run;
-        let data = PostedData::of(batches);
-        let transaction = B256::ZERO;
-        self.runs.lock().push(Posting { l1_block, transaction, runs: vec![run], headers, certificate, data });
-        *self.finalized.lock() = l1_block;
-    }
-
-    fn run(&self, l1_block: u64, run: &[&Sealed]) {
-        let certificate = certificate_of(&run[run.len() - 1].batch);
-        self.add(l1_block, run.iter().map(|sealed| (*sealed.batch).clone()).collect(), Some(certificate));
-    }
-}
-
-#[async_trait]
-impl L1Reader for Postings {
-    async fn finalized(&self) -> Result<L1Origin, L1Error> {
-        Ok(l1_block(*self.finalized.lock()))
-    }
-
-    async fn postings(&self, after: u64, through: u64) -> Result<Vec<Posting>, L1Error> {
-        let within = |posting: &&Posting| (after + 1..=through).contains(&posting.l1_block);
-        Ok(self.runs.lock().iter().filter(within).cloned().collect())
-    }
-
-    async fn reposted_data(&self, _: &[BatchHeader], _: u64, _: u64) -> Result<FoundData, L1Error> {
-        Ok(FoundData { batches: Vec::new(), unread: None })
-    }
-
-    async fn posted_hints(&self, _: u64, _: u64) -> Result<Vec<PostedHints>, L1Error> {
-        Ok(Vec::new())
-    }
-}
-
-async fn find(tracker: &Tracker, posted: &Postings) -> Result<Fork, RebuildError> {
+async fn find(tracker: &Tracker, posted: &PostedRuns) -> Result<Fork, RebuildError> {
     Fork::find(&chain_config(), tracker.store().as_ref(), posted).await
 }
 
 /// Certified here: 1, which L1 holds, and 2 and 3, in place of which L1 made 2. Above it something was sealed again.
 struct Parted {
     l1: Arc<ScriptedL1>,
-    posted: Postings,
+    posted: Arc<PostedRuns>,
     node: Tracker,
     first: Sealed,
     made: B256,
@@ -78,28 +28,30 @@ struct Parted {
 
 async fn parted() -> Parted {
     let l1 = l1();
-    let (truth, other) = (Sequencer::new(&l1).await, Sequencer::new(&l1).await);
+    let (truth, other) = (Sealer::new(&l1).await, Sealer::new(&l1).await);
     let first = truth.seal(0, vec![]).await;
     other.seal(0, vec![]).await;
     let node = tracker_on(memory(), &l1).await;
     node.store().keep_ledgers_from(0).await.unwrap();
     node.accept_certified(&certified(&first.batch)).await.unwrap();
     for nonce in 1..=2 {
-        let dead = other.seal_envelopes(250 * nonce, &[envelope(nonce)]).await;
+        let dead = other.seal_envelopes(250 * nonce, &[envelope(1, nonce)]).await;
         other.certify(&dead).await;
         node.accept_certified(&certified(&dead.batch)).await.unwrap();
     }
-    let posted = Postings::default();
-    posted.run(5, &[&first]);
+    let posted = PostedRuns::new(&l1);
+    let certified_at = |l1_block, sealed: &Sealed| {
+        posted.post(l1_block, vec![(*sealed.batch).clone()], Some(certificate_of(&sealed.batch)));
+    };
+    certified_at(5, &first);
     *l1.finalized.lock() = 300;
     let made = truth.l1_header(5_000, vec![]);
     truth.tracker.accept_l1_header(&made).await.unwrap();
-    posted.add(300, vec![made.batch()], None);
-    let bundle = blindfold_protocol::Bundle { items: vec![] };
-    let item = envelope_with(7, &bundle, |fields| fields.generation = 1);
+    posted.post(300, vec![made.batch()], None);
+    let item = envelope_with(1, 7, |fields| fields.generation = 1);
     let after = truth.seal_envelopes(6_000, &[item]).await;
     *l1.finalized.lock() = 310;
-    posted.run(310, &[&after]);
+    certified_at(310, &after);
     Parted { l1, posted, node, first, made: made.header.hash(), after }
 }
 
@@ -114,18 +66,18 @@ async fn the_fork_is_found_from_the_end_and_what_l1_holds_is_taken() {
     // What is signed decides nothing where L1 made the header.
     store.put_acknowledged(2, B256::repeat_byte(2), 1).await.unwrap();
     let (key, client) = (sequencer_key().address(), ScriptedExecution::new());
-    fork.check(&chain_config(), store.as_ref(), l1.as_ref(), &client, key).await.unwrap();
+    fork.check(&chain_config(), store.as_ref(), l1.as_ref(), client.as_ref(), key).await.unwrap();
     drop(node);
     fork.go_back(store.as_ref()).await.unwrap();
     // Nothing that was sealed in between waits: there may be days of it.
     assert!(store.pending_envelopes().await.unwrap().is_empty());
     for nonce in 1..=2 {
-        let outcome = store.envelope_outcome(envelope(nonce).id()).await.unwrap();
+        let outcome = store.envelope_outcome(envelope(1, nonce).id()).await.unwrap();
         assert_eq!(outcome.as_deref(), Some("wrong_generation"));
     }
     for _ in 0..2 {
         let node = tracker_on(Arc::clone(&store), &l1).await;
-        fork.take_posted(&node, &posted, Some(key), async |_| {}).await.unwrap();
+        fork.take_posted(&node, posted.as_ref(), Some(key), async |_| {}).await.unwrap();
         assert_eq!((node.head().number, node.certified().hash), (3, after.hash));
     }
     assert_eq!(store.acknowledged(3).await.unwrap(), Some(after.hash), "it binds");
@@ -153,16 +105,16 @@ async fn what_is_signed_twice_and_what_lacks_data_is_named_or_left_to_others() {
     // Another header 3 was signed, with an origin of after L1's header: nothing excuses it.
     store.put_acknowledged(3, B256::repeat_byte(3), 305).await.unwrap();
     let node = tracker_on(Arc::clone(&store), &l1).await;
-    let refused = fork.take_posted(&node, &posted, Some(key), async |_| {}).await.unwrap_err();
+    let refused = fork.take_posted(&node, posted.as_ref(), Some(key), async |_| {}).await.unwrap_err();
     assert!(matches!(refused, RebuildError::SignedTwo { number: 3, posted, .. } if posted == after.hash));
     assert_eq!((node.head().number, node.certified().number), (2, 2));
     // Without its data the members are asked; L1's word counts all the same.
     posted.runs.lock()[2].data = PostedData::missing(1, DataError::Absent);
-    fork.take_posted(&node, &posted, Some(key), async |_| {}).await.unwrap();
+    fork.take_posted(&node, posted.as_ref(), Some(key), async |_| {}).await.unwrap();
     assert_eq!(node.head().number, 2);
     // A member votes, and signs no headers.
     posted.runs.lock()[2].data = PostedData::of(vec![(*after.batch).clone()]);
-    fork.take_posted(&node, &posted, None, async |_| {}).await.unwrap();
+    fork.take_posted(&node, posted.as_ref(), None, async |_| {}).await.unwrap();
     assert_eq!(node.certified().number, 3);
     // A header of this key on L1 in place of a signed one.
     posted.runs.lock()[0].headers[0].timestamp_ms += 1;
@@ -173,7 +125,7 @@ async fn what_is_signed_twice_and_what_lacks_data_is_named_or_left_to_others() {
     let client = ScriptedExecution::new();
     let check = |key| {
         let (l1, store, client, fork): (&dyn L1Reader, _, _, _) =
-            (l1.as_ref(), store.as_ref(), &client, &fork);
+            (l1.as_ref(), store.as_ref(), client.as_ref(), &fork);
         async move { fork.check(&chain_config(), store, l1, client, key).await }
     };
     assert!(matches!(check(key).await, Err(RebuildError::SignedTwo { number: 1, .. })));
@@ -201,7 +153,7 @@ async fn a_disk_that_forgot_the_way_or_is_of_another_chain_is_named() {
 #[tokio::test]
 async fn the_way_back_is_kept_to_what_is_posted_and_not_forgotten_where_l1_contradicts() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     let node = tracker_on(memory(), &l1).await;
     let way_back = WayBack::open(node.clone()).await.unwrap();
     let last = KEPT_POSTED_HEADERS + 10;
@@ -218,7 +170,7 @@ async fn the_way_back_is_kept_to_what_is_posted_and_not_forgotten_where_l1_contr
     way_back.follow_l1(l1.as_ref()).await.unwrap();
     way_back.follow_l1(l1.as_ref()).await.unwrap();
     assert_eq!(floor().await, Some(0), "nothing is posted");
-    *l1.posted.lock() = last;
+    l1.posted.lock().extend((1..=last).map(|number| (number, 1)));
     l1.l1_headers.lock().push(fifth.unwrap());
     way_back.follow_l1(l1.as_ref()).await.unwrap_err();
     assert_eq!(floor().await, Some(0), "L1 has another one");

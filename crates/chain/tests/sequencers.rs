@@ -2,17 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use blindfold_chain::limits::EPOCHS_PATIENCE_MS;
 use blindfold_chain::{L1Error, NextStep, SealingError, Tracker, TrackerError};
+use blindfold_kit::*;
 use blindfold_protocol::limits::{HANDOVER_BLOCKS, MAX_UNCERTIFIED_HEADERS};
 use blindfold_protocol::validity::HeaderError;
 use blindfold_protocol::{Canonical, Epoch, Epochs, RulesChange, SealedBatch, SequencerChange, SigningKey};
-use support::{doubles::*, *};
 
 /// The first L1 block of the next key.
 const FROM: u64 = 5;
@@ -38,8 +36,8 @@ async fn seal(
     key: &Arc<SigningKey>,
     items: Vec<Vec<u8>>,
 ) -> Result<Arc<SealedBatch>, SealingError> {
-    let checked = check(&items).await;
-    let ms = START_SECOND * 1_000 + tracker.head().number * 1_000;
+    let checked = check(&chain_config(), &epoch(), &items);
+    let ms = START_MS + tracker.head().number * 1_000;
     let items = items.into_iter().zip(checked).collect();
     tracker.seal(ms, 0, items, &l1_block(origin), key).await.map(|sealed| sealed.batch)
 }
@@ -81,10 +79,10 @@ async fn the_priority_fee_is_the_sealers() {
         tracker
             .with_state(|state| state.ledger().account(&key.address()).map_or(0, |account| account.balance))
     };
-    seal(&tracker, FROM - 1, &sequencer_key(), vec![envelope(1).encode()]).await.unwrap();
+    seal(&tracker, FROM - 1, &sequencer_key(), vec![envelope(1, 1).encode()]).await.unwrap();
     let first = tip(&sequencer_key());
     assert!(first > 0 && tip(&next_key()) == 0);
-    seal(&tracker, FROM, &next_key(), vec![envelope(2).encode()]).await.unwrap();
+    seal(&tracker, FROM, &next_key(), vec![envelope(1, 2).encode()]).await.unwrap();
     assert_eq!((tip(&sequencer_key()), tip(&next_key())), (first, first));
 }
 
@@ -137,7 +135,7 @@ async fn only_two_headers_of_one_key_are_evidence() {
     let batch = seal(&node, FROM - 1, &sequencer_key(), vec![]).await.unwrap();
     let ours = batch.signed_header();
     let theirs = signed_by(&batch, &next_key()).signed_header();
-    let strangers = signed_by(&batch, &payer()).signed_header();
+    let strangers = signed_by(&batch, &payer(1)).signed_header();
     assert!(node.signed_by_one(&ours, &ours) && node.signed_by_one(&theirs, &theirs));
     assert!(!node.signed_by_one(&ours, &theirs) && !node.signed_by_one(&strangers, &strangers));
 }
@@ -206,7 +204,7 @@ async fn a_strangers_header_costs_no_question_to_l1() {
     *l1.fault.lock() = Some(L1Error::no_answer("scripted"));
     let mut far = (*batch).clone();
     far.header.l1_origin_number = u64::MAX;
-    let refused = node.apply_sealed(&signed_by(&far, &payer())).await.unwrap_err();
+    let refused = node.apply_sealed(&signed_by(&far, &payer(1))).await.unwrap_err();
     assert_eq!(refused.next_step(), NextStep::Reject, "{refused}");
 }
 
@@ -220,7 +218,7 @@ async fn a_header_of_an_earlier_sequencer_gives_way_to_the_next_ones() {
         let left = seal(&earlier, FROM - 1, &sequencer_key(), vec![]).await.unwrap();
         node.apply_sealed(&left).await.unwrap();
     }
-    let sealed = seal(&next, FROM, &next_key(), vec![envelope(1).encode()]).await.unwrap();
+    let sealed = seal(&next, FROM, &next_key(), vec![envelope(1, 1).encode()]).await.unwrap();
     let refused = node.apply_sealed(&sealed).await.unwrap_err();
     assert_eq!(refused.as_str(), "second_header", "members may still vote for the earlier one's");
     *l1.finalized.lock() = FROM + HANDOVER_BLOCKS;

@@ -1,20 +1,17 @@
 //! Which batches are safe and which are final on L1, and what the execution client is told of it.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use blindfold_chain::{L1Error, L1Origin, L1Reader, L1RoundError, Sealed, Settled, Settlement};
+use blindfold_kit::*;
 use blindfold_l1::{
     DataError, HintBlobs, HintEvent, HintPosting, HintTree, PostedData, PostedLog, PostedRun, RunReference,
 };
 use blindfold_protocol::{Address, B256, BatchHints, HintEntry, SealedBatch, Signature65};
 use parking_lot::Mutex;
-use support::doubles::{ScriptedExecution, l1_block};
-use support::*;
 
 /// L1 as a script: what stands in which final block.
 #[derive(Default)]
@@ -157,12 +154,12 @@ struct Stage {
 impl Stage {
     async fn new() -> Self {
         let l1 = l1();
-        let sequencer = Sequencer::new(&l1).await;
-        let client = Arc::new(ScriptedExecution::new());
+        let sequencer = Sealer::new(&l1).await;
+        let client = ScriptedExecution::new();
         let machine = Machine::start(memory(), &l1, &client).await;
         let mut sealed = Vec::new();
         for second in 0..3 {
-            let full = sequencer.seal_envelopes(second * 1_000, &[envelope(second)]).await;
+            let full = sequencer.seal_envelopes(second * 1_000, &[envelope(1, second)]).await;
             sequencer.certify(&full).await;
             sealed.push(full);
             let empty = sequencer.seal_envelopes(second * 1_000 + 500, &[]).await;
@@ -185,8 +182,8 @@ impl Stage {
     /// A node with so many batches, none of which needs hints.
     async fn idle(batches: u64) -> Self {
         let l1 = l1();
-        let sequencer = Sequencer::new(&l1).await;
-        let machine = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
+        let sequencer = Sealer::new(&l1).await;
+        let machine = Machine::start(memory(), &l1, &ScriptedExecution::new()).await;
         machine.tracker.store().keep_ledgers_from(0).await.expect("a disk");
         let mut sealed = Vec::new();
         for place in 0..batches {

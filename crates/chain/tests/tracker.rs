@@ -1,20 +1,17 @@
 //! The tracker: what it takes, what it refuses and why, and what a restart finds.
 
-mod support;
-
 use std::sync::{Arc, atomic::Ordering};
 
 use blindfold_chain::{
     CertificateOutcome, L1Error, NextStep, OpenError, SealingError, Tracker, TrackerError, check_items,
 };
+use blindfold_kit::*;
 use blindfold_protocol::validity::Verdict;
 use blindfold_protocol::{
     B256, Certificate, CertifiedBatch, Epoch, Epochs, ForcedEntry, RulesChange, SealedBatch, Signature65,
     SigningKey,
 };
 use blindfold_store::{StoreError, What};
-use support::doubles::l1_block;
-use support::*;
 
 /// The same header with something changed, signed by whom it may concern.
 fn resigned(
@@ -31,10 +28,10 @@ fn resigned(
 #[tokio::test]
 async fn headers_are_followed_and_known_ones_answered_again() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     let node = tracker_on(memory(), &l1).await;
     let first = sequencer.seal(0, vec![]).await;
-    let second = sequencer.seal_envelopes(250, &[envelope(1), envelope(1)]).await;
+    let second = sequencer.seal_envelopes(250, &[envelope(1, 1), envelope(1, 1)]).await;
     assert_eq!(second.verdicts[0], Verdict::Accepted { position: 0 });
     assert!(matches!(second.verdicts[1], Verdict::Skipped(fault) if fault.as_str() == "duplicate"));
 
@@ -47,8 +44,8 @@ async fn headers_are_followed_and_known_ones_answered_again() {
     assert!(!again.is_new());
     assert_eq!(again.verdicts, second.verdicts);
     assert_eq!(node.head(), sequencer.tracker.head());
-    assert_eq!(node.account(&payer().address()), sequencer.tracker.account(&payer().address()));
-    assert_eq!(node.held(&payer().address()), 500);
+    assert_eq!(node.account(&payer(1).address()), sequencer.tracker.account(&payer(1).address()));
+    assert_eq!(node.held(&payer(1).address()), 500);
 }
 
 #[tokio::test]
@@ -56,9 +53,9 @@ async fn a_restart_finds_the_same_chain() {
     let l1 = l1();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("chain.sqlite");
-    let sequencer = Sequencer::new(&l1).await;
-    let first = sequencer.seal_envelopes(0, &[envelope(1)]).await;
-    let second = sequencer.seal_envelopes(250, &[envelope(2)]).await;
+    let sequencer = Sealer::new(&l1).await;
+    let first = sequencer.seal_envelopes(0, &[envelope(1, 1)]).await;
+    let second = sequencer.seal_envelopes(250, &[envelope(1, 2)]).await;
     {
         let node = tracker_on(disk(&path).await, &l1).await;
         node.apply_sealed(&first.batch).await.unwrap();
@@ -70,14 +67,14 @@ async fn a_restart_finds_the_same_chain() {
     assert_eq!((node.certified().number, node.certified().hash), (1, first.hash));
     let roots = [&node, &sequencer.tracker].map(|tracker| tracker.with_state(|state| state.ledger().root()));
     assert_eq!(roots[0], roots[1]);
-    let third = sequencer.seal_envelopes(500, &[envelope(3)]).await;
+    let third = sequencer.seal_envelopes(500, &[envelope(1, 3)]).await;
     node.apply_sealed(&third.batch).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_damaged_ledger_is_noticed_at_the_start() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     sequencer.seal(0, vec![]).await;
     // The header commits to a deposit that the accounts on this disk do not have.
     let store = memory();
@@ -108,10 +105,10 @@ async fn opening_needs_l1() {
 #[tokio::test]
 async fn an_unchanged_origin_asks_l1_nothing() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     let first = sequencer.seal(0, vec![]).await;
-    let second = sequencer.seal_envelopes(250, &[envelope(1)]).await;
-    l1.deposit(payer().address(), 1);
+    let second = sequencer.seal_envelopes(250, &[envelope(1, 1)]).await;
+    l1.deposit(payer(1).address(), 1);
     let moved = sequencer.seal(500, vec![]).await;
     let node = tracker_on(memory(), &l1).await;
     node.apply_sealed(&first.batch).await.unwrap();
@@ -128,13 +125,13 @@ async fn an_unchanged_origin_asks_l1_nothing() {
 #[tokio::test]
 async fn an_origin_that_was_read_ahead_asks_l1_nothing() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     let first = sequencer.seal(0, vec![]).await;
-    l1.deposit(payer().address(), 1);
+    l1.deposit(payer(1).address(), 1);
     let second = sequencer.seal(250, vec![]).await;
-    l1.deposit(payer().address(), 2);
+    l1.deposit(payer(1).address(), 2);
     let third = sequencer.seal(500, vec![]).await;
-    l1.deposit(payer().address(), 3);
+    l1.deposit(payer(1).address(), 3);
     let fourth = sequencer.seal(750, vec![]).await;
     let node = tracker_on(memory(), &l1).await;
     node.apply_sealed(&first.batch).await.unwrap();
@@ -153,11 +150,11 @@ async fn an_origin_that_was_read_ahead_asks_l1_nothing() {
 #[tokio::test]
 async fn known_epochs_are_not_waited_for() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     let first = sequencer.seal(0, vec![]).await;
     let second = sequencer.seal(250, vec![]).await;
     let node = tracker_on(memory(), &l1).await;
-    l1.hangs.store(true, Ordering::SeqCst);
+    l1.slow_ms.store(NEVER_MS, Ordering::SeqCst);
     within("a header", node.apply_sealed(&first.batch)).await.unwrap();
     within("another", node.apply_sealed(&second.batch)).await.unwrap();
     assert_eq!(node.epoch(1).await.unwrap().epoch, 1);
@@ -166,9 +163,9 @@ async fn known_epochs_are_not_waited_for() {
 #[tokio::test]
 async fn each_refusal_of_a_header_is_named() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     let first = sequencer.seal(0, vec![]).await;
-    let second = sequencer.seal_envelopes(250, &[envelope(1)]).await;
+    let second = sequencer.seal_envelopes(250, &[envelope(1, 1)]).await;
     let node = tracker_on(memory(), &l1).await;
     let stranger = SigningKey::from_bytes(&[77; 32]).unwrap();
     let key = sequencer_key();
@@ -219,7 +216,7 @@ async fn each_refusal_of_a_header_is_named() {
 #[tokio::test]
 async fn uncertified_headers_are_bounded() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     let node = tracker_on(memory(), &l1).await;
     let limit = blindfold_chain::limits::MAX_UNCERTIFIED_HEADERS;
     let mut last = sequencer.seal(0, vec![]).await;
@@ -229,8 +226,7 @@ async fn uncertified_headers_are_bounded() {
         node.apply_sealed(&last.batch).await.unwrap();
     }
     let origin = l1_block(2);
-    let full =
-        sequencer.tracker.seal(START_SECOND * 1_000 + 10_000, 0, vec![], &origin, &sequencer_key()).await;
+    let full = sequencer.tracker.seal(START_MS + 10_000, 0, vec![], &origin, &sequencer_key()).await;
     assert!(matches!(full.unwrap_err(), SealingError::TooManyUncertified { .. }));
     // A certificate of any of them makes room: the last certifies all.
     sequencer.certify(&last).await;
@@ -275,7 +271,7 @@ async fn an_epoch_that_ends_earlier_is_noticed_and_known_ones_serve_without_l1()
 #[tokio::test]
 async fn nothing_is_sealed_or_taken_before_the_epochs_notice_is_over() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     let node = tracker_on(memory(), &l1).await;
     let early = sequencer.seal(0, vec![]).await;
     let origin = early.batch.header.l1_origin_number;
@@ -284,7 +280,7 @@ async fn nothing_is_sealed_or_taken_before_the_epochs_notice_is_over() {
     assert!(matches!(refused, TrackerError::EpochNotInForce { number: 1, .. }), "{refused}");
     assert_eq!((refused.as_str(), refused.next_step()), ("epoch_not_in_force", NextStep::Reject));
     let block = l1_block(origin);
-    let refused = node.seal(START_SECOND * 1_000, 0, vec![], &block, &sequencer_key()).await.unwrap_err();
+    let refused = node.seal(START_MS, 0, vec![], &block, &sequencer_key()).await.unwrap_err();
     assert!(matches!(refused, SealingError::EpochNotInForce { number: 1, .. }), "{refused}");
     *l1.epochs.lock() = Epochs::new(vec![Epoch { counts_from: origin, ..epoch() }]).unwrap();
     node.apply_sealed(&early.batch).await.unwrap();
@@ -305,7 +301,7 @@ async fn rules_that_this_build_does_not_know_stop_it_before_their_first_number()
 #[tokio::test]
 async fn certificates_advance_and_forged_ones_do_not() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     let node = tracker_on(memory(), &l1).await;
     let first = sequencer.seal(0, vec![]).await;
     let second = sequencer.seal(250, vec![]).await;
@@ -347,12 +343,12 @@ async fn certificates_advance_and_forged_ones_do_not() {
 async fn the_certified_header_of_two_wins() {
     let l1 = l1();
     // Two sequencers with one key: the same chain up to 1, then two headers for 2.
-    let (honest, other) = (Sequencer::new(&l1).await, Sequencer::new(&l1).await);
+    let (honest, other) = (Sealer::new(&l1).await, Sealer::new(&l1).await);
     let first = honest.seal(0, vec![]).await;
     assert_eq!(other.seal(0, vec![]).await.hash, first.hash);
-    let shown = other.seal_envelopes(300, &[envelope(7)]).await;
-    let shown_next = other.seal_envelopes(600, &[envelope(8)]).await;
-    let truth = honest.seal_envelopes(250, &[envelope(1)]).await;
+    let shown = other.seal_envelopes(300, &[envelope(1, 7)]).await;
+    let shown_next = other.seal_envelopes(600, &[envelope(1, 8)]).await;
+    let truth = honest.seal_envelopes(250, &[envelope(1, 1)]).await;
     assert_ne!(truth.hash, shown.hash);
 
     let node = tracker_on(memory(), &l1).await;
@@ -391,7 +387,7 @@ async fn the_certified_header_of_two_wins() {
 async fn the_queue_is_read_anew_when_headers_give_way() {
     let l1 = l1();
     l1.force(|index, at| ForcedEntry::transaction(index, 50_000, *b"raw", at));
-    let (honest, other) = (Sequencer::new(&l1).await, Sequencer::new(&l1).await);
+    let (honest, other) = (Sealer::new(&l1).await, Sealer::new(&l1).await);
     let first = honest.seal(0, vec![]).await;
     assert_eq!(other.seal(0, vec![]).await.hash, first.hash);
     let shown = other.seal_forced(300, 1, vec![]).await;
@@ -410,9 +406,9 @@ async fn the_queue_is_read_anew_when_headers_give_way() {
 #[tokio::test]
 async fn a_run_of_certified_ancestors_replaces_ours() {
     let l1 = l1();
-    let (honest, other) = (Sequencer::new(&l1).await, Sequencer::new(&l1).await);
+    let (honest, other) = (Sealer::new(&l1).await, Sealer::new(&l1).await);
     let shown = [other.seal(300, vec![]).await, other.seal(600, vec![]).await];
-    let truth = [honest.seal(250, vec![]).await, honest.seal_envelopes(500, &[envelope(1)]).await];
+    let truth = [honest.seal(250, vec![]).await, honest.seal_envelopes(500, &[envelope(1, 1)]).await];
     let node = tracker_on(memory(), &l1).await;
     for sealed in &shown {
         node.apply_sealed(&sealed.batch).await.unwrap();
@@ -453,12 +449,11 @@ async fn a_run_of_certified_ancestors_replaces_ours() {
 #[tokio::test]
 async fn a_disk_that_refuses_leaves_memory_as_it_was() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     // This process has signed another header for number 1 before.
     sequencer.tracker.store().put_acknowledged(1, B256::repeat_byte(1), 1).await.unwrap();
     let before = sequencer.tracker.head();
-    let sealed =
-        sequencer.tracker.seal(START_SECOND * 1_000, 0, vec![], &l1_block(2), &sequencer_key()).await;
+    let sealed = sequencer.tracker.seal(START_MS, 0, vec![], &l1_block(2), &sequencer_key()).await;
     let conflict = |error: &SealingError| {
         matches!(
             error,
@@ -467,21 +462,18 @@ async fn a_disk_that_refuses_leaves_memory_as_it_was() {
     };
     assert!(conflict(&sealed.unwrap_err()));
     assert_eq!(sequencer.tracker.head(), before);
-    assert_eq!(sequencer.tracker.account(&payer().address()).balance, 0, "the deposit is not credited");
+    assert_eq!(sequencer.tracker.account(&payer(1).address()).balance, 0, "the deposit is not credited");
 }
 
 #[tokio::test]
 async fn each_refusal_to_seal_is_named() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     sequencer.seal(0, vec![]).await;
     let seal = |ms: u64, origin: u64| {
         let tracker = sequencer.tracker.clone();
         async move {
-            tracker
-                .seal(START_SECOND * 1_000 + ms, 0, vec![], &l1_block(origin), &sequencer_key())
-                .await
-                .unwrap_err()
+            tracker.seal(START_MS + ms, 0, vec![], &l1_block(origin), &sequencer_key()).await.unwrap_err()
         }
     };
     assert!(
@@ -494,15 +486,14 @@ async fn each_refusal_to_seal_is_named() {
     *l1.fault.lock() = None;
     *l1.epochs.lock() = blindfold_protocol::Epochs::new(vec![]).unwrap();
     let lost = tracker_on(memory(), &l1).await;
-    let refused =
-        lost.seal(START_SECOND * 1_000, 0, vec![], &l1_block(2), &sequencer_key()).await.unwrap_err();
+    let refused = lost.seal(START_MS, 0, vec![], &l1_block(2), &sequencer_key()).await.unwrap_err();
     assert!(matches!(refused, SealingError::NoEpoch { number: 1 }));
 }
 
 #[tokio::test]
 async fn a_dropped_caller_leaves_memory_and_disk_together() {
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     let node = tracker_on(memory(), &l1).await;
     let first = sequencer.seal(0, vec![]).await;
     let mut watch = node.watch_sealed();
@@ -520,10 +511,10 @@ async fn a_dropped_caller_leaves_memory_and_disk_together() {
 async fn items_are_checked_in_chunks_and_in_order() {
     let many = blindfold_chain::CHECK_CHUNK_ITEMS + 3;
     let mut items: Vec<Vec<u8>> = (0..many).map(|index| vec![index as u8; 3]).collect();
-    items[0] = blindfold_protocol::Canonical::encode(&envelope(1));
-    items[many - 1] = blindfold_protocol::Canonical::encode(&envelope(2));
+    items[0] = blindfold_protocol::Canonical::encode(&envelope(1, 1));
+    items[many - 1] = blindfold_protocol::Canonical::encode(&envelope(1, 2));
     let l1 = l1();
-    let sequencer = Sequencer::new(&l1).await;
+    let sequencer = Sealer::new(&l1).await;
     let sealed = sequencer.seal(0, items).await;
     let (config, epoch) = (chain_config(), Arc::new(epoch()));
     let checked = check_items(&config, &epoch, &sealed.batch).await.unwrap();

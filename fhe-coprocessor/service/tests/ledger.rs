@@ -16,6 +16,7 @@ use blindfold_confidential::transaction::{
 };
 use blindfold_confidential::tree::Proof;
 use blindfold_coprocessor::{Coprocessor, CoprocessorDeps, Ledger, LedgerError, LedgerView};
+use blindfold_kit::*;
 use blindfold_protocol::{Signature65, SigningKey};
 use blindfold_rlwe::rlwe::{Parameters, PublicPolynomial, SecretKey};
 use blindfold_rlwe::schemes::balance;
@@ -23,7 +24,6 @@ use blindfold_rpc::HttpClient;
 use blindfold_rpc::confidential::{ConfidentialAccount, ConfidentialApiClient};
 use blindfold_store::ConfidentialStore;
 use common::disk::Disk;
-use common::support::*;
 use common::*;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -201,7 +201,7 @@ async fn balances_move_through_the_order_and_survive_a_restart() {
     let items: Vec<&[u8]> = items.iter().map(Vec::as_slice).collect();
     world.batch(0, &[confidential(1, &items[..2]), confidential(2, &items[2..])]).await;
     executed(&coprocessor, 1).await;
-    let client = client_of(&coprocessor);
+    let client = client(coprocessor.rpc_addr());
     let refused = client.get_transaction(keccak256(items[3])).await.unwrap().unwrap();
     assert_eq!(
         (refused.kind.as_deref(), refused.reason.as_deref()),
@@ -214,7 +214,7 @@ async fn balances_move_through_the_order_and_survive_a_restart() {
 
     // Another process: everything comes from the disk.
     let (coprocessor, disk) = deployment.start(&world, &path).await;
-    let client = client_of(&coprocessor);
+    let client = blindfold_kit::client(coprocessor.rpc_addr());
     let transfer = deployment.transfer((0, Arc::clone(&alice)), (1, &bob), 200);
     let T::Transfer(mut forged) = transfer.clone() else { panic!("a transfer") };
     forged.fee = FEE + 1;

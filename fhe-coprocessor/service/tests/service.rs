@@ -9,13 +9,12 @@ use alloy_primitives::keccak256;
 use blindfold_bte::Decided;
 use blindfold_chain::{L1Error, VoidRun};
 use blindfold_coprocessor::{ConfigError, ExecutionState, StartError};
+use blindfold_kit::*;
 use blindfold_protocol::{Address, B256};
 use blindfold_rpc::ReceivedError;
 use blindfold_rpc::confidential::ConfidentialApiClient;
 use blindfold_store::{ConfidentialHead, ConfidentialStore, Store, StoreError};
 use common::disk::{Disk, Moment};
-use common::support::faulty::Faulty;
-use common::support::*;
 use common::tally::COUNTER;
 use common::*;
 
@@ -24,17 +23,17 @@ const BOB: Address = Address::repeat_byte(2);
 
 /// Four batches: two transactions; one refused and one applied; none; bundles beside ordinary ones.
 async fn story(world: &World) {
-    world.batch(0, &[confidential(1, &[&[1, 10]]), malformed(2), confidential(3, &[&[2, 5]])]).await;
+    world.batch(0, &[confidential(1, &[&[1, 10]]), malformed(1, 2), confidential(3, &[&[2, 5]])]).await;
     world.batch(250, &[confidential(4, &[&[1, 250], &[1, 1]])]).await;
     world.batch(500, &[]).await;
-    world.batch(750, &[envelope(5), confidential(6, &[b"no transaction", &[2, 1]])]).await;
+    world.batch(750, &[envelope(1, 5), confidential(6, &[b"no transaction", &[2, 1]])]).await;
 }
 
 /// What the fast backend refuses, the portable one takes, and it is counted.
 #[tokio::test]
 async fn a_backend_that_refuses_right_hints_shows() {
     let mut world = World::new().await;
-    world.backend = Arc::new(Decided::new(Box::new(Faulty(backend()))));
+    world.backend = Arc::new(Decided::new(Box::new(Watched::erring())));
     let folder = tempfile::tempdir().unwrap();
     let disk = opened(&folder.path().join("store.sqlite")).await;
     let coprocessor = world.try_start(Arc::clone(&disk) as _, disk.clone()).await.unwrap();
@@ -57,7 +56,7 @@ async fn items_of_kind_one_are_executed_in_committed_order_and_served() {
     story(&world).await;
     executed(&coprocessor, 4).await;
 
-    let client = client_of(&coprocessor);
+    let client = client(coprocessor.rpc_addr());
     let status = client.get_status().await.unwrap();
     assert_eq!((status.batch, status.sequence, status.version, status.accounts), (4, 6, 4, 2));
     assert_eq!((status.counters["transactions_applied"], status.counters["transactions_refused"]), (4, 2));
@@ -168,7 +167,7 @@ async fn a_disk_that_refuses_for_a_while_is_tried_again_and_one_that_is_broken_h
     disk.refuse(vec![StoreError::Stopped("broken".into())]);
     world.batch(250, &[confidential(2, &[&[1, 10]])]).await;
     halts(&coprocessor, "broken").await;
-    let status = client_of(&coprocessor).get_status().await.unwrap();
+    let status = client(coprocessor.rpc_addr()).get_status().await.unwrap();
     assert_eq!((status.batch, status.state.as_str()), (1, "halted"), "what is not durable is not told");
 }
 

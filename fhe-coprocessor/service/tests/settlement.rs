@@ -8,12 +8,11 @@ use std::sync::Arc;
 use alloy_primitives::keccak256;
 use async_trait::async_trait;
 use blindfold_chain::{L1Error, L1Origin, L1Reader, Sealed};
+use blindfold_kit::*;
 use blindfold_l1::{HintEvent, HintPosting, HintTree, PostedData, PostedLog, PostedRun, RunReference};
 use blindfold_protocol::{Address, B256};
 use blindfold_rpc::confidential::{ConfidentialApiClient, Standing};
 use blindfold_store::SqliteStore;
-use common::support::doubles::l1_block;
-use common::support::*;
 use common::*;
 
 /// L1 as it stands from the start: three runs of one batch each. The first has final hints; the second has hints, that are
@@ -77,7 +76,7 @@ async fn statuses_tell_what_is_safe_and_what_is_final() {
     let store = Arc::new(SqliteStore::in_memory().unwrap());
     let coprocessor = world.try_start(store.clone(), store).await.unwrap();
     executed(&coprocessor, 4).await;
-    let client = client_of(&coprocessor);
+    let client = client(coprocessor.rpc_addr());
     // The marks follow the batches: they are looked at again until they are there, no more often than callers may ask.
     let told = async || {
         let status = client.get_status().await.unwrap();

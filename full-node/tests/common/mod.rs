@@ -2,9 +2,6 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-#[path = "../../../crates/chain/tests/support/mod.rs"]
-pub mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +12,7 @@ use async_trait::async_trait;
 use blindfold_bte::CiphertextPoint;
 use blindfold_chain::{NewBlock, ReadApi, ReadContext, RoleView, Sealed, announce};
 use blindfold_full_node::{FullNode, FullNodeConfig, FullNodeDeps, MemberEndpoint, Source, StartError};
+use blindfold_kit::*;
 use blindfold_protocol::{
     BatchHints, Certificate, CertifiedBatch, Envelope, Release, ReleaseShare, SealedBatch, SingletonShare,
     Verdict,
@@ -26,13 +24,11 @@ use blindfold_rpc::types::{
     Status,
 };
 use blindfold_rpc::{
-    BlindApiServer, ClientConfig, CommitteeApiServer, Encoded, FeedEvent, HttpClient, Hub, RpcError,
-    ServerConfig, ServerHandle, Topic, http_client, serve,
+    BlindApiServer, CommitteeApiServer, Encoded, FeedEvent, Hub, RpcError, ServerConfig, ServerHandle, Topic,
+    serve,
 };
 use blindfold_store::Store;
 use parking_lot::Mutex;
-use support::doubles::{ScriptedExecution, ScriptedL1};
-use support::*;
 use tokio::sync::Semaphore;
 
 struct SequencerRole;
@@ -198,7 +194,7 @@ impl BlindApiServer for Api {
 
 /// The sequencer: seals on a tracker of its own, executes on a client of its own, serves and announces.
 pub struct SequencerDouble {
-    pub sealing: Sequencer,
+    pub sealing: Sealer,
     pub machine: Machine,
     pub hub: Hub,
     pub mischief: Arc<Mischief>,
@@ -207,8 +203,8 @@ pub struct SequencerDouble {
 
 impl SequencerDouble {
     pub async fn start(l1: &Arc<ScriptedL1>) -> Self {
-        let machine = Machine::start(memory(), l1, &Arc::new(ScriptedExecution::new())).await;
-        let sealing = Sequencer { tracker: machine.tracker.clone(), l1: Arc::clone(l1) };
+        let machine = Machine::start(memory(), l1, &ScriptedExecution::new()).await;
+        let sealing = Sealer { tracker: machine.tracker.clone(), l1: Arc::clone(l1) };
         let (hub, mischief) = (Hub::default(), Arc::new(Mischief::default()));
         let reads = ReadApi::new(ReadContext {
             tracker: machine.tracker.clone(),
@@ -516,9 +512,6 @@ pub struct World {
     pub config: FullNodeConfig,
 }
 
-/// Long enough that nothing in these tests happens because of it.
-pub const NEVER_MS: u64 = 3_000_000;
-
 impl World {
     /// A world in which hints are waited for without end, and members are never asked by the clock.
     pub async fn new() -> Self {
@@ -536,7 +529,7 @@ impl World {
             member_poll_interval_ms: NEVER_MS,
             inbound: Default::default(),
         };
-        Self { l1, sequencer, members, client: Arc::new(ScriptedExecution::new()), config }
+        Self { l1, sequencer, members, client: ScriptedExecution::new(), config }
     }
 
     pub fn deps(&self, store: Arc<dyn Store>) -> FullNodeDeps {
@@ -594,8 +587,4 @@ pub async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         }
     })
     .await;
-}
-
-pub fn client_of(node: &FullNode) -> HttpClient {
-    http_client(&format!("http://{}", node.rpc_addr()), &ClientConfig::default()).expect("a URL")
 }

@@ -2,22 +2,15 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-pub mod backend;
-pub mod flood;
-#[path = "../../../committee/tests/common/network.rs"]
-pub mod network;
-#[path = "../../../committee/tests/common/sequencer.rs"]
-pub mod sequencer;
-
 use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
-use backend::Watched;
 use blindfold_bte::{CiphertextPoint, Portable};
 use blindfold_chain::{Sealed, verify_hints};
 use blindfold_hint_publisher::{
     HintPublisher, HintPublisherConfig, HintPublisherDeps, HintPublisherHandle, MemberUrl, StartError,
 };
+use blindfold_kit::*;
 use blindfold_protocol::{
     BatchHints, Canonical, Certificate, CertifiedBatch, Envelope, HintEntry, Release, ReleaseShare,
     SealedBatch, SingletonShare, certificate,
@@ -28,9 +21,7 @@ use blindfold_rpc::{
     CommitteeApiServer, Encoded, RpcError, ServerConfig, ServerHandle, serve,
     types::{CommitteeStatus, HeldBatch},
 };
-use network::{MAX_BATCH, MEMBERS, chain_config, committee, epochs, parameter_set};
 use parking_lot::Mutex;
-use sequencer::SequencerDouble;
 use tokio::sync::watch;
 
 /// How a member answers.
@@ -148,8 +139,7 @@ impl CommitteeApiServer for Api {
         let behaviour = self.behaviour().await?;
         let (batch, verdicts) = self.batch(number)?;
         let certificate = certificate.decode_param()?;
-        let epoch = epochs().at(certificate.number).cloned().expect("registered");
-        certificate::verify(&certificate, &epoch, &chain_config().deployment)
+        certificate::verify(&certificate, &epoch(), &chain_config().deployment)
             .expect("the hint publisher checked it");
         let key = &committee().keys[usize::from(self.member) - 1];
         let mut pds: Vec<[u8; 48]> = sub_batches(&verdicts, MAX_BATCH)
@@ -205,7 +195,7 @@ impl CommitteeApiServer for Api {
 pub struct Stage {
     pub sequencer: SequencerDouble,
     pub members: Vec<MemberDouble>,
-    pub sealer: network::Sealer,
+    pub sealer: Sealer,
     pub config: HintPublisherConfig,
     /// The hint publisher's.
     pub backend: Arc<Watched>,
@@ -229,7 +219,7 @@ impl Stage {
         config.limits.publish_retry_ms = 5;
         config.limits.batch_retry_ms = 5;
         config.limits.sweep_ms = 20;
-        let (sealer, backend) = (network::Sealer::new().await, Arc::new(Watched::new()));
+        let (sealer, backend) = (Sealer::new(&l1()).await, Arc::new(Watched::default()));
         Self { sequencer, members, sealer, config, backend }
     }
 
@@ -253,7 +243,7 @@ impl Stage {
 
     /// Seals a batch that members have validated; the sequencer keeps it.
     pub async fn seal(&self, items: Vec<Vec<u8>>) -> Sealed {
-        let sealed = self.sealer.seal(items).await;
+        let sealed = self.sealer.seal_next(items).await;
         self.validated(&sealed);
         self.sequencer.keep(&sealed.batch, &sealed.verdicts);
         sealed
@@ -270,7 +260,7 @@ impl Stage {
     pub async fn publish(&self, items: Vec<Vec<u8>>) -> Sealed {
         let sealed = self.seal(items).await;
         self.sequencer.announce(&sealed.batch, &sealed.verdicts);
-        let certificate = self.sealer.certify(&sealed.batch, &[1, 2, 3]).await;
+        let certificate = self.sealer.certify_by(&sealed.batch, &[1, 2, 3]).await;
         self.sequencer.publish_certificate(&certificate);
         sealed
     }

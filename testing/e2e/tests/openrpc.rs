@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use alloy_primitives::keccak256;
 use async_trait::async_trait;
 use blindfold_client::confidential::{ConfidentialDeployment, checked};
+use blindfold_kit::chain_config;
 use blindfold_protocol::{
     Account, Acknowledgement, Address, B256, BatchHints, Bytes, Canonical, Certificate, CertifiedBatch,
-    ChainConfig, Deployment, Envelope, EnvelopeError, L1Timing, LedgerProof, Promise, Release, ReleaseShare,
-    SealedBatch, SingletonShare, limits::DEFAULT_BLOCK_GAS,
+    ChainConfig, Deployment, Envelope, EnvelopeError, LedgerProof, Promise, Release, ReleaseShare,
+    SealedBatch, SingletonShare,
 };
 use blindfold_rpc::{
     BlindApiServer, CommitteeApiServer, Encoded, FeedEvent, RawEnvelope, RpcError, SequencerApiServer, Topic,
@@ -305,29 +306,9 @@ fn taken_by_a_wallet(document: &Value, account: &ConfidentialAccount) {
     let found = methods.iter().find(|entry| entry["name"] == "confidential_getParameters");
     let example = &found.expect("described")["examples"][0]["result"]["value"];
     let parameters: ConfidentialParameters = real(example);
-    let address = Address::repeat_byte;
-    let chain = ChainConfig {
-        chain_id: parameters.chain_id,
-        deployment: Deployment { l1_chain_id: parameters.l1_chain_id, inbox: address(1) },
-        registry: address(2),
-        fee_vault: address(3),
-        forced_queue: address(4),
-        hint_registry: address(5),
-        hint_verifier: address(6),
-        deposit_portal: address(7),
-        output_registry: address(8),
-        timing: L1Timing::default(),
-        sequencer: address(9),
-        fee_recipient: address(10),
-        base_fee_recipient: Address::ZERO,
-        block_gas_limit: DEFAULT_BLOCK_GAS,
-        initial_base_fee: 1,
-        min_base_fee: 1,
-        initial_gas_base_fee: 1,
-        min_gas_base_fee: 1,
-        malformed_surcharge: 0,
-        genesis_l1_origin: 0,
-    };
+    let chain = chain_config();
+    let deployment = Deployment { l1_chain_id: parameters.l1_chain_id, ..chain.deployment };
+    let chain = ChainConfig { chain_id: parameters.chain_id, deployment, ..ChainConfig::clone(&chain) };
     let deployment = ConfidentialDeployment {
         contract: parameters.contract,
         seed: parameters.seed,

@@ -9,7 +9,7 @@ use blindfold::{
         SequencerSettings,
     },
 };
-use blindfold_protocol::{Address, ChainConfig, Deployment, L1Timing};
+use blindfold_kit::chain_config;
 use blindfold_telemetry::Metrics;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -221,30 +221,8 @@ fn the_proxys_settings_are_documented() {
 
 #[test]
 fn every_key_of_the_chains_file_is_documented_and_no_other() {
-    let chain = ChainConfig {
-        chain_id: 2,
-        deployment: Deployment { l1_chain_id: 1, inbox: Address::ZERO },
-        registry: Address::ZERO,
-        fee_vault: Address::ZERO,
-        forced_queue: Address::ZERO,
-        hint_registry: Address::ZERO,
-        hint_verifier: Address::ZERO,
-        deposit_portal: Address::ZERO,
-        output_registry: Address::ZERO,
-        timing: L1Timing::default(),
-        sequencer: Address::ZERO,
-        fee_recipient: Address::ZERO,
-        base_fee_recipient: Address::ZERO,
-        block_gas_limit: 0,
-        initial_base_fee: 0,
-        min_base_fee: 0,
-        initial_gas_base_fee: 0,
-        min_gas_base_fee: 0,
-        malformed_surcharge: 0,
-        genesis_l1_origin: 0,
-    };
     let mut keys = BTreeMap::new();
-    flatten("", &serde_json::to_value(chain).expect("it can be written"), &mut keys);
+    flatten("", &serde_json::to_value(&*chain_config()).expect("it can be written"), &mut keys);
     let (_, rest) =
         OPERATE.split_once("\n`rollup.json`, the same file for every party:\n").expect("the table");
     let table = rest.trim_start().split("\n\n").next().expect("a table");

@@ -6,13 +6,9 @@ use std::{
     time::Duration,
 };
 
-use alloy_primitives::{Address, B256, U256};
-use blindfold_bte::{
-    Backend, MemberKey, Parameters, Portable,
-    bls::{PublicKey, SecretKey},
-    dealer,
-};
-use blindfold_chain::{EpochParameters, L1Reader, L1Submitter, ParameterSet};
+use alloy_primitives::{Address, U256};
+use blindfold_bte::{Backend, MemberKey, Portable};
+use blindfold_chain::{L1Reader, L1Submitter, ParameterSet};
 use blindfold_client::proxy::{Proxy, ProxyConfig};
 use blindfold_committee::{
     Member, MemberConfig, MemberDeps, MemberHandle, PeerUrl,
@@ -26,14 +22,14 @@ use blindfold_hint_publisher::{
     HintPublisher, HintPublisherConfig, HintPublisherDeps, HintPublisherHandle, L1PostingDeps, MemberUrl,
     l1::L1PostingConfig,
 };
-use blindfold_protocol::{ChainConfig, Deployment, Epoch, Epochs, L1Timing, SigningKey};
+use blindfold_kit::{Committee, LAST_NUMBER, MAX_BATCH, chain_config};
+use blindfold_protocol::{ChainConfig, Epochs, SigningKey};
 use blindfold_runtime::{Clock, Failure, Instant, SteadyClock, TimeSource, now, spawn};
 use blindfold_sequencer::{
     CommitteeClient, Sequencer, SequencerConfig, SequencerDeps, SequencerHandle, introduction,
 };
 use blindfold_store::{Condition, Disk, SqliteStore, Store, Trouble};
 use parking_lot::Mutex;
-use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 use tempfile::TempDir;
 use tokio::{sync::watch, time::sleep};
 
@@ -50,10 +46,6 @@ use crate::{
     plants::{OtherBackend, OtherClient, OtherDisk, Plant, StandsStill, WrongClaims},
 };
 
-/// The largest batch that a release opens.
-const MAX_BATCH: u32 = 8;
-/// Wei per byte at the beginning.
-const BASE_FEE: u128 = 1_000;
 /// What payers and accounts have, in wei.
 const RICH: u128 = 1_000_000_000_000_000_000;
 /// A role that gave up is started again after so long, in milliseconds.
@@ -93,8 +85,7 @@ pub struct World {
     pub net: Net,
     /// L1.
     pub l1: L1,
-    keys: Vec<MemberKey>,
-    bls: Vec<SecretKey>,
+    committee: Committee,
     parameters: Arc<ParameterSet>,
     backend: Arc<dyn Backend>,
     disks: BTreeMap<Role, Disk>,
@@ -167,47 +158,6 @@ pub fn user_key(index: u16) -> SigningKey {
     key(7, index)
 }
 
-fn chain_config(timing: L1Timing) -> ChainConfig {
-    let contract = |byte| Address::repeat_byte(byte);
-    ChainConfig {
-        chain_id: 901,
-        deployment: Deployment { l1_chain_id: 900, inbox: contract(0x11) },
-        registry: contract(0x12),
-        fee_vault: contract(0x13),
-        forced_queue: contract(0x21),
-        hint_registry: contract(0x22),
-        hint_verifier: contract(0x23),
-        deposit_portal: contract(0x24),
-        output_registry: contract(0x25),
-        timing,
-        sequencer: key(9, 1).address(),
-        fee_recipient: contract(0x14),
-        base_fee_recipient: Address::ZERO,
-        block_gas_limit: 200_000_000,
-        initial_base_fee: BASE_FEE,
-        min_base_fee: BASE_FEE,
-        initial_gas_base_fee: 1,
-        min_gas_base_fee: 1,
-        malformed_surcharge: 500,
-        genesis_l1_origin: 1,
-    }
-}
-
-fn epoch(parameters: &Parameters, members: Vec<PublicKey>, threshold: u16) -> Epoch {
-    Epoch {
-        epoch: 1,
-        first: 1,
-        last: 1_000_000,
-        counts_from: 0,
-        continues: 0,
-        parameters_hash: B256::from(parameters.hash()),
-        encryption_key_hash: B256::from(parameters.encryption_key().hash()),
-        max_batch: MAX_BATCH,
-        threshold,
-        members,
-    }
-}
-
 impl World {
     /// Everybody of this plan; nobody runs yet.
     ///
@@ -219,16 +169,14 @@ impl World {
         if plan.plant == Some(Plant::SmallQuorum) && 2 * (threshold - 1) > members {
             threshold -= 1;
         }
-        let mut rng = ChaCha20Rng::seed_from_u64(plan.seed ^ 0xdea1);
-        let (parameters, keys) = dealer::deal(MAX_BATCH, members, threshold, &mut rng)?;
-        let secret = |member: u16| SecretKey::generate(&[member as u8; 32]);
-        let bls = (1..=members).map(secret).collect::<Result<Vec<SecretKey>, _>>()?;
-        let epoch = epoch(&parameters, bls.iter().map(SecretKey::public_key).collect(), threshold);
-        let epochs = Epochs::new(vec![epoch.clone()])?;
-        let encryption_key = parameters.encryption_key().to_bytes().to_vec();
-        let entry = EpochParameters::new(epoch, Arc::new(parameters), "file".to_owned())?;
-        let parameters = Arc::new(ParameterSet::new(vec![entry])?);
-        let chain = Arc::new(chain_config(plan.timing));
+        let committee = Committee::deal(members, threshold, MAX_BATCH, plan.seed ^ 0xdea1);
+        let epochs = vec![committee.epoch(1, 1, LAST_NUMBER)];
+        let parameters = committee.parameter_set(&epochs);
+        let epochs = Epochs::new(epochs)?;
+        let encryption_key = committee.encryption_key.to_bytes().to_vec();
+        let sequencer = key(9, 1).address();
+        let chain =
+            Arc::new(ChainConfig { sequencer, timing: plan.timing, ..ChainConfig::clone(&chain_config()) });
         let backend: Arc<dyn Backend> = Arc::new(Portable::new(1));
 
         let (lives, faults) = (Lives::default(), Faults::default());
@@ -251,8 +199,14 @@ impl World {
             amount: RICH,
         };
         let l1 = L1::new(plan.pace, beginning, plan.plant, faults.clone(), trace.clone(), checks.clone());
-        let liars =
-            Liars::new(chain.deployment, key(9, 1), bls.clone(), plan.plant, faults.clone(), trace.clone());
+        let liars = Liars::new(
+            chain.deployment,
+            key(9, 1),
+            committee.bls.clone(),
+            plan.plant,
+            faults.clone(),
+            trace.clone(),
+        );
         let net = Net::new(plan.seed, lives.clone(), faults.clone(), trace.clone(), checks.clone(), liars);
         let cast = plan.cast();
         let disk = |role: Role| Ok((role, Disk::new()?));
@@ -269,8 +223,7 @@ impl World {
             checks,
             net,
             l1,
-            keys,
-            bls,
+            committee,
             parameters,
             backend,
             disks,
@@ -625,8 +578,8 @@ impl World {
     fn opened_key(&self, member: u16) -> anyhow::Result<OpenedKey> {
         let index = usize::from(member - 1);
         let other = if self.has(Plant::MixedUpKeys) { index ^ 1 } else { index };
-        let other = other.min(self.keys.len() - 1);
-        let bls_key = self.bls[index].clone();
+        let other = other.min(self.committee.keys.len() - 1);
+        let bls_key = self.committee.bls[index].clone();
         let epoch = self.parameters.all().into_iter().next().ok_or_else(|| anyhow::anyhow!("no epoch"))?;
         let public = KeyFilePublic {
             member,
@@ -634,7 +587,7 @@ impl World {
             bls_public_key: bls_key.public_key().to_bytes(),
             proof_of_possession: bls_key.prove_possession().to_bytes(),
         };
-        let member_key = MemberKey::decode(&self.keys[other].encode())?;
+        let member_key = MemberKey::decode(&self.committee.keys[other].encode())?;
         Ok(OpenedKey { public, member_key, bls_key })
     }
 

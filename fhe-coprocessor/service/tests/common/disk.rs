@@ -35,14 +35,7 @@ pub struct Disk {
 
 impl Disk {
     pub async fn open(path: &Path, hang: Option<(usize, Moment)>) -> Arc<Self> {
-        let inner = loop {
-            match SqliteStore::open(path) {
-                Ok(store) => break store,
-                // The writer of the one before is still closing.
-                Err(StoreError::InUse(_)) => tokio::task::yield_now().await,
-                Err(error) => panic!("{error}"),
-            }
-        };
+        let inner = blindfold_kit::file(path).await;
         let (inner, left, refusals) = (Mutex::new(Some(inner)), Mutex::new(hang), Mutex::default());
         Arc::new(Self { inner, left, refusals, hangs: Notify::new() })
     }

@@ -2,9 +2,6 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-#[path = "../../../../crates/chain/tests/support/mod.rs"]
-pub mod support;
-
 pub mod disk;
 pub mod tally;
 
@@ -14,18 +11,12 @@ use std::sync::Arc;
 use blindfold_bte::Backend;
 use blindfold_chain::{L1Reader, ReadApi, ReadContext, RoleView, Sealed, announce};
 use blindfold_coprocessor::{Coprocessor, CoprocessorConfig, CoprocessorDeps, StartError};
+use blindfold_kit::*;
 use blindfold_protocol::{Address, B256, Bundle, BundleItem, Bytes, Envelope};
 use blindfold_rpc::confidential::ConfidentialParameters;
-use blindfold_rpc::{
-    BlindApiServer, ClientConfig, HttpClient, Hub, ServerConfig, ServerHandle, http_client, serve,
-};
+use blindfold_rpc::{BlindApiServer, Hub, ServerConfig, ServerHandle, serve};
 use blindfold_store::{ConfidentialStore, Store};
-use support::doubles::{ScriptedExecution, ScriptedL1};
-use support::*;
 use tally::{Tally, TallyView};
-
-/// Long enough that nothing in these tests happens because of it.
-pub const NEVER_MS: u64 = 3_000_000;
 
 struct NodeRole;
 
@@ -42,7 +33,7 @@ impl RoleView for NodeRole {
 /// The node that is followed: seals on a tracker of its own, serves and announces.
 pub struct World {
     pub l1: Arc<ScriptedL1>,
-    pub sequencer: Sequencer,
+    pub sequencer: Sealer,
     pub machine: Machine,
     pub hub: Hub,
     pub config: CoprocessorConfig,
@@ -54,8 +45,8 @@ pub struct World {
 impl World {
     pub async fn new() -> Self {
         let l1 = l1();
-        let machine = Machine::start(memory(), &l1, &Arc::new(ScriptedExecution::new())).await;
-        let sequencer = Sequencer { tracker: machine.tracker.clone(), l1: Arc::clone(&l1) };
+        let machine = Machine::start(memory(), &l1, &ScriptedExecution::new()).await;
+        let sequencer = Sealer { tracker: machine.tracker.clone(), l1: Arc::clone(&l1) };
         let hub = Hub::default();
         let reads = ReadApi::new(ReadContext {
             tracker: machine.tracker.clone(),
@@ -137,9 +128,9 @@ pub fn deployment() -> ConfidentialParameters {
 
 /// An envelope with one transaction of the execution client and these items of kind 1.
 pub fn confidential(nonce: u64, items: &[&[u8]]) -> Envelope {
-    let mut bundle = Bundle::of_transactions([transaction(CHAIN_ID, nonce)]);
+    let mut bundle = Bundle::of_transactions([transaction(1, nonce)]);
     bundle.items.extend(items.iter().map(|bytes| BundleItem { kind: 1, bytes: bytes.to_vec() }));
-    envelope_of(nonce, &bundle)
+    envelope_of(1, nonce, &bundle, |_| {})
 }
 
 pub async fn executed(coprocessor: &Coprocessor, number: u64) {
@@ -148,8 +139,4 @@ pub async fn executed(coprocessor: &Coprocessor, number: u64) {
     let reached = tokio::time::timeout(std::time::Duration::from_secs(60), reached).await.is_ok();
     let status = coprocessor.watch_status().borrow().clone();
     assert!(reached, "batch {number}: {status:?}, {:?}", coprocessor.counters().by_name());
-}
-
-pub fn client_of(coprocessor: &Coprocessor) -> HttpClient {
-    http_client(&format!("http://{}", coprocessor.rpc_addr()), &ClientConfig::default()).expect("a URL")
 }

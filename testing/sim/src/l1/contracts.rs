@@ -389,7 +389,7 @@ impl State {
         if block < from {
             return refused("no header is due");
         }
-        if self.certified_at < from && (block - from) / window % 2 != 0 {
+        if self.certified_at < from && !((block - from) / window).is_multiple_of(2) {
             return refused("a committee that is back posts undisturbed");
         }
         if since != self.certified_at && block <= self.certified_at + delay {

@@ -144,7 +144,7 @@ impl L1Submitter for View {
     }
 
     async fn slash_equivocation(&self, pair: &[SignedHeader; 2], salt: B256) -> Result<Sent, L1Error> {
-        let pair = Box::new(pair.clone());
+        let pair = Box::new(*pair);
         Ok(self.send(Transaction::ShowHeaders { pair, salt }).await?.into())
     }
 

@@ -1,4 +1,4 @@
-//! A stand-in for the sequencer over real sockets: it shows what tests give it and collects what it is sent.
+//! A sequencer as a script.
 
 use std::{collections::BTreeMap, net::SocketAddr, pin::Pin, sync::Arc};
 
@@ -21,15 +21,20 @@ use blindfold_rpc::{
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::network::{START_MS, THRESHOLD, chain_config, epochs, within};
+use crate::{START_MS, THRESHOLD, chain_config, committee, within};
 
+/// What a [`SequencerDouble`] shows, does and was sent.
 #[derive(Default)]
-pub struct State {
+pub struct SequencerState {
+    /// What it keeps.
     pub batches: BTreeMap<u64, BatchInfo>,
+    /// As they were sent.
     pub acknowledgements: Vec<Acknowledgement>,
     /// Who proved to have brought them.
     pub brought_by: Vec<Option<Party>>,
+    /// As they were sent.
     pub refusals: Vec<Refusal>,
+    /// The last ones taken.
     pub hints: BTreeMap<u64, (Release, BatchHints)>,
     /// Whether t acknowledgements are made a certificate and announced.
     pub aggregate: bool,
@@ -37,6 +42,7 @@ pub struct State {
     pub withhold: bool,
     /// How many submissions of hints are turned away before one is taken, and whether for good.
     pub turn_away_hints: (usize, bool),
+    /// How many there were.
     pub hint_submissions: usize,
     /// Whoever acknowledges this number gets no answer.
     pub hangs: Option<u64>,
@@ -48,21 +54,27 @@ pub struct State {
     pub status_calls: usize,
 }
 
+/// What lives as long as anybody calls.
 pub struct Double {
-    pub state: Mutex<State>,
+    /// Read and changed at any time.
+    pub state: Mutex<SequencerState>,
     hub: Hub,
     changed: watch::Sender<u64>,
 }
 
-/// A running double. Dropping it closes its port.
+/// Stands in for a sequencer over real sockets: shows what tests give it and collects what it is sent. Dropping it closes
+/// its port.
 pub struct SequencerDouble {
+    /// What outlives the port.
     pub double: Arc<Double>,
+    /// The port.
     pub server: ServerHandle,
 }
 
 impl SequencerDouble {
+    /// On a free port.
     pub async fn start() -> Self {
-        let state = State { aggregate: true, ..State::default() };
+        let state = SequencerState { aggregate: true, ..SequencerState::default() };
         let double = Arc::new(Double {
             state: Mutex::new(state),
             hub: Hub::default(),
@@ -72,12 +84,13 @@ impl SequencerDouble {
         Self { double, server }
     }
 
+    /// On a given port, after another one was closed.
     pub async fn serve(double: &Arc<Double>, addr: SocketAddr) -> ServerHandle {
         let mut methods = BlindApiServer::into_rpc(Api(Arc::clone(double)));
         methods.merge(SequencerApiServer::into_rpc(Api(Arc::clone(double)))).expect("names differ");
         let key_of = |party| {
             let Party::Member(member) = party else { panic!("only members introduce themselves") };
-            let key = epochs().at(1).and_then(|epoch| epoch.member(member).copied()).map(PartyKey::Bls);
+            let key = committee().public.get(usize::from(member) - 1).copied().map(PartyKey::Bls);
             Box::pin(std::future::ready(key)) as Pin<Box<dyn Future<Output = _> + Send>>
         };
         let mut config = ServerConfig::new(addr);
@@ -86,12 +99,13 @@ impl SequencerDouble {
         serve(config, methods, None).await.expect("listens")
     }
 
+    /// Where it listens.
     pub fn url(&self) -> String {
         format!("http://{}", self.server.local_addr())
     }
 
     /// Waits until `condition` holds.
-    pub async fn wait(&self, what: &str, condition: impl Fn(&State) -> bool) {
+    pub async fn wait(&self, what: &str, condition: impl Fn(&SequencerState) -> bool) {
         within(what, self.double.until(condition)).await;
     }
 
@@ -140,15 +154,18 @@ impl SequencerDouble {
         self.double.keep_certificate(certificate);
     }
 
+    /// Announces a certificate.
     pub fn announce_certificate(&self, certificate: &Certificate) {
         self.double.hub.publish(&announce::certificate(certificate));
     }
 
+    /// Keeps and announces one.
     pub fn publish_certificate(&self, certificate: &Certificate) {
         self.keep_certificate(certificate);
         self.announce_certificate(certificate);
     }
 
+    /// The one that it keeps.
     pub fn certificate(&self, number: u64) -> Option<Certificate> {
         self.double
             .state
@@ -166,7 +183,7 @@ impl Double {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    async fn until(&self, condition: impl Fn(&State) -> bool) {
+    async fn until(&self, condition: impl Fn(&SequencerState) -> bool) {
         let mut changed = self.changed.subscribe();
         changed.wait_for(|_| condition(&self.state.lock())).await.expect("the double lives");
     }
@@ -199,7 +216,7 @@ impl Double {
         own.dedup_by_key(|acknowledgement| acknowledgement.member);
         drop(state);
         if own.len() >= usize::from(THRESHOLD) {
-            let epoch = epochs().at(number).cloned().expect("registered");
+            let epoch = committee().epoch(own[0].epoch, 1, u64::MAX);
             let certificate = certificate::aggregate(&epoch, &own).expect("they verify");
             self.keep_certificate(&certificate);
             self.hub.publish(&announce::certificate(&certificate));

@@ -1,9 +1,9 @@
-//! A backend that tells what it was asked for, and that can be made to take as long as a test wants.
+//! Backends: this machine's, and one that tells what it was asked for, takes as long as a test wants, or errs.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::sync::{
-    Condvar, Mutex,
+    Arc, Condvar, Mutex, OnceLock,
     atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
 };
 
@@ -13,18 +13,31 @@ use blindfold_bte::{
 };
 use rand_chacha::rand_core::CryptoRng;
 
+/// What this machine computes fastest with, on one thread.
+pub fn backend() -> Arc<dyn Backend> {
+    static BACKEND: OnceLock<Arc<dyn Backend>> = OnceLock::new();
+    Arc::clone(BACKEND.get_or_init(|| Arc::from(blindfold_bte::auto(1))))
+}
+
+/// The portable backend, watched.
 pub struct Watched {
     portable: Portable,
+    /// Pre-decryptions so far.
     pub predecrypts: AtomicUsize,
+    /// Decryptions at once so far.
     pub decrypts: AtomicUsize,
-    /// Looks at hints, and the session keys of each.
+    /// Looks at hints so far.
     pub hints: AtomicUsize,
+    /// The session keys of each of them.
     pub opened_with: Mutex<Vec<Vec<[u8; 16]>>>,
-    /// Of all three, at this moment and at most.
+    /// Of all three, at this moment.
     pub running: AtomicUsize,
+    /// And at most.
     pub most_running: AtomicUsize,
     /// Every batch opens as malformed.
     pub blind: AtomicBool,
+    /// Every hint is refused.
+    pub refuses: AtomicBool,
     /// Heavy work panics.
     pub broken: AtomicBool,
     closed: Mutex<bool>,
@@ -41,8 +54,8 @@ impl Drop for Closed<'_> {
     }
 }
 
-impl Watched {
-    pub fn new() -> Self {
+impl Default for Watched {
+    fn default() -> Self {
         Self {
             portable: Portable::new(1),
             predecrypts: AtomicUsize::new(0),
@@ -52,12 +65,21 @@ impl Watched {
             running: AtomicUsize::new(0),
             most_running: AtomicUsize::new(0),
             blind: AtomicBool::new(false),
+            refuses: AtomicBool::new(false),
             broken: AtomicBool::new(false),
             closed: Mutex::new(false),
             opened: Condvar::new(),
         }
     }
+}
 
+impl Watched {
+    /// Whose fast arithmetic errs: it refuses every hint and opens every ciphertext as malformed; the rest is right.
+    pub fn erring() -> Self {
+        Self { blind: true.into(), refuses: true.into(), ..Self::default() }
+    }
+
+    /// From now on heavy work waits.
     pub fn close(&self) -> Closed<'_> {
         *self.closed.lock().expect("nobody panics") = true;
         Closed(self)
@@ -130,6 +152,9 @@ impl Backend for Watched {
     fn open_hints(&self, key: &EncryptionKey, items: &[HintItem<'_>]) -> Vec<Result<Vec<u8>, HintError>> {
         let keys = items.iter().map(|(_, _, key)| *key.as_bytes()).collect();
         self.opened_with.lock().expect("nobody panics").push(keys);
+        if self.refuses.load(SeqCst) {
+            return vec![Err(HintError::Header); items.len()];
+        }
         self.heavy(&self.hints, || self.portable.open_hints(key, items))
     }
 

@@ -1,11 +1,13 @@
-//! A disk that refuses what a test tells it to.
+//! Disks: in memory, in a file, and one that refuses what a test tells it to.
 
 use std::{
     collections::BTreeMap,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -15,10 +17,31 @@ use blindfold_protocol::{
 };
 use blindfold_store::{
     BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
-    Stopped, Store, StoreError,
+    SqliteStore, Stopped, Store, StoreError,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
+
+/// A disk that nothing survives.
+pub fn memory() -> Arc<dyn Store> {
+    Arc::new(SqliteStore::in_memory().expect("memory"))
+}
+
+/// A disk in a file.
+pub async fn disk(path: &Path) -> Arc<dyn Store> {
+    Arc::new(file(path).await)
+}
+
+/// The file of a [`disk`]. After a crash the last write may still be on its way: it is free when that is done.
+pub async fn file(path: &Path) -> SqliteStore {
+    loop {
+        match SqliteStore::open(path) {
+            Ok(store) => return store,
+            Err(StoreError::InUse(_)) => tokio::time::sleep(Duration::from_millis(2)).await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
 
 /// Hands everything on to a store, except for the calls that are to fail.
 pub struct FaultyStore {
@@ -33,6 +56,7 @@ pub struct FaultyStore {
 }
 
 impl FaultyStore {
+    /// Nothing fails yet.
     pub fn new(inner: Arc<dyn Store>) -> Arc<Self> {
         let (held, waiting) = (watch::Sender::new(None), watch::Sender::new(0));
         let (faults, failures, stopped) = (Mutex::default(), AtomicUsize::new(0), watch::Sender::new(None));
@@ -41,30 +65,26 @@ impl FaultyStore {
 
     /// From now on `operation` takes until [`release`](Self::release); with ` done` behind its name it takes so long
     /// after its work.
-    #[allow(dead_code, reason = "not every test that has this file needs a slow disk")]
     pub fn hold(&self, operation: &'static str) {
         self.held.send_replace(Some(operation));
     }
 
-    #[allow(dead_code, reason = "not every test that has this file needs a slow disk")]
+    /// Lets go of what is held.
     pub fn release(&self) {
         self.held.send_replace(None);
     }
 
     /// Until a call of the operation that is held waits.
-    #[allow(dead_code, reason = "not every test that has this file needs a slow disk")]
     pub async fn somebody_waits(&self) {
         self.waits(1).await;
     }
 
     /// Until so many calls of the operation that is held wait, or have waited.
-    #[allow(dead_code, reason = "not every test that has this file needs a slow disk")]
     pub async fn waits(&self, calls: usize) {
         self.waiting.subscribe().wait_for(|waiting| *waiting >= calls).await.expect("it lives");
     }
 
     /// How many calls have waited so far.
-    #[allow(dead_code, reason = "not every test that has this file needs a slow disk")]
     pub fn waiting(&self) -> usize {
         *self.waiting.borrow()
     }
@@ -77,7 +97,6 @@ impl FaultyStore {
     }
 
     /// How many calls have failed so far.
-    #[allow(dead_code, reason = "not every test that has this file counts")]
     pub fn failures(&self) -> usize {
         self.failures.load(Ordering::SeqCst)
     }
@@ -87,7 +106,7 @@ impl FaultyStore {
         self.faults.lock().insert(operation, error);
     }
 
-    #[allow(dead_code, reason = "not every test that has this file goes on")]
+    /// Nothing fails any more.
     pub fn heal(&self) {
         self.faults.lock().clear();
     }
