@@ -104,6 +104,27 @@ pub(super) fn refused<T>(why: &str) -> Result<T, L1Error> {
 }
 
 impl State {
+    /// Nothing but the contracts stands in this block; the inbox was deployed in an earlier one.
+    pub fn new(newest: u64, time: u64, deployed_at: u64) -> Self {
+        Self {
+            newest,
+            time,
+            finalized: 0,
+            ledger: Vec::new(),
+            posted: Vec::new(),
+            reposted: Vec::new(),
+            made: Vec::new(),
+            certified_at: deployed_at,
+            outputs: Vec::new(),
+            forced: Vec::new(),
+            forks: Vec::new(),
+            transactions: Vec::new(),
+            hints: Registry::default(),
+            equivocated: BTreeMap::new(),
+            shown: Vec::new(),
+        }
+    }
+
     /// The newest posted header, certified or made by L1.
     pub fn head(&self) -> Option<&BatchHeader> {
         self.posted.last().and_then(|posted| posted.run.headers.last())
@@ -132,14 +153,14 @@ impl State {
         along.chain(again).find(|batch| batch.header == *header)
     }
 
-    /// Executes a transaction in the newest block.
+    /// Executes this account's transaction in the newest block.
     pub fn execute(
         &mut self,
         rules: &Rules,
-        from: Role,
+        account: Address,
         transaction: &Transaction,
     ) -> Result<(Done, Mined), L1Error> {
-        let (account, block) = (account(from), self.newest);
+        let block = self.newest;
         let (done, transaction) = match transaction {
             Transaction::Post { headers, batches, certificate } => {
                 (self.post(rules, headers, batches.as_deref(), certificate)?, certificate.header_hash)

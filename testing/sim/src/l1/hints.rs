@@ -135,6 +135,11 @@ impl Registry {
         self.events(after, through).into_iter().filter_map(posted).collect()
     }
 
+    /// The run and the hints of the posting of this id.
+    pub fn data_of(&self, id: u64) -> Option<(RunReference, HintPosting)> {
+        self.data.get(&id).map(|(run, hints)| (*run, hints.as_ref().clone()))
+    }
+
     /// The run and the hints of a posting.
     pub fn data(&self, posted: &PostedLog) -> Option<(RunReference, HintPosting)> {
         let there = self.events.iter().any(|(_, event)| *event == HintEvent::Posted(*posted));

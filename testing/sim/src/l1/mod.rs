@@ -8,6 +8,8 @@
 
 mod contracts;
 mod hints;
+#[doc(hidden)]
+pub mod model;
 mod reads;
 mod writes;
 
@@ -43,7 +45,6 @@ use crate::{
 pub use hints::Judge;
 
 use contracts::{Done, Rules, State, account};
-use hints::Registry;
 
 /// Blocks that there are at the beginning.
 const FIRST_BLOCKS: u64 = 200;
@@ -83,42 +84,62 @@ struct Shared {
 }
 
 /// What is sent to L1.
-#[derive(Clone)]
-enum Transaction {
+#[derive(Clone, Debug)]
+pub enum Transaction {
     /// Certified headers, with or without their batches.
     Post {
+        /// The headers in order.
         headers: Arc<Vec<BatchHeader>>,
+        /// Their batches.
         batches: Option<Arc<Vec<SealedBatch>>>,
+        /// That of the last header.
         certificate: Box<Certificate>,
     },
     /// Batches of headers that are posted already.
     PostData(Arc<Vec<SealedBatch>>),
     /// L1 is to make the header after this one.
     MakeHeader(Box<BatchHeader>),
+    /// Blocks are claimed.
     Propose(Vec<Output>),
+    /// A transaction in the clear is to be forced in.
     Force {
+        /// Gas that it may use.
         gas_limit: u64,
+        /// Its bytes.
         raw: Vec<u8>,
     },
     /// More of a hint publisher's bond, in wei.
     Bond(u128),
+    /// Hints of a posted run.
     PostHints {
+        /// The run.
         run: RunReference,
+        /// Its hints.
         hints: Arc<HintPosting>,
     },
+    /// Hints whose window is over are its run's for good.
     FinalizeHints(u64),
+    /// Hints whose run has others for good are closed.
     ReleaseHints(u64),
     /// Nobody posted hints of this run in time.
     Void(RunReference),
+    /// To evidence that is shown later.
     Commit(B256),
+    /// An entry of posted hints is wrong.
     Challenge {
+        /// What shows it.
         evidence: Box<HintEvidence>,
+        /// That of the commitment.
         salt: B256,
     },
+    /// The sequencer signed two headers of one number.
     ShowHeaders {
+        /// These.
         pair: Box<[SignedHeader; 2]>,
+        /// That of the commitment.
         salt: B256,
     },
+    /// The reward of a publisher or a challenger is paid out.
     ClaimReward,
 }
 
@@ -199,21 +220,9 @@ impl L1 {
         let Beginning { sequencer, publishers, judge, epochs, keys, payers, amount, .. } = beginning;
         let deposit = |payer: &Address| LedgerEvent::Deposit(Deposit { payer: *payer, amount, l1_block: 2 });
         let state = State {
-            newest: FIRST_BLOCKS,
-            time: START_MS / 1_000,
             finalized: FIRST_BLOCKS - pace.finality_blocks,
             ledger: payers.iter().map(deposit).collect(),
-            posted: Vec::new(),
-            reposted: Vec::new(),
-            made: Vec::new(),
-            certified_at: FIRST_BLOCKS,
-            outputs: Vec::new(),
-            forced: Vec::new(),
-            forks: Vec::new(),
-            transactions: Vec::new(),
-            hints: Registry::default(),
-            equivocated: BTreeMap::new(),
-            shown: Vec::new(),
+            ..State::new(FIRST_BLOCKS, START_MS / 1_000, FIRST_BLOCKS)
         };
         let Pace { block_ms, finality_blocks } = pace;
         let state = Mutex::new(state);
@@ -376,7 +385,7 @@ impl L1 {
         from: Role,
         transaction: Transaction,
     ) -> Result<(String, Mined), L1Error> {
-        let (done, mined) = state.execute(&self.0.rules, from, &transaction)?;
+        let (done, mined) = state.execute(&self.0.rules, account(from), &transaction)?;
         state.transactions.push((from, transaction));
         let checks = &self.0.checks;
         let told = match done {
