@@ -299,9 +299,9 @@ impl State {
         if signed != Some((certificate.number, certificate.header_hash)) {
             return refused("the certificate is of another header");
         }
-        // What is posted already is passed over, and not looked at.
-        let fresh: Vec<BatchHeader> = headers.iter().filter(|header| header.number > head).copied().collect();
-        if fresh.len() < headers.len()
+        let passed = Self::passed_over(headers, head, hash)?;
+        let fresh = headers[passed..].to_vec();
+        if passed > 0
             && let Some(batches) = batches
         {
             self.reposted.push((self.newest, Arc::new(batches.clone())));
@@ -332,6 +332,26 @@ impl State {
         self.posted.push(Arc::clone(&posted));
         self.certified_at = self.newest;
         Ok(Done::Posted(posted))
+    }
+
+    /// How many headers in front are posted already, by the first one's number. They are not looked at, but for the last one
+    /// where all are.
+    fn passed_over(headers: &[BatchHeader], head: u64, hash: B256) -> Result<usize, L1Error> {
+        let (Some(first), Some(last)) = (headers.first(), headers.last()) else {
+            return refused("no header");
+        };
+        if first.number == 0 || first.number > head {
+            return Ok(0);
+        }
+        let (posted, given) = (head - first.number + 1, headers.len() as u64);
+        if posted < given {
+            return Ok(posted as usize);
+        }
+        let is_other = last.number == head && last.hash() != hash;
+        if is_other || last.number != first.number + given - 1 {
+            return refused("not the posted header");
+        }
+        Ok(headers.len())
     }
 
     fn require_chain(&self, rules: &Rules, headers: &[BatchHeader]) -> Result<(), L1Error> {
