@@ -153,8 +153,22 @@ impl State {
         along.chain(again).find(|batch| batch.header == *header)
     }
 
-    /// Executes this account's transaction in the newest block.
+    /// Executes this account's transaction in the newest block. One that is refused leaves nothing behind.
     pub fn execute(
+        &mut self,
+        rules: &Rules,
+        account: Address,
+        transaction: &Transaction,
+    ) -> Result<(Done, Mined), L1Error> {
+        let before = self.clone();
+        let outcome = self.try_to(rules, account, transaction);
+        if outcome.is_err() {
+            *self = before;
+        }
+        outcome
+    }
+
+    fn try_to(
         &mut self,
         rules: &Rules,
         account: Address,
