@@ -244,7 +244,11 @@ impl State {
                 self.require_fault(rules, pair, shown)?;
                 self.hints.reveal(commitment(account, shown, *salt), block)?;
                 let number = one.header.number;
-                self.equivocated.entry(number).or_insert(block);
+                let later = one.header.l1_origin_number.max(two.header.l1_origin_number);
+                let head_origin = self.head().map_or(0, |head| head.l1_origin_number);
+                if (head_origin..block).contains(&later) {
+                    self.equivocated.entry(number).or_insert(block);
+                }
                 self.shown.push((block, shown));
                 (Done::Equivocated(number), shown)
             }
