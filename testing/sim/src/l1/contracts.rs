@@ -1,7 +1,7 @@
 //! What stands in the contracts, and what they take: `BlindedInbox` and `ForcedQueue` by their rules, as far as roles meet
 //! them, and of `OutputRegistry` which blocks are claimed.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, ops::RangeInclusive, sync::Arc};
 
 use blindfold_chain::FallbackHeader;
 use blindfold_l1::{
@@ -24,6 +24,11 @@ use crate::Role;
 
 /// A header's time is at most so far ahead of L1's.
 const MAX_TIME_LEAD_SECONDS: u64 = 3_600;
+
+/// Gas that a forced transaction may have.
+const FORCED_GAS: RangeInclusive<u64> = 21_000..=10_000_000;
+/// The longest forced transaction.
+const MAX_FORCED_BYTES: usize = 32_768;
 
 /// The account of a role.
 pub(super) fn account(role: Role) -> Address {
@@ -199,6 +204,9 @@ impl State {
             }
             Transaction::MakeHeader(parent) => (self.make_header(rules, parent)?, parent.parent_hash),
             Transaction::Force { gas_limit, raw } => {
+                if !FORCED_GAS.contains(gas_limit) || raw.is_empty() || raw.len() > MAX_FORCED_BYTES {
+                    return refused("no transaction to be forced");
+                }
                 let index = self.forced.len() as u64;
                 let entry = ForcedEntry::transaction(index, *gas_limit, raw.clone(), self.newest);
                 let hash = entry.item_hash();
@@ -206,6 +214,7 @@ impl State {
                 (Done::Other(format!("forced {index}")), hash)
             }
             Transaction::Propose(outputs) => (self.propose(outputs)?, self.fresh()),
+            Transaction::Bond(0) => return refused("nothing is deposited"),
             Transaction::Bond(amount) => {
                 self.hints.deposit_bond(account, *amount);
                 (Done::Other(format!("bonds {amount}")), self.fresh())
@@ -513,6 +522,9 @@ impl State {
     }
 
     fn propose(&mut self, outputs: &[Output]) -> Result<Done, L1Error> {
+        if outputs.is_empty() {
+            return refused("an empty proposal");
+        }
         let claimed = self.outputs.last().map_or(0, |(_, output)| output.l2_block);
         for (output, expected) in outputs.iter().zip(claimed + 1..) {
             let Some(head) = self.head() else { return refused("nothing is posted") };
