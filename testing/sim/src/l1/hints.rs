@@ -6,10 +6,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use blindfold_bte::Backend;
 use blindfold_chain::{ParameterSet, verify_hints};
 use blindfold_l1::{
-    HintEvent, HintEvidence, HintPosting, HintTree, L1Error, PostedHints, PostedLog, PublisherBond,
-    RunReference,
+    HintEvent, HintEvidence, HintPosting, HintTree, L1Error, PostedBatch, PostedHints, PostedLog,
+    PublisherBond, RunReference,
 };
-use blindfold_protocol::{Address, B256, L1Timing, keccak256};
+use blindfold_protocol::{Address, B256, L1Timing, SealedBatch, keccak256};
 
 use super::contracts::refused;
 
@@ -30,16 +30,27 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// Whether the batch of this evidence has wrong hints. The contract asks of one entry alone; what roles show is the first
-    /// wrong one.
-    fn is_wrong(&self, evidence: &HintEvidence) -> bool {
+    /// Whether the entry of this evidence is wrong; nothing is said where that cannot be told.
+    fn is_wrong(&self, evidence: &HintEvidence) -> Result<bool, L1Error> {
         let header = &evidence.batch.header;
-        let Some(parameters) = self.parameters.at(header.number) else { return false };
-        let posted = evidence.data.hints.batch(evidence.data.run.first, header.number);
-        let Some(Ok(hints)) = posted.map(|posted| posted.to_hints(header.number, header.hash())) else {
-            return true;
+        let Some(parameters) = self.parameters.at(header.number) else { return refused("no epoch") };
+        let Some(posted) = evidence.data.hints.batch(evidence.data.run.first, header.number) else {
+            return refused("no such batch");
         };
-        verify_hints(self.backend.as_ref(), &parameters, &evidence.batch, &evidence.verdicts, &hints).is_err()
+        if posted.entries.len() != header.envelope_count as usize {
+            return Ok(true);
+        }
+        let place = evidence.index as usize;
+        let (Some(entry), Some(item), Some(verdict)) =
+            (posted.entries.get(place), evidence.batch.items.get(place), evidence.verdicts.get(place))
+        else {
+            return refused("no such entry");
+        };
+        // It is judged as if there were no others.
+        let alone = PostedBatch { entries: vec![*entry], singletons: posted.singletons.clone() };
+        let Ok(hints) = alone.to_hints(header.number, header.hash()) else { return Ok(true) };
+        let batch = SealedBatch { items: vec![item.clone()], ..evidence.batch.clone() };
+        Ok(verify_hints(self.backend.as_ref(), &parameters, &batch, &[*verdict], &hints).is_err())
     }
 }
 
@@ -306,9 +317,10 @@ impl Registry {
     ) -> Result<bool, L1Error> {
         let log = self.opened(evidence.posting.id)?;
         let id = log.id;
-        let wrong = self.data.get(&id).is_some_and(|(_, hints)| **hints == evidence.data.hints)
-            && judge.is_wrong(evidence);
-        if !wrong {
+        if !self.data.get(&id).is_some_and(|(_, hints)| **hints == evidence.data.hints) {
+            return refused("other hints than those posted");
+        }
+        if !judge.is_wrong(evidence)? {
             *self.rewards.entry(log.publisher).or_default() += CHALLENGE_STAKE;
             self.events.push((block, HintEvent::ChallengeFailed { id, challenger }));
             return Ok(false);
