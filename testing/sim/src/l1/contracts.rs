@@ -398,6 +398,10 @@ impl State {
             if age_seconds > u64::from(rules.timing.max_origin_age_seconds) {
                 return refused("the origin is held back");
             }
+            let epoch = rules.epochs.at(header.number).map(|epoch| epoch.epoch);
+            if epoch != Some(header.epoch) || header.rules != rules.epochs.rules_at(header.number) {
+                return refused("of another epoch or other rules");
+            }
             self.require_forced(rules, header, cursor)?;
             previous = Some(*header);
         }
