@@ -220,6 +220,14 @@ impl Contracts {
         (receipt["status"] == "0x1", topics)
     }
 
+    /// When two headers of this number were first shown, if that lets L1 make it.
+    async fn equivocated_at(&self, number: u64) -> u64 {
+        let data = hex::encode_prefixed(BlindedInbox::equivocatedAtCall { number }.abi_encode());
+        let call = json!({ "to": self.stage.addresses.inbox, "data": data });
+        let answer = self.stage.anvil.call("eth_call", json!([call, "latest"])).await.unwrap();
+        serde_json::from_value::<U256>(answer).unwrap().to()
+    }
+
     /// Whether the next block could hold this call.
     async fn would_take(&self, from: usize, transaction: &Transaction) -> bool {
         let (to, value, input) = self.encoded(transaction).await;
@@ -722,7 +730,7 @@ impl Script {
                     let origin = match self.rng.random_range(0..10) {
                         0..5 => newest.saturating_sub(self.rng.random_range(0..4)),
                         5..7 => self.rng.random_range(0..=newest + 1),
-                        7..9 => self.rng.random_range(least.min(newest)..=newest + 5),
+                        7..9 => self.rng.random_range(least.min(newest)..=newest + 8),
                         _ => newest.saturating_sub(u64::from(TIMING.posting_deadline)),
                     };
                     let header = self.seal(parent.as_ref(), origin, 0);
@@ -759,7 +767,15 @@ impl Script {
     }
 
     fn void(&mut self) -> Option<Call> {
-        let run = self.run()?;
+        let mut run = self.run();
+        // Dead hints in its way are dropped first.
+        let state: RegistryState = self.model.hint_events().iter().collect();
+        let runs = self.model.runs().into_iter().map(|posted| posted.run);
+        let dead: Vec<RunReference> = runs.filter(|run| state.dead(run.last).next().is_some()).collect();
+        if self.chance(60) {
+            run = dead.choose(&mut self.rng).copied().or(run);
+        }
+        let run = run?;
         Some(Call { from: self.caller(), what: "void", transaction: Transaction::Void(run) })
     }
 
@@ -912,6 +928,10 @@ impl Script {
             let shown = equivocation_evidence(&pair[0], &pair[1]);
             let really = L1Reader::are_shown(&client, pair, None).await.unwrap();
             assert_eq!(self.model.is_shown(shown), really, "{at}: two headers shown");
+            let number = pair[0].header.number;
+            let really = self.contracts.equivocated_at(number).await;
+            let known = self.model.equivocated_at(number).unwrap_or_default();
+            assert_eq!(known, really, "{at}: two headers of {number}");
         }
         // Headers that L1 made are batches, too.
         let made = self.model.made().last().cloned();
@@ -1048,7 +1068,7 @@ const TAKEN: [&str; 26] = [
     "void",
 ];
 /// Why the model refuses calls.
-const REASONS: [&str; 33] = [
+const REASONS: [&str; 34] = [
     "a committee posts",
     "a committee that is back posts undisturbed",
     "a forced item is ignored",
@@ -1065,6 +1085,7 @@ const REASONS: [&str; 33] = [
     "no such run",
     "no transaction to be forced",
     "not posted",
+    "not yet void",
     "not the next header",
     "not the posted header",
     "nothing is deposited",
