@@ -21,8 +21,10 @@
 //!
 //! Cryptography is real, on batches of at most eight.
 //!
-//! Not here yet: envelopes in the forced queue, hints on L1 and their disputes, epochs that end, a proxy, the coprocessor;
-//! the limits of servers on connections, which belong to sockets.
+//! The model of L1 is compared with the contracts on anvil, call by call (`tests/l1_model.rs`).
+//!
+//! Not here yet: envelopes in the forced queue, hints and data in blobs, accusations, epochs that end, the coprocessor; the
+//! limits of servers on connections, which belong to sockets.
 
 pub mod checks;
 pub mod coverage;
