@@ -2,7 +2,7 @@
 //!
 //! Blocks come at a steady pace and become final some blocks later. What is sent stands in the next block, in the order
 //! in which it came, whether or not its sender lives to hear of it. Blocks that are not final can give way to others, and
-//! what they held is then sent again, or lost. What the contracts check stands in [`contracts`] and [`hints`]. Bonds of
+//! what they held is then sent again, or lost. What the contracts check stands in `contracts` and `hints`. Bonds of
 //! sequencers, accusations, epochs that end and deposits for L2 are not there: what roles ask of those is answered with
 //! "there is none".
 
