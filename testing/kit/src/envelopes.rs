@@ -113,7 +113,7 @@ const GENERATOR: [u8; 48] = [
     0xe8, 0x3f, 0xf9, 0x7a, 0x1a, 0xef, 0xfb, 0x3a, 0xf0, 0x0a, 0xdb, 0x22, 0xc6, 0xbb,
 ];
 
-/// An envelope whose proof holds and whose D opens to nothing: k = 1, ρ = 1, so R = C = [1]₁ and s = 1 + c, by the words
+/// An envelope whose proof holds and whose D opens to nothing: k = 1, ρ = 1, so R = C = `[1]₁` and s = 1 + c, by the words
 /// of the scheme.
 pub fn malformed(n: u8, nonce: u64) -> Envelope {
     let Envelope { header, mut ciphertext, .. } = envelope(n, nonce);
