@@ -12,7 +12,7 @@ use blindfold_kit::{
     sequencer_key, singleton, within,
 };
 use blindfold_protocol::{
-    B256, BatchHeader, Bundle, Canonical, Envelope, HintEntry,
+    Address, B256, BatchHeader, Bundle, Canonical, Envelope, HintEntry,
     envelope_builder::EnvelopeFields,
     limits::{CLOCK_SKEW_MS, MAX_ENVELOPE_BYTES},
     signature::recover,
@@ -415,23 +415,26 @@ async fn time_rises_though_the_clock_steps_back() {
 async fn deposits_are_credited_without_envelopes_and_the_origin_never_falls() {
     let world = World::new();
     let running = world.start().await;
-    let address = payer(5).address();
-    assert_eq!(running.client.get_fee_account(address).await.unwrap().balance, 0);
-    world.l1.deposit(address, 5);
-    running.sealed(1).await;
+    let head = || running.handle.tracker().head().number;
+    let balance = async |address: Address| running.client.get_fee_account(address).await.unwrap().balance;
+    let (one, other) = (payer(5).address(), payer(1).address());
+    assert_eq!(balance(one).await, 0);
+    world.l1.deposit(one, 5);
+    running.eventually("the first deposit", async || balance(one).await == 5).await;
     world.l1.advance(1);
-    world.l1.deposit(address, 6);
-    running.sealed(2).await;
-    assert_eq!(running.client.get_fee_account(address).await.unwrap().balance, 11);
-    let origins: Vec<u64> = headers(&running, 2).await.iter().map(|header| header.l1_origin_number).collect();
-    assert_eq!(origins, [4, 6]);
+    world.l1.deposit(one, 6);
+    running.eventually("the second deposit", async || balance(one).await == 11).await;
+    world.l1.deposit(other, RICH);
+    running.eventually("somebody else's", async || balance(other).await == RICH).await;
+    let before = head();
     // L1 goes away: ordering goes on with the origin at hand.
-    world.l1.deposit(payer(1).address(), RICH);
-    running.sealed(3).await;
     world.l1.set_down(true);
     running.send(&envelope(1, 1)).await.unwrap();
-    running.sealed(4).await;
-    assert_eq!(headers(&running, 4).await[3].l1_origin_number, 7);
+    running.sealed(before + 1).await;
+    let origins: Vec<u64> =
+        headers(&running, before + 1).await.iter().map(|header| header.l1_origin_number).collect();
+    assert!(origins.is_sorted() && origins.contains(&4) && origins.contains(&6), "{origins:?}");
+    assert_eq!(origins.last(), Some(&7));
     running.handle.shutdown().await;
 }
 
