@@ -197,6 +197,8 @@ pub struct Counters {
     pub safe_block: Gauge,
     /// Newest block that is finalized.
     pub finalized_block: Gauge,
+    /// Blocks that were taken back since the start: L1 declared void what they had executed.
+    pub blocks_taken_back: Gauge,
 }
 
 impl Counters {
@@ -290,6 +292,10 @@ impl Counters {
             posted: gauge("posted_number", "Newest header in a final L1 block")?,
             safe_block: gauge("safe_block_number", "Newest block that is safe")?,
             finalized_block: gauge("finalized_block_number", "Newest block that is finalized")?,
+            blocks_taken_back: gauge(
+                "blocks_taken_back",
+                "Blocks taken back since the start: L1 declared void what they had executed",
+            )?,
         })
     }
 

@@ -410,6 +410,7 @@ async fn watch_readiness(
         node.counters.head.set(node.tracker.head().number);
         node.counters.certified.set(node.tracker.certified().number);
         node.counters.block.set(status.block.map_or(0, |block| block.number));
+        node.counters.blocks_taken_back.set(status.taken_back_blocks);
         node.counters.posted.set(status.settled.posted);
         node.counters.safe_block.set(status.safe.map_or(0, |(number, _)| number));
         node.counters.finalized_block.set(status.finalized.map_or(0, |(number, _)| number));

@@ -151,7 +151,9 @@ impl Housekeeping {
         let waiting = head.number.saturating_sub(self.cx.tracker.certified().number);
         let limit = u64::from(self.cx.config.sealing.max_uncertified_headers);
         tell("committee", (waiting >= limit).then(|| format!("{waiting} headers wait for certificates")));
-        let halted = match self.executor.status().state {
+        let executed = self.executor.status();
+        self.cx.metrics.blocks_taken_back.set(executed.taken_back_blocks);
+        let halted = match executed.state {
             ExecutionState::Halted { reason } => Some(reason),
             _ => None,
         };

@@ -98,6 +98,8 @@ pub struct SequencerMetrics {
     pub blocks: Counter,
     /// Number of the newest L2 block.
     pub block_number: Gauge,
+    /// L2 blocks that were taken back since the start: L1 declared void what they had executed.
+    pub blocks_taken_back: Gauge,
     /// Threads of the backend in use, by backend; 0 for the others.
     pub backend_threads: GaugeSet,
     /// What a device failed to do and the processor did, by operation.
@@ -187,6 +189,10 @@ impl SequencerMetrics {
             l1_failures: m.counter("l1_failures_total", "Lookups on L1 that failed")?,
             blocks: m.counter("blocks_total", "L2 blocks executed")?,
             block_number: m.gauge("block_number", "Number of the newest L2 block")?,
+            blocks_taken_back: m.gauge(
+                "blocks_taken_back",
+                "L2 blocks taken back since the start: L1 declared void what they had executed",
+            )?,
             backend_threads: m.gauges(
                 "backend_threads",
                 "Threads of the backend in use; 0 for the others",

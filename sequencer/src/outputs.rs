@@ -55,9 +55,13 @@ impl Proposer {
     async fn propose_once(&self) -> Result<bool, L1RoundError> {
         let standing = self.l1.reader().output_standing().await?;
         self.cx.metrics.output_block_number.set(standing.last_block);
-        let executed = self.executed.borrow().block.map_or(0, |block| block.number);
+        let (executed, safe) = {
+            let status = self.executed.borrow();
+            (status.block.map_or(0, |block| block.number), status.safe.map_or(0, |(number, _)| number))
+        };
         let first = standing.last_block.saturating_add(1);
-        let settled = executed.saturating_sub(self.cx.config.outputs.depth_blocks);
+        // What has no hints on L1 may become void, and is then executed otherwise.
+        let settled = executed.saturating_sub(self.cx.config.outputs.depth_blocks).min(safe);
         if first > settled {
             return Ok(false);
         }

@@ -216,7 +216,7 @@ impl Fork {
             }
         }
         let last = store.block_through(self.agreed.number).await?.map_or(0, |(number, _)| number);
-        match finalized_block(client).await? {
+        match finalized_block(client).await.map_err(RebuildError::Client)? {
             Some(finalized) if finalized > last => Err(RebuildError::ClientFinal { finalized, last }),
             _ => Ok(()),
         }
@@ -412,7 +412,7 @@ impl WayBack {
 }
 
 /// The number of the block that the client holds for final.
-async fn finalized_block(client: &dyn ExecutionClient) -> Result<Option<u64>, RebuildError> {
+pub(crate) async fn finalized_block(client: &dyn ExecutionClient) -> Result<Option<u64>, ReadError> {
     match client.read("eth_getBlockByNumber", json!(["finalized", false])).await {
         Ok(block) => {
             let number = block.get("number").and_then(|number| number.as_str());
@@ -421,6 +421,6 @@ async fn finalized_block(client: &dyn ExecutionClient) -> Result<Option<u64>, Re
         }
         // So it answers while there is none.
         Err(ReadError::Rpc { .. }) => Ok(None),
-        Err(error) => Err(RebuildError::Client(error)),
+        Err(error) => Err(error),
     }
 }

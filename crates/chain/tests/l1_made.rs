@@ -2,17 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use blindfold_chain::limits::POSTING_MARGIN;
 use blindfold_chain::{
     AnnouncedEnd, CertificateOutcome, EnvelopeOutcome, ExecutionState, HeaderId, L1Error, NewBlock, NextStep,
     PendingFallbackHeader, ReadApi, ReadContext, RoleView, Sealed, SealingError, TrackerError, VoidRun,
 };
+use blindfold_engine::ExecutionClient;
 use blindfold_kit::*;
 use blindfold_protocol::validity::Verdict;
 use blindfold_protocol::{B256, Canonical, CertifiedBatch, EnvelopeError, ForcedEntry, SealedBatch};
 use blindfold_rpc::types::{BatchState, EnvelopeState};
 use blindfold_rpc::{BlindApiServer, Hub};
+use blindfold_store::Store;
 use tokio::sync::broadcast;
 
 async fn next_block(blocks: &mut broadcast::Receiver<Arc<NewBlock>>) -> Arc<NewBlock> {
@@ -614,24 +617,65 @@ async fn a_forced_transaction_in_a_void_batch_executes() {
     assert_eq!(next_block(&mut blocks).await.details.transactions.len(), 1);
 }
 
-/// Rule VR-2.
-#[tokio::test]
-async fn what_becomes_void_after_its_execution_halts_the_node() {
-    let l1 = l1();
-    let sequencer = Sealer::new(&l1).await;
-    let node = Machine::start(memory(), &l1, &ScriptedExecution::new()).await;
+/// A node that executed batch 1, and 2 above it, when L1 declares batch 1 void; and its blocks from then on.
+async fn voided_after_execution(
+    l1: &Arc<ScriptedL1>,
+    client: &Arc<ScriptedExecution>,
+    store: Arc<dyn Store>,
+) -> (Machine, broadcast::Receiver<Arc<NewBlock>>) {
+    let sequencer = Sealer::new(l1).await;
+    let node = Machine::start(store, l1, client).await;
     let mut blocks = node.executor.subscribe();
     let one = sequencer.seal_envelopes(0, &[envelope(1, 1)]).await;
     let two = sequencer.seal_envelopes(1_000, &[envelope(1, 2)]).await;
-    node.take(&one).await;
-    node.hint(&one).await;
-    node.take(&two).await;
-    next_block(&mut blocks).await;
-    l1.void_runs.lock().push(VoidRun { first: 1, last: 1 });
     let three = sequencer.seal(2_000, vec![]).await;
-    node.hint(&two).await;
-    node.take(&three).await;
+    for sealed in [&one, &two, &three] {
+        node.take(sealed).await;
+    }
+    for sealed in [&one, &two] {
+        node.hint(sealed).await;
+    }
+    for number in [1, 2] {
+        assert_eq!(next_block(&mut blocks).await.record.number, number);
+    }
+    l1.void_runs.lock().push(VoidRun { first: 1, last: 1 });
+    let full = sequencer.seal_envelopes(3_000, &[envelope(1, 3)]).await;
+    node.take(&full).await;
+    node.hint(&full).await;
+    node.take(&sequencer.seal(4_000, vec![]).await).await;
+    (node, blocks)
+}
+
+/// Rule VR-2.
+#[tokio::test]
+async fn what_becomes_void_after_its_execution_is_taken_back_and_executed_anew() {
+    let (l1, client, store) = (l1(), ScriptedExecution::new(), memory());
+    let (node, mut blocks) = voided_after_execution(&l1, &client, Arc::clone(&store)).await;
+    // The block of batch 3 may have come before the news.
+    let mut block = next_block(&mut blocks).await;
+    while block.record.number != 1 {
+        block = next_block(&mut blocks).await;
+    }
+    assert_eq!(block.details.envelope(1, 0).unwrap().outcome, EnvelopeOutcome::Void);
+    for number in [2, 3] {
+        block = next_block(&mut blocks).await;
+        assert_eq!((block.record.number, block.details.transactions.len()), (number, 1));
+    }
+    let receipt = reads(&node).get_receipt(envelope(1, 1).id()).await.unwrap().unwrap();
+    assert_eq!((receipt.state, receipt.transactions), (EnvelopeState::Void, None));
+    let status = node.executor.status();
+    assert!(status.taken_back_blocks >= 2 && !matches!(status.state, ExecutionState::Halted { .. }));
+    assert_eq!(client.head().await.unwrap().hash, block.record.hash, "the client has the new blocks");
+    assert_eq!(store.heads().await.unwrap().block, Some((3, block.record.hash)));
+}
+
+/// Rule VR-2.
+#[tokio::test]
+async fn what_the_client_holds_for_final_is_not_taken_back() {
+    let (l1, client) = (l1(), ScriptedExecution::new());
+    client.final_number.store(1, Ordering::SeqCst);
+    let (node, _blocks) = voided_after_execution(&l1, &client, memory()).await;
     let mut status = node.executor.watch_status();
-    let halted = |state: &ExecutionState| matches!(state, ExecutionState::Halted { reason } if reason.contains("batch 1 void"));
+    let halted = |state: &ExecutionState| matches!(state, ExecutionState::Halted { reason } if reason.contains("batch 1 void") && reason.contains("holds block 1 for final"));
     within("the halt", status.wait_for(|status| halted(&status.state))).await.unwrap();
 }

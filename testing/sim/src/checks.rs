@@ -146,6 +146,12 @@ impl State {
     fn chains(&self, number: u64) -> usize {
         1 + self.made.range(..number).count()
     }
+
+    /// How many blocks there may have been of a number: one, one more for each header that L1 made, and one more for each
+    /// run that was executed and then void.
+    fn histories(&self) -> usize {
+        1 + self.made.len() + self.void.len()
+    }
 }
 
 /// Adds to what was seen; gives the first of it where that is one too many.
@@ -355,7 +361,7 @@ impl Checks {
     pub fn block(&self, role: Role, number: u64, hash: B256) {
         let other = {
             let mut state = self.0.state.lock();
-            let most = 1 + state.made.len();
+            let most = state.histories();
             let seen = state.blocks.entry(number).or_default();
             match seen.iter().any(|(known, _)| *known == hash) {
                 true => None,
@@ -407,7 +413,7 @@ impl Checks {
             let mut state = self.0.state.lock();
             state.counts.claimed += 1;
             let known = state.blocks.get(&number).cloned().unwrap_or_default();
-            let unknown = known.iter().all(|(known, _)| *known != hash) && known.len() > state.made.len();
+            let unknown = known.iter().all(|(known, _)| *known != hash) && known.len() >= state.histories();
             known.first().copied().filter(|_| unknown)
         };
         if known.is_some() {
@@ -527,9 +533,10 @@ impl Checks {
         }
     }
 
-    /// How many headers L1 made in final blocks.
-    pub fn made(&self) -> usize {
-        self.0.state.lock().made.len()
+    /// How many blocks there may have been of a number: blocks give way where L1 makes a header, and where it declares a run
+    /// void.
+    pub fn histories(&self) -> usize {
+        self.0.state.lock().histories()
     }
 
     /// How many answered envelopes have not ended.

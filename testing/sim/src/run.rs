@@ -7,7 +7,7 @@ use std::{
 };
 
 use alloy_primitives::B256;
-use blindfold_protocol::limits::MAX_UNCERTIFIED_HEADERS;
+use blindfold_protocol::{L1Timing, limits::MAX_UNCERTIFIED_HEADERS};
 use blindfold_rpc::carrier::carry;
 use blindfold_runtime::{Simulation, panicked, spawn, watch_panics};
 use blindfold_store::{SqliteStore, Store};
@@ -119,8 +119,11 @@ async fn script(world: &Arc<World>) -> anyhow::Result<()> {
         world.trace.event(Role::World, format_args!("too few members are left to go on"));
         return Ok(());
     }
-    // Where L1 makes headers, it goes on doing so for a while, and who is hit is taken back to what it holds.
-    let patience_ms = if world.plan.makes_headers { 6 * PROGRESS_MS } else { PROGRESS_MS };
+    world.l1.declare_void();
+    // Where L1's deadlines are short, some still run; it makes headers for a while, and who is hit is taken back to what it
+    // holds.
+    let is_short = world.plan.timing != L1Timing::default();
+    let patience_ms = if is_short { 6 * PROGRESS_MS } else { PROGRESS_MS };
     let progress = timeout(Duration::from_millis(patience_ms), progress(world)).await;
     if progress.is_err() {
         let standing = standing(world).await;
@@ -165,7 +168,17 @@ async fn script(world: &Arc<World>) -> anyhow::Result<()> {
     if let Some(node) = world.plan.from_l1() {
         follows(world, node).await;
     }
-    agree(world).await;
+    // What became void a moment ago is still taken back.
+    let agreement = async {
+        while difference(world).await.is_some() {
+            sleep(Duration::from_millis(COMPARISON_MS)).await;
+        }
+    };
+    if timeout(Duration::from_millis(SETTLED_MS), agreement).await.is_err()
+        && let Some(difference) = difference(world).await
+    {
+        world.checks.broken(Rule::SameBlocks, difference);
+    }
     Ok(())
 }
 
@@ -177,7 +190,8 @@ async fn follows(world: &Arc<World>, node: Role) {
     };
     let all = block(Role::Sequencer).await;
     let caught_up = async {
-        while block(node).await < all {
+        // Blocks may still be taken back.
+        while block(node).await < all.min(block(Role::Sequencer).await) {
             sleep(Duration::from_millis(COMPARISON_MS)).await;
         }
     };
@@ -194,8 +208,8 @@ async fn certified(world: &Arc<World>) -> u64 {
     store.heads().await.ok().and_then(|heads| heads.certified).unwrap_or_default()
 }
 
-/// Whatever gave way meanwhile, everybody has the same blocks now.
-async fn agree(world: &Arc<World>) {
+/// Where two have different blocks of one number; whatever gave way meanwhile, nobody should in the end.
+async fn difference(world: &Arc<World>) -> Option<String> {
     let mut blocks: BTreeMap<u64, (B256, Role)> = BTreeMap::new();
     for role in world.plan.cast().executing() {
         let Some(store) = world.store(role) else { continue };
@@ -207,14 +221,13 @@ async fn agree(world: &Arc<World>) {
             for block in read {
                 let (other, whose) = *blocks.entry(block.number).or_insert((block.hash, role));
                 if other != block.hash {
-                    let detail =
-                        format!("block {} is {other} at {whose}, {} at {role}", block.number, block.hash);
-                    world.checks.broken(Rule::SameBlocks, detail);
-                    return;
+                    let (number, hash) = (block.number, block.hash);
+                    return Some(format!("block {number} is {other} at {whose}, {hash} at {role}"));
                 }
             }
         }
     }
+    None
 }
 
 /// A new envelope is executed at its user's node, and then everywhere.
@@ -295,14 +308,14 @@ async fn look(world: &World, role: Role, store: &SqliteStore) {
 /// Compares what is on the disks, again and again.
 async fn compare(world: Arc<World>) {
     let mut looked: BTreeMap<Role, u64> = BTreeMap::new();
-    let mut made = 0;
+    let mut histories = 0;
     loop {
         sleep(Duration::from_millis(COMPARISON_MS)).await;
         world.look_what_is_met().await;
-        if world.checks.made() != made {
+        if world.checks.histories() != histories {
             // Blocks may give way to others.
             looked.clear();
-            made = world.checks.made();
+            histories = world.checks.histories();
         }
         for role in world.plan.cast().executing() {
             let Some(store) = world.store(role) else { continue };

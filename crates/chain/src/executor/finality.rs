@@ -29,6 +29,10 @@ impl Runner {
             self.status.send_if_modified(|status| status.settled.raise(settled));
             return Ok(());
         }
+        // A void batch is final as well, but not with a block that executed it.
+        if changed && !self.look_at_void_runs().await? {
+            return Ok(());
+        }
         let hash = |block: Option<(u64, B256)>| block.map_or(B256::ZERO, |(_, hash)| hash);
         match self.tell(hash(safe), hash(finalized)).await? {
             Ok(()) => {

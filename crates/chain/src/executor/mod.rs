@@ -94,7 +94,7 @@ pub enum ExecutionState {
     Stopped,
 }
 
-/// How far execution is, and what it is doing.
+/// How far execution is, and what it is doing. Where L1 declared void what was executed, it is less far than before (VR-2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecutorStatus {
     /// The last block that is durable; `None` before the first.
@@ -107,6 +107,8 @@ pub struct ExecutorStatus {
     pub retries: u64,
     /// Blocks given back to a client that had lost them.
     pub replayed_blocks: u64,
+    /// Blocks that were taken back, because L1 declared void what they had executed.
+    pub taken_back_blocks: u64,
     /// Whether L1 deposits wait for the block after the last one.
     pub deposits_wait: bool,
     /// What L1 declared void, as far as it was looked at here.

@@ -6,12 +6,12 @@ use std::time::Duration;
 use alloy_primitives::{B256, Bytes};
 use async_trait::async_trait;
 use blindfold_engine::{
-    BlockId, BlockInputs, EngineError, ExecutedBlock, L1Origin, PayloadSource, PayloadSourceError, Recovery,
-    ReplayError, StoredPayload, replay,
+    BlockId, BlockInputs, EngineError, ExecutedBlock, L1Origin, PayloadSource, PayloadSourceError, ReadError,
+    Recovery, ReplayError, StoredPayload, replay,
 };
 use blindfold_protocol::block::{OrderError, Second, sequence_number};
 use blindfold_protocol::validity::Verdict;
-use blindfold_runtime::{Backoff, Patience};
+use blindfold_runtime::{Backoff, Instant, Patience, now};
 use blindfold_store::{BatchRecord, BlockRecord, Store, StoreError, What};
 use tokio::sync::{broadcast, watch};
 
@@ -26,8 +26,9 @@ use crate::limits::{
     READ_AHEAD_BLOCKS, READ_AHEAD_PATIENCE_MS,
 };
 use crate::opener::{OpenBatchError, Opener, unopened_outcomes};
+use crate::rebuild::finalized_block;
 use crate::records::{accepted, verdicts};
-use crate::{ItemOutcome, L1Error, Settled};
+use crate::{ItemOutcome, L1Error, Settled, VoidRun};
 
 /// Why execution stopped. Nothing else stops with it.
 #[derive(Debug, thiserror::Error)]
@@ -72,22 +73,36 @@ pub enum ExecutionError {
         /// The hash that the certified header names.
         expected: B256,
     },
-    /// L1 declared a batch void that is executed here already: the state here is not the chain's.
-    #[error("L1 declared batch {number} void, and block {block} has executed it: resynchronise from L1")]
+    /// L1 declared a batch void that is executed here already, and the client takes its block back no more.
+    #[error(
+        "L1 declared batch {number} void, block {block} has executed it, and the execution client holds block {finalized} \
+         for final: stop it, give it an empty data folder with the chain's genesis (`blindfold genesis`) and start it; it \
+         gets its blocks from here"
+    )]
     VoidedAfterExecution {
         /// Number of the batch that L1 declared void.
         number: u64,
         /// Number of the L2 block that executed it.
         block: u64,
+        /// Number of the block that the client holds for final.
+        finalized: u64,
     },
+    /// The client does not tell which block it holds for final.
+    #[error("the execution client does not tell which block it holds for final: {0}")]
+    Finality(#[from] ReadError),
     /// L1 answers with something unusable.
     #[error(transparent)]
     L1(#[from] L1Error),
 }
 
+/// Pause between two looks at client and void runs.
+const LOOK_INTERVAL: Duration = Duration::from_millis(CLIENT_CHECK_INTERVAL_MS);
+
 /// Why the executing loop ends.
 pub(super) enum End {
     Stopped,
+    /// Blocks were taken back: it begins anew with what is on disk.
+    TakenBack,
     Fault(ExecutionError),
 }
 
@@ -113,6 +128,15 @@ struct Parent {
     origin: Option<(u64, u64)>,
 }
 
+/// What L1 told of void runs.
+struct ToldVoid {
+    /// The final block as of which these are all.
+    seen: L1Origin,
+    runs: Vec<VoidRun>,
+    /// L1's newest block.
+    newest: u64,
+}
+
 pub(super) struct Runner {
     pub(super) deps: ExecutorDeps,
     opener: Opener,
@@ -127,6 +151,8 @@ pub(super) struct Runner {
     /// The origin of the last block: while it is the next one's, L1 is not asked.
     origin: Option<L1Origin>,
     void: VoidRuns,
+    /// When client and void runs are looked at next, however much there is to be executed.
+    look_at: Instant,
     /// A fault stopped execution, and nothing has gone well since.
     halted: bool,
 }
@@ -173,6 +199,7 @@ impl Runner {
             state: ExecutionState::Waiting,
             retries: 0,
             replayed_blocks: 0,
+            taken_back_blocks: 0,
             deposits_wait: taken.more,
             void_runs: Arc::default(),
             settled: Settled::default(),
@@ -202,6 +229,7 @@ impl Runner {
             deposits,
             origin: None,
             void,
+            look_at: now() + LOOK_INTERVAL,
             halted: false,
         })
     }
@@ -220,6 +248,11 @@ impl Runner {
                 // The reason of a halt stays to be read.
                 End::Stopped if self.halted => return,
                 End::Stopped => return self.set_state(ExecutionState::Stopped),
+                End::TakenBack => {
+                    reached = 0;
+                    end = self.work_anew().await;
+                    continue;
+                }
                 End::Fault(fault) => fault,
             };
             // Where nothing is to be executed, L1 that was well in between is as good as progress.
@@ -243,14 +276,18 @@ impl Runner {
                 _ = self.stopped.wait_for(|stopped| *stopped) => return,
                 () = tokio::time::sleep(pause) => {}
             }
-            // As after a restart: from what is on disk.
-            end = match Start::load(&self.deps).await {
-                Ok(start) => {
-                    self.begin(start);
-                    self.work().await
-                }
-                Err(error) => End::Fault(error.into()),
-            };
+            end = self.work_anew().await;
+        }
+    }
+
+    /// As after a restart: from what is on disk.
+    async fn work_anew(&mut self) -> End {
+        match Start::load(&self.deps).await {
+            Ok(start) => {
+                self.begin(start);
+                self.work().await
+            }
+            Err(error) => End::Fault(error.into()),
         }
     }
 
@@ -261,6 +298,14 @@ impl Runner {
 
     fn begin(&mut self, start: Start) {
         let Start { parent, last_batch, taken } = start;
+        let head = parent.as_ref().map(|parent| parent.id);
+        self.status.send_if_modified(|status| {
+            let changed = (status.block, status.last_batch) != (head, last_batch);
+            // Less than before where blocks were taken back.
+            (status.block, status.last_batch, status.deposits_wait) = (head, last_batch, taken.more);
+            status.safe = status.safe.filter(|(number, _)| head.is_some_and(|head| *number <= head.number));
+            changed
+        });
         self.assembler = BlockAssembler::default();
         self.next_batch = last_batch + 1;
         self.parent = parent;
@@ -325,32 +370,32 @@ impl Runner {
                 }
             }
             self.set_state(ExecutionState::Waiting);
-            let check = Duration::from_millis(CLIENT_CHECK_INTERVAL_MS);
-            let idle = tokio::select! {
+            let due = tokio::select! {
                 _ = self.stopped.wait_for(|stopped| *stopped) => return Err(End::Stopped),
                 changed = certified.changed() => changed.map(|()| false).map_err(|_| End::Stopped)?,
                 changed = self.settled.changed() => changed.map(|()| false).map_err(|_| End::Stopped)?,
-                () = tokio::time::sleep(check) => true,
+                () = tokio::time::sleep_until(self.look_at) => true,
             };
-            if idle {
+            if due {
                 // A client that restarted while nothing is to be executed would serve old state until the next block.
                 self.restore_client().await?;
                 // What became void late is noticed without the next second, too. L1 may be away meanwhile; the next
                 // batch does not wait for it.
-                let read = tokio::select! {
+                let told = tokio::select! {
                     _ = certified.changed() => continue,
-                    read = self.read_void_runs() => read,
+                    told = self.ask_void_runs() => told,
                 };
-                match read {
-                    Err(End::Fault(ExecutionError::L1(fault))) if fault.may_pass() => {}
-                    read => {
-                        read?;
+                self.look_at = now() + LOOK_INTERVAL;
+                match told {
+                    Err(fault) if fault.may_pass() => {}
+                    told => {
+                        self.take_void_runs(told?).await?;
                         self.halted = false;
                         self.read_deposits_ahead().await;
                     }
                 }
             }
-            self.mark(idle).await?;
+            self.mark(due).await?;
         }
     }
 
@@ -389,33 +434,29 @@ impl Runner {
         }
     }
 
-    /// Reads what L1 declared void, and halts when something of it is executed already.
-    async fn read_void_runs(&mut self) -> Result<(), End> {
+    /// What L1 declared void.
+    async fn ask_void_runs(&self) -> Result<ToldVoid, L1Error> {
         // The block first: what is known speaks for it at least.
         let seen = self.deps.l1.finalized().await?;
         let runs = self.deps.l1.void_runs().await?;
-        let newest = self.deps.l1.newest().await?;
-        let store = Arc::clone(self.deps.tracker.store());
-        let executed = self.status.borrow().last_batch;
-        for run in runs.iter().skip(self.void.checked()) {
-            for number in run.first..=run.last.min(executed) {
-                let Some(block) = store.block_of_batch(number).await? else { continue };
-                let block_number = block.number;
-                let details = parse_details(&block)
-                    .map_err(|_| ExecutionError::Damaged { what: "block", number: block_number })?;
-                let Some(record) = store.batch(number).await? else { continue };
-                let verdicts = verdicts(&record)?;
-                let opened = |entry: &ExecutedEnvelope| {
-                    let verdict = verdicts.get(entry.index as usize);
-                    entry.number == number
-                        && entry.was_executed()
-                        && matches!(verdict, Some(Verdict::Accepted { .. }))
-                };
-                if details.envelopes.iter().any(opened) {
-                    return Err(ExecutionError::VoidedAfterExecution { number, block: block_number }.into());
-                }
-            }
+        Ok(ToldVoid { seen, runs, newest: self.deps.l1.newest().await? })
+    }
+
+    /// Asks, too, but for no longer than a block may wait. False where L1 does not answer.
+    pub(super) async fn look_at_void_runs(&mut self) -> Result<bool, End> {
+        let patience = Duration::from_millis(READ_AHEAD_PATIENCE_MS);
+        match tokio::time::timeout(patience, self.ask_void_runs()).await {
+            Ok(Ok(told)) => self.take_void_runs(told).await.map(|()| true),
+            Ok(Err(fault)) if !fault.may_pass() => Err(fault.into()),
+            _ => Ok(false),
         }
+    }
+
+    /// Takes back what is executed of what L1 declared void (VR-2). Is not to be broken off.
+    async fn take_void_runs(&mut self, told: ToldVoid) -> Result<(), End> {
+        let ToldVoid { seen, runs, newest } = told;
+        let fresh = runs.get(self.void.checked()..).unwrap_or_default();
+        let executed = self.first_executed(fresh).await?;
         self.void.read(&seen, newest, runs.len());
         self.status.send_if_modified(|status| {
             let changed = *status.void_runs != runs;
@@ -424,7 +465,59 @@ impl Runner {
             }
             changed
         });
-        Ok(())
+        match executed {
+            Some((number, block)) => Err(self.take_back(number, block).await),
+            None => Ok(()),
+        }
+    }
+
+    /// The lowest block that executed an envelope of these runs, and the batch that it was in.
+    async fn first_executed(&self, runs: &[VoidRun]) -> Result<Option<(u64, u64)>, End> {
+        let store = self.deps.tracker.store();
+        let last = self.status.borrow().last_batch;
+        let mut lowest = None;
+        for number in runs.iter().flat_map(|run| run.first..=run.last.min(last)) {
+            let Some(block) = store.block_of_batch(number).await? else { continue };
+            let Some(record) = store.batch(number).await? else { continue };
+            let damaged = |_| ExecutionError::Damaged { what: "block", number: block.number };
+            let (details, verdicts) = (parse_details(&block).map_err(damaged)?, verdicts(&record)?);
+            let opened = |entry: &ExecutedEnvelope| {
+                let verdict = verdicts.get(entry.index as usize);
+                entry.number == number
+                    && entry.was_executed()
+                    && matches!(verdict, Some(Verdict::Accepted { .. }))
+            };
+            let is_lower = lowest.is_none_or(|(_, lowest)| block.number < lowest);
+            if is_lower && details.envelopes.iter().any(opened) {
+                lowest = Some((number, block.number));
+            }
+        }
+        Ok(lowest)
+    }
+
+    /// Takes back the blocks from this one on, which executed a batch that is void. No final one is among them, unless
+    /// the client was told by another node that it is.
+    async fn take_back(&mut self, number: u64, block: u64) -> End {
+        match finalized_block(self.deps.client.as_ref()).await {
+            Ok(Some(finalized)) if finalized >= block => {
+                return ExecutionError::VoidedAfterExecution { number, block, finalized }.into();
+            }
+            Ok(_) => {}
+            Err(error) => return ExecutionError::Finality(error).into(),
+        }
+        if let Err(error) = self.deps.tracker.store().revert_blocks(block).await {
+            return error.into();
+        }
+        let head = self.status.borrow().block.map_or(0, |head| head.number);
+        let blocks = head.saturating_sub(block) + 1;
+        self.status.send_modify(|status| status.taken_back_blocks += blocks);
+        tracing::error!(
+            number,
+            block,
+            blocks,
+            "L1 declared a batch void that was executed here: blocks are taken back and executed anew"
+        );
+        End::TakenBack
     }
 
     /// Whether L1 declared the batch void, as far as it is final here. L1 is not asked about a batch that it cannot have
@@ -433,12 +526,13 @@ impl Runner {
         let (number, origin) = (record.sealed.header.number, record.sealed.header.l1_origin_number);
         let mut pause = Pause::default();
         while !self.void.too_early_for(origin) {
-            match self.read_void_runs().await {
-                Ok(()) => break,
-                Err(End::Fault(ExecutionError::L1(fault))) if fault.may_pass() => {
-                    self.wait(&mut pause, &fault.to_string()).await?;
+            match self.ask_void_runs().await {
+                Ok(told) => {
+                    self.take_void_runs(told).await?;
+                    break;
                 }
-                Err(end) => return Err(end),
+                Err(fault) if fault.may_pass() => self.wait(&mut pause, &fault.to_string()).await?,
+                Err(fault) => return Err(fault.into()),
             }
         }
         Ok(self.status.borrow().void_runs.iter().any(|run| run.contains(number)))
@@ -461,12 +555,11 @@ impl Runner {
                 return Ok(outcomes);
             }
             self.set_state(ExecutionState::WaitingForHints { number });
-            let check = Duration::from_millis(CLIENT_CHECK_INTERVAL_MS);
             let idle = tokio::select! {
                 _ = self.stopped.wait_for(|stopped| *stopped) => return Err(End::Stopped),
                 changed = arrivals.changed() => changed.map(|()| false).map_err(|_| End::Stopped)?,
                 changed = self.settled.changed() => changed.map(|()| false).map_err(|_| End::Stopped)?,
-                () = tokio::time::sleep(check) => true,
+                () = tokio::time::sleep(LOOK_INTERVAL) => true,
             };
             if idle {
                 self.restore_client().await?;

@@ -17,7 +17,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -65,7 +65,7 @@ struct Shared {
     finality_blocks: u64,
     rules: Rules,
     makes_headers: bool,
-    declares_void: bool,
+    declares_void: AtomicBool,
     publishers: Vec<Role>,
     /// The roots of hints that were posted wrong on purpose.
     wrong: Mutex<BTreeSet<B256>>,
@@ -164,7 +164,7 @@ pub struct Beginning {
     pub timing: L1Timing,
     /// Whether somebody has L1 make headers whenever it does.
     pub makes_headers: bool,
-    /// Whether somebody has L1 declare runs void whenever it does.
+    /// Whether somebody has L1 declare runs void whenever it does, from the beginning on.
     pub declares_void: bool,
     /// Who signs headers.
     pub sequencer: Address,
@@ -232,7 +232,7 @@ impl L1 {
             finality_blocks,
             rules: Rules { deployment, epochs, sequencer, timing, judge },
             makes_headers,
-            declares_void,
+            declares_void: AtomicBool::new(declares_void),
             publishers,
             wrong: Mutex::default(),
             keys,
@@ -264,6 +264,12 @@ impl L1 {
     /// The number of the newest header that was posted.
     pub fn posted(&self) -> u64 {
         self.0.state.lock().head_id(&self.0.rules.deployment).0
+    }
+
+    /// From now on an operator has L1 declare runs void whenever it does (`blindfold l1 void`): nothing else brings the
+    /// chain past them.
+    pub fn declare_void(&self) {
+        self.0.declares_void.store(true, Ordering::Relaxed);
     }
 
     /// How many entries the forced queue has, and how many of them are final.
@@ -322,7 +328,9 @@ impl L1 {
             // Whoever sent it may be gone.
             let _ = outcome.send(mined.map(|(_, mined)| mined));
         }
-        if let Some(run) = state.void_is_due(&self.0.rules).filter(|_| self.0.declares_void) {
+        if let Some(run) =
+            state.void_is_due(&self.0.rules).filter(|_| self.0.declares_void.load(Ordering::Relaxed))
+        {
             let (outcome, _) = oneshot::channel();
             let transaction = Transaction::Void(run);
             self.0.waiting.lock().push_back(Waiting { from: Role::World, transaction, outcome });
