@@ -185,18 +185,19 @@ impl Journal {
         Ok(Self { connection: Mutex::new(Open { connection, received }), _lock: lock })
     }
 
-    /// Records a transaction; durable when this returns. A transaction given up earlier may come again.
+    /// Records a transaction; durable when this returns. One that was given up may come again, and so may one that was
+    /// included, where it is `gone` from the node's blocks: L1 took them back.
     ///
     /// # Errors
     /// [`JournalError::Known`], [`JournalError::Database`].
-    pub fn hold(&self, hash: &B256, raw: &Bytes) -> Result<(), JournalError> {
+    pub fn hold(&self, hash: &B256, raw: &Bytes, gone: bool) -> Result<(), JournalError> {
         let mut open = self.connection.lock();
         let received = open.received.saturating_add(1);
         let transaction = open.connection.transaction()?;
         let under_way: Option<bool> = transaction
             .query_row(
-                "SELECT outcome IS NULL OR outcome = 'included' FROM transactions WHERE hash = ?1",
-                [hash.as_slice()],
+                "SELECT outcome IS NULL OR (outcome = 'included' AND NOT ?2) FROM transactions WHERE hash = ?1",
+                params![hash.as_slice(), gone],
                 |row| row.get(0),
             )
             .optional()?;
@@ -391,9 +392,9 @@ mod tests {
         let (first, second) = (B256::repeat_byte(1), B256::repeat_byte(2));
         {
             let journal = Journal::open(&path, "owner").unwrap();
-            journal.hold(&first, &raw(1)).unwrap();
-            journal.hold(&second, &raw(2)).unwrap();
-            assert!(matches!(journal.hold(&first, &raw(1)), Err(JournalError::Known)));
+            journal.hold(&first, &raw(1), false).unwrap();
+            journal.hold(&second, &raw(2), false).unwrap();
+            assert!(matches!(journal.hold(&first, &raw(1), false), Err(JournalError::Known)));
             journal.carry(&envelope(7), &[first]).unwrap();
         }
         let journal = Journal::open(&path, "owner").unwrap();
@@ -419,7 +420,7 @@ mod tests {
         };
         {
             let journal = Journal::open(&path, "owner").unwrap();
-            journal.hold(&hash, &raw(1)).unwrap();
+            journal.hold(&hash, &raw(1), false).unwrap();
             journal.carry(&envelope(7), &[hash]).unwrap();
             // As the version before left it.
             let open = journal.connection.lock();
@@ -440,8 +441,8 @@ mod tests {
     fn a_settled_envelope_frees_or_finishes_its_transactions() {
         let journal = Journal::open(Path::new(":memory:"), "owner").unwrap();
         let (done, again) = (B256::repeat_byte(1), B256::repeat_byte(2));
-        journal.hold(&done, &raw(1)).unwrap();
-        journal.hold(&again, &raw(2)).unwrap();
+        journal.hold(&done, &raw(1), false).unwrap();
+        journal.hold(&again, &raw(2), false).unwrap();
         journal.carry(&envelope(7), &[done, again]).unwrap();
         let settled = |hash, outcome, revealed| SettledRow { hash, outcome, revealed };
         let rows = [settled(done, Some("included"), true), settled(again, None, false)];
@@ -454,9 +455,11 @@ mod tests {
         assert_eq!(traced, Traced { envelope, outcome: Some("included".into()), revealed: true });
         assert!(!journal.trace(&again).unwrap().unwrap().revealed);
         assert_eq!(journal.trace(&B256::repeat_byte(9)).unwrap(), None);
-        assert!(matches!(journal.hold(&done, &raw(1)), Err(JournalError::Known)), "never sent twice");
+        assert!(matches!(journal.hold(&done, &raw(1), false), Err(JournalError::Known)), "never sent twice");
+        journal.hold(&done, &raw(1), true).unwrap();
+        assert_eq!(journal.trace(&done).unwrap().unwrap().outcome, None, "its block was taken back");
         journal.give_up(&again, "nonce_too_low").unwrap();
-        journal.hold(&again, &raw(2)).unwrap();
+        journal.hold(&again, &raw(2), false).unwrap();
     }
 
     #[test]
@@ -464,7 +467,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal.sqlite");
         let journal = Journal::open(&path, "owner").unwrap();
-        journal.hold(&B256::repeat_byte(1), &raw(1)).unwrap();
+        journal.hold(&B256::repeat_byte(1), &raw(1), false).unwrap();
         for entry in std::fs::read_dir(dir.path()).unwrap() {
             let entry = entry.unwrap();
             assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o077, 0, "{:?}", entry.path());
@@ -479,7 +482,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal.sqlite");
         for byte in [9, 1, 5] {
-            Journal::open(&path, "owner").unwrap().hold(&B256::repeat_byte(byte), &raw(byte)).unwrap();
+            Journal::open(&path, "owner").unwrap().hold(&B256::repeat_byte(byte), &raw(byte), false).unwrap();
         }
         let journal = Journal::open(&path, "owner").unwrap();
         let (held, _) = journal.under_way().unwrap();

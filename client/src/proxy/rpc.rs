@@ -15,6 +15,7 @@ use super::{
     Inner,
     journal::{JournalError, Traced},
     pool::PoolError,
+    worker::INCLUDED,
 };
 use crate::{node::NodeError, transaction::SignedTransaction};
 
@@ -153,10 +154,18 @@ async fn send_raw_transaction(inner: &Arc<Inner>, raw: Bytes) -> Result<B256, Rp
     }
 
     let hash = transaction.hash;
+    // What L1 takes back is in no block any more, and comes again.
+    let gone = match inner.journal.trace(&hash).map_err(RpcError::internal)?.and_then(|traced| traced.outcome)
+    {
+        Some(outcome) if outcome == INCLUDED => {
+            inner.node.transaction_receipt(&hash).await.map_err(node_error)?.is_none()
+        }
+        _ => false,
+    };
     // One at a time from here on: what is checked must still hold when it is recorded.
     let mut pool = inner.pool.lock();
     pool.check(&transaction, limits.0, limits.1).map_err(pool_refusal)?;
-    inner.journal.hold(&hash, &transaction.raw).map_err(|error| match error {
+    inner.journal.hold(&hash, &transaction.raw, gone).map_err(|error| match error {
         JournalError::Known => refusal("already_known", false, "already known"),
         other => RpcError::internal(other),
     })?;

@@ -113,6 +113,22 @@ async fn a_transaction_in_a_block_is_known_for_good() {
 }
 
 #[tokio::test]
+async fn a_transaction_whose_block_was_taken_back_comes_again() {
+    let world = World::start().await;
+    let wallets = world.proxy().await;
+    let (raw, hash) = transfer(1, 0);
+    wallets.send(&raw).await.unwrap();
+    world.sequencer.until("an envelope", |state| state.arrived.len() == 1).await;
+    let id = world.sequencer.state.lock().arrived[0].0;
+    world.node.state.lock().execute(id, &[(hash, None)]);
+    world.sequencer.state.lock().set(id, blindfold_rpc::types::EnvelopeState::Sealed);
+    assert_eq!(wallets.outcome(hash).await, "included");
+    world.node.state.lock().in_blocks.remove(&hash);
+    assert_eq!(wallets.send(&raw).await.unwrap(), hash);
+    world.sequencer.until("another envelope", |state| state.envelopes().len() == 2).await;
+}
+
+#[tokio::test]
 async fn a_node_that_is_the_sequencer_is_refused_before_anything_opens() {
     let world = World::start().await;
     let config = ProxyConfig { node_url: world.sequencer.url() + "/", ..world.config.clone() };

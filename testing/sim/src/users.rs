@@ -26,6 +26,8 @@ use crate::{
 
 /// What is asked again is asked after so long, in milliseconds.
 const RETRY_MS: u64 = 500;
+/// What is in a block is looked at again after so long, in milliseconds.
+const LOOK_AGAIN_MS: u64 = 2_000;
 /// Longer than any run, in milliseconds.
 const PATIENCE_MS: u64 = 600_000;
 /// Gas of a transfer.
@@ -223,15 +225,30 @@ async fn hand_over(world: &World, proxy: &HttpClient, role: Role, raw: &Bytes) {
     }
 }
 
-/// Waits until a transaction is in a block, and gives it to the proxy again where that gave it up.
+/// Sees that a transaction is in a block and stays there, and gives it to the proxy again where that gave it up, or where its
+/// block was taken back.
 async fn see_through(world: Arc<World>, proxy: Arc<HttpClient>, role: Role, raw: Bytes, hash: B256) {
+    let mut is_included = false;
     loop {
-        sleep(Duration::from_millis(RETRY_MS)).await;
+        sleep(Duration::from_millis(if is_included { LOOK_AGAIN_MS } else { RETRY_MS })).await;
         let receipt: Result<Value, _> = proxy.request("eth_getTransactionReceipt", rpc_params![hash]).await;
-        if receipt.is_ok_and(|receipt| !receipt.is_null()) {
-            world.trace.event(role, format_args!("{hash} is in a block"));
-            world.checks.included();
-            return;
+        match receipt {
+            Err(_) => continue,
+            Ok(receipt) if receipt.is_null() => {}
+            Ok(_) if is_included => continue,
+            Ok(_) => {
+                world.trace.event(role, format_args!("{hash} is in a block"));
+                world.checks.included();
+                is_included = true;
+                continue;
+            }
+        }
+        if is_included {
+            world.trace.event(role, format_args!("{hash} is in no block any more"));
+            world.checks.held();
+            is_included = false;
+            hand_over(&world, &proxy, role, &raw).await;
+            continue;
         }
         let traced: Result<Value, _> = proxy.request("proxy_getEnvelope", rpc_params![hash]).await;
         let outcome = traced.ok().and_then(|traced| traced["outcome"].as_str().map(str::to_owned));
