@@ -47,8 +47,7 @@ impl L1Client {
     pub async fn open_accusations(&self, since: u64) -> Result<Vec<OpenAccusation>, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
         let call = BlindedInbox::openAccusationsCall {};
-        let count: u64 =
-            self.inner.rpc.view("openAccusations", inbox, &call, "latest").await?.saturating_to();
+        let count: u64 = self.inner.rpc.view("openAccusations", inbox, &call).await?.saturating_to();
         if count == 0 {
             return Ok(Vec::new());
         }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use crate::{
     blobs::{MAX_BLOBS, versioned_hash},
     error::L1Error,
-    transport::Rpc,
+    transport::Http,
 };
 
 /// How the call is named in errors.
@@ -32,12 +32,12 @@ struct Answer {
 /// A beacon node's HTTP API.
 #[derive(Clone, Debug)]
 pub(crate) struct Beacon {
-    http: Rpc,
+    http: Http,
 }
 
 impl Beacon {
     pub fn new(url: &str, timeout_ms: u64) -> Result<Self, L1Error> {
-        Ok(Self { http: Rpc::new(url, timeout_ms)?.with_response_limit(ANSWER_LIMIT_BYTES) })
+        Ok(Self { http: Http::new(url, timeout_ms)?.with_response_limit(ANSWER_LIMIT_BYTES) })
     }
 
     /// The blobs with these versioned hashes, in this order, of the block `holder` whose successor is `child`; `None`

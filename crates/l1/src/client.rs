@@ -2,14 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use alloy_eips::eip7840::BlobParams;
+use alloy_eips::{BlockId, eip7840::BlobParams};
 use alloy_primitives::{Address, B256, Bytes};
 use alloy_rpc_types_eth::Block;
 use alloy_sol_types::SolCall;
 use blindfold_engine::L1Origin;
 use blindfold_runtime::{Instant, now};
 use parking_lot::Mutex;
-use serde_json::json;
 
 use crate::{
     beacon::Beacon,
@@ -162,8 +161,8 @@ impl L1Client {
         }
         let Some(expected) = config.deployed_with else { return Ok(()) };
         let call = CommitteeRegistry::firstSequencerCall {};
-        let sequencer = rpc.view("firstSequencer", registry, &call, &state.block).await?;
-        compare(&expected, &DeployedWith { timing: self.timing_at(&state.block).await?, sequencer })
+        let sequencer = rpc.view_at("firstSequencer", registry, &call, state.number).await?;
+        compare(&expected, &DeployedWith { timing: self.timing_at(state.number.into()).await?, sequencer })
     }
 
     /// Calls a view on the state after the newest final block; `None` before the contract's own block is final.
@@ -173,8 +172,8 @@ impl L1Client {
         to: Address,
         call: &C,
     ) -> Result<Option<C::Return>, L1Error> {
-        let block = format!("{:#x}", self.finalized().await?.number);
-        match self.inner.rpc.view(name, to, call, &block).await {
+        let block = self.finalized().await?.number;
+        match self.inner.rpc.view_at(name, to, call, block).await {
             Ok(value) => Ok(Some(value)),
             Err(L1Error::Undecodable { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -200,7 +199,7 @@ impl L1Client {
         {
             return Err(error.clone());
         }
-        let newest = match self.block("finalized").await {
+        let newest = match self.block(BlockId::finalized()).await {
             Ok(newest) => newest,
             Err(error) => {
                 finalized.failed = Some((now(), error.clone()));
@@ -230,7 +229,7 @@ impl L1Client {
     /// # Errors
     /// The errors of a call.
     pub async fn newest_time(&self) -> Result<u64, L1Error> {
-        let newest = self.block("latest").await?.ok_or_else(|| L1Error::Malformed {
+        let newest = self.block(BlockId::latest()).await?.ok_or_else(|| L1Error::Malformed {
             method: "eth_getBlockByNumber".to_owned(),
             reason: "there is no newest block".to_owned(),
         })?;
@@ -250,7 +249,7 @@ impl L1Client {
             return Ok(None);
         }
         // One of several servers behind the endpoint may be behind the one that told the final block.
-        let found = self.block(&format!("{number:#x}")).await?;
+        let found = self.block(number).await?;
         let origin = found.ok_or(L1Error::NotFinal { number, finalized })?;
         self.keep_final(number, origin)?;
         Ok(Some(origin))
@@ -272,13 +271,12 @@ impl L1Client {
     /// # Errors
     /// The errors of a call.
     pub async fn block_hash(&self, number: u64) -> Result<Option<B256>, L1Error> {
-        Ok(self.block(&format!("{number:#x}")).await?.map(|block| block.hash))
+        Ok(self.block(number).await?.map(|block| block.hash))
     }
 
     /// A block by number or tag.
-    pub(crate) async fn block(&self, which: &str) -> Result<Option<L1Origin>, L1Error> {
-        let block: Option<Block> = self.inner.rpc.call("eth_getBlockByNumber", json!([which, false])).await?;
-        block.map(origin_of).transpose()
+    pub(crate) async fn block(&self, which: impl Into<BlockId>) -> Result<Option<L1Origin>, L1Error> {
+        self.inner.rpc.block(which).await?.map(origin_of).transpose()
     }
 
     fn keep(&self, origin: L1Origin) -> Result<(), L1Error> {

@@ -10,7 +10,7 @@ use alloy_primitives::B256;
 use alloy_sol_types::SolEvent;
 use blindfold_protocol::{Deployment, L1Timing};
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const VAULT: Address = Address::repeat_byte(0xfe);
 const INBOX: Address = Address::repeat_byte(1);
@@ -137,7 +137,7 @@ fn client(script: Script) -> (L1Client, Arc<Mutex<Script>>) {
                 let within = |log: &&Value| (from..=to).contains(&number(&log["blockNumber"]));
                 let runs: Vec<Value> = script.posted.iter().copied().map(posted).collect();
                 let of_inbox = params[0]["address"] == json!(INBOX)
-                    && params[0]["topics"][0] == json!([BlindedInbox::Posted::SIGNATURE_HASH]);
+                    && params[0]["topics"][0] == json!(BlindedInbox::Posted::SIGNATURE_HASH);
                 let void: Vec<Value> = script.voided.iter().copied().map(voided).collect();
                 let of_hints = params[0]["address"] == json!(HINTS);
                 let logs = if of_inbox {
@@ -442,7 +442,7 @@ async fn connected_from(
             "eth_blockNumber" => json!(format!("{NEWEST:#x}")),
             "eth_call" => {
                 let to: Address = params[0]["to"].as_str().unwrap().parse().unwrap();
-                let data: Bytes = params[0]["data"].as_str().unwrap().parse().unwrap();
+                let data: Bytes = params[0]["input"].as_str().unwrap().parse().unwrap();
                 let selector: [u8; 4] = data[..4].try_into().unwrap();
                 if Some(to) == stranger {
                     return reverted;

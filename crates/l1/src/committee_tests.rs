@@ -111,7 +111,7 @@ fn client(script: &Arc<Mutex<Script>>) -> L1Client {
         Answer::Result(match method {
             "eth_getBlockByNumber" => block(script.finalized),
             "eth_call" => {
-                let input = hex::decode(params[0]["data"].as_str().unwrap()).unwrap();
+                let input = hex::decode(params[0]["input"].as_str().unwrap()).unwrap();
                 Bytes::from(called(&mut script, &input)).to_string().into()
             }
             other => panic!("{other} was not expected"),

@@ -7,12 +7,10 @@
 
 use alloy_consensus::Transaction as _;
 use alloy_primitives::{Address, Bytes};
-use alloy_rpc_types_eth::Transaction;
 use alloy_sol_types::{SolCall, SolEvent};
 use blindfold_protocol::{
     B256, BatchHeader, Canonical, DecodeError, Epochs, SealedBatch, validity::check_signature,
 };
-use serde_json::json;
 
 use crate::{
     blobs::{BlobError, decode_blobs},
@@ -377,8 +375,8 @@ impl L1Client {
         hashes: &[B256],
     ) -> Result<Option<Result<Vec<Bytes>, DataError>>, L1Error> {
         let Some(beacon) = &self.inner.beacon else { return Ok(Some(Err(DataError::NoBeacon))) };
-        let holder = self.block(&format!("{l1_block:#x}")).await?;
-        let child = self.block(&format!("{:#x}", l1_block.saturating_add(1))).await?;
+        let holder = self.block(l1_block).await?;
+        let child = self.block(l1_block.saturating_add(1)).await?;
         let Some((holder, child)) = holder.zip(child) else { return Ok(None) };
         Ok(Some(match beacon.blobs(&holder, &child, hashes).await {
             Ok(found) => found.ok_or(DataError::Pruned(l1_block)),
@@ -388,8 +386,7 @@ impl L1Client {
 
     /// Sender and input of a transaction to a contract (L-7).
     pub(crate) async fn input_to(&self, contract: Address, hash: B256) -> Result<(Address, Bytes), L1Error> {
-        let found: Option<Transaction> =
-            self.inner.rpc.call("eth_getTransactionByHash", json!([hash])).await?;
+        let found = self.inner.rpc.transaction(hash).await?;
         let transaction = found.ok_or_else(|| unfit(&format!("transaction {hash} is missing")))?;
         if transaction.to() != Some(contract) {
             return Err(unfit(&format!("transaction {hash} does not go to {contract}")));

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use alloy_primitives::{Address, B256, Bytes, Keccak256, TxKind, U64, U256, Uint};
+use alloy_eips::BlockId;
+use alloy_primitives::{Address, B256, Bytes, Keccak256, TxKind, U256, Uint};
+use alloy_provider::Provider;
 use alloy_sol_types::SolConstructor;
 use blindfold_protocol::SigningKey;
-use serde_json::json;
 
 use crate::{
     client::L1Client,
@@ -19,7 +20,7 @@ use crate::{
     fees::Fees,
     sender::{Call, Sender},
     state_at::StateAt,
-    transport::Rpc,
+    transport::{Rpc, failed},
 };
 
 /// Calls during a deployment may take this long.
@@ -112,17 +113,17 @@ impl DeployPlan {
         if given != config.l1_chain_id {
             return Err(L1Error::WrongChain { expected: config.l1_chain_id, given });
         }
-        let newest: U64 = rpc.call("eth_blockNumber", ()).await?;
-        let nonce = crate::fees::nonce(&rpc, deployer).await?;
+        let newest = rpc.newest().await?;
+        let nonce = rpc.nonce(deployer, BlockId::latest()).await?;
         // What waits may yet take the nonces that the addresses follow from.
-        let pending = pending_nonce(&rpc, deployer).await?;
+        let pending = rpc.nonce(deployer, BlockId::pending()).await?;
         if pending < nonce {
             return Err(L1Error::Behind { account: deployer, expected: nonce, given: pending });
         }
         if pending > nonce {
             return Err(L1Error::TransactionsWait { account: deployer, waiting: pending - nonce });
         }
-        Self::again(deployer, nonce, newest.to::<u64>().saturating_add(1), config)
+        Self::again(deployer, nonce, newest.saturating_add(1), config)
     }
 
     /// The plan that was made for this account, nonce and first block.
@@ -193,7 +194,7 @@ impl DeployPlan {
             }
         }
         let price = Fees::fresh(&rpc, self.nonce, false).await?.max_fee;
-        let balance: U256 = rpc.call("eth_getBalance", json!([self.deployer, "latest"])).await?;
+        let balance = rpc.provider.get_balance(self.deployer).await.map_err(failed("eth_getBalance"))?;
         Ok(DeployFunds { needed: U256::from(gas).saturating_mul(U256::from(price)), balance })
     }
 
@@ -203,7 +204,7 @@ impl DeployPlan {
     /// The errors of a call.
     pub async fn is_untouched(&self, url: &str) -> Result<bool, L1Error> {
         let rpc = Rpc::new(url, REQUEST_TIMEOUT_MS)?;
-        Ok(pending_nonce(&rpc, self.deployer).await? == self.nonce)
+        Ok(rpc.nonce(self.deployer, BlockId::pending()).await? == self.nonce)
     }
 
     /// Brings up every contract that does not stand yet, then checks that each is where it should be and names the others.
@@ -327,12 +328,6 @@ impl DeployPlan {
     fn at(&self, later: u64) -> Address {
         self.deployer.create(self.nonce.saturating_add(later))
     }
-}
-
-/// The account's next nonce behind all that waits.
-async fn pending_nonce(rpc: &Rpc, account: Address) -> Result<u64, L1Error> {
-    let pending: U64 = rpc.call("eth_getTransactionCount", json!([account, "pending"])).await?;
-    Ok(pending.to())
 }
 
 /// What a member has at stake, as the contract counts it.

@@ -1,5 +1,6 @@
 //! Reading epochs and encryption keys of `CommitteeRegistry`.
 
+use alloy_eips::BlockId;
 use alloy_primitives::U256;
 use blindfold_bte::{EncryptionKey, GT_BYTES};
 use blindfold_protocol::{Address, Epochs, RulesChange, SequencerChange};
@@ -17,7 +18,7 @@ impl L1Client {
     /// # Errors
     /// The errors of a call.
     pub async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Error> {
-        self.ending("latest").await
+        self.ending(BlockId::latest()).await
     }
 
     /// The end of an epoch that is announced after the newest final block, and that nothing certified has taken back since.
@@ -34,13 +35,13 @@ impl L1Client {
     /// The errors of a call.
     pub async fn end_due(&self, number: u64) -> Result<bool, L1Error> {
         let registry = self.inner.config.contracts.registry;
-        self.inner.rpc.view("endDue", registry, &CommitteeRegistry::endDueCall { number }, "latest").await
+        self.inner.rpc.view("endDue", registry, &CommitteeRegistry::endDueCall { number }).await
     }
 
-    async fn ending(&self, block: &str) -> Result<Option<AnnouncedEnd>, L1Error> {
+    async fn ending(&self, block: impl Into<BlockId>) -> Result<Option<AnnouncedEnd>, L1Error> {
         let registry = self.inner.config.contracts.registry;
         let call = CommitteeRegistry::endingCall {};
-        let found = self.inner.rpc.view("ending", registry, &call, block).await?;
+        let found = self.inner.rpc.view_at("ending", registry, &call, block).await?;
         let end = AnnouncedEnd {
             epoch: found.epoch,
             announced_at: found.announcedAt,
@@ -51,11 +52,11 @@ impl L1Client {
     }
 
     /// The announced end, unless its committee was silent and is back: the rule of `endDue`.
-    async fn ending_in_force(&self, block: &str) -> Result<Option<AnnouncedEnd>, L1Error> {
+    async fn ending_in_force(&self, block: u64) -> Result<Option<AnnouncedEnd>, L1Error> {
         let Some(end) = self.ending(block).await? else { return Ok(None) };
         if end.for_silence {
             let (inbox, call) = (self.inner.config.deployment.inbox, BlindedInbox::lastCertifiedAtCall {});
-            let certified_at = self.inner.rpc.view("lastCertifiedAt", inbox, &call, block).await?;
+            let certified_at = self.inner.rpc.view_at("lastCertifiedAt", inbox, &call, block).await?;
             return Ok((certified_at < end.announced_at).then_some(end));
         }
         Ok(Some(end))
@@ -69,7 +70,7 @@ impl L1Client {
     pub async fn numbers_of(&self, epoch: u64) -> Result<(u64, u64), L1Error> {
         let registry = self.inner.config.contracts.registry;
         let call = CommitteeRegistry::numbersOfCall { epoch };
-        let numbers = self.inner.rpc.view("numbersOf", registry, &call, "latest").await?;
+        let numbers = self.inner.rpc.view("numbersOf", registry, &call).await?;
         Ok((numbers.firstNumber, numbers.lastNumber))
     }
 
@@ -80,7 +81,7 @@ impl L1Client {
     pub async fn last_sequencer(&self) -> Result<Address, L1Error> {
         let registry = self.inner.config.contracts.registry;
         let call = CommitteeRegistry::sequencerAtCall { l1Block: u64::MAX };
-        self.inner.rpc.view("sequencerAt", registry, &call, "latest").await
+        self.inner.rpc.view("sequencerAt", registry, &call).await
     }
 
     /// The last change of the rule set after the newest block, if there is one: while it is far enough ahead it can be taken
@@ -91,10 +92,10 @@ impl L1Client {
     pub async fn last_rules_change(&self) -> Result<Option<RulesChange>, L1Error> {
         let (rpc, registry) = (&self.inner.rpc, self.inner.config.contracts.registry);
         let call = CommitteeRegistry::rulesChangeCountCall {};
-        let count = rpc.view("rulesChangeCount", registry, &call, "latest").await?;
+        let count = rpc.view("rulesChangeCount", registry, &call).await?;
         let Some(last) = count.checked_sub(U256::ONE) else { return Ok(None) };
         let call = CommitteeRegistry::rulesChangesCall(last);
-        let change = rpc.view("rulesChanges", registry, &call, "latest").await?;
+        let change = rpc.view("rulesChanges", registry, &call).await?;
         Ok(Some(RulesChange { first: change.firstNumber, rules: change.rules }))
     }
 
@@ -128,9 +129,9 @@ impl L1Client {
         if known.as_ref().is_some_and(|known| known.block >= finalized) {
             return Ok(known.clone().unwrap_or_default());
         }
-        let block = format!("{finalized:#x}");
-        let (rpc, block) = (&self.inner.rpc, block.as_str());
-        let revision = match rpc.view("revision", address, &CommitteeRegistry::revisionCall {}, block).await {
+        let (rpc, block) = (&self.inner.rpc, finalized);
+        let call = CommitteeRegistry::revisionCall {};
+        let revision = match rpc.view_at("revision", address, &call, block).await {
             Ok(revision) => revision,
             // Before the registry's own block is final there is no code to answer.
             Err(L1Error::Undecodable { .. }) if known.is_none() => return Ok(Registry::default()),
@@ -142,17 +143,17 @@ impl L1Client {
             return Ok(known.clone());
         }
         let mut read = Registry { revision, block: finalized, ending, ..Registry::default() };
-        let count = rpc.view("epochCount", address, &CommitteeRegistry::epochCountCall {}, block).await?;
+        let count = rpc.view_at("epochCount", address, &CommitteeRegistry::epochCountCall {}, block).await?;
         for epoch in 1..=count {
             let found =
-                rpc.view("getEpoch", address, &CommitteeRegistry::getEpochCall { epoch }, block).await?;
+                rpc.view_at("getEpoch", address, &CommitteeRegistry::getEpochCall { epoch }, block).await?;
             read.records.push(record(epoch, found)?);
         }
         let call = CommitteeRegistry::rulesChangeCountCall {};
-        let count: u64 = rpc.view("rulesChangeCount", address, &call, block).await?.saturating_to();
+        let count: u64 = rpc.view_at("rulesChangeCount", address, &call, block).await?.saturating_to();
         for index in 0..count {
             let call = CommitteeRegistry::rulesChangesCall(U256::from(index));
-            let change = rpc.view("rulesChanges", address, &call, block).await?;
+            let change = rpc.view_at("rulesChanges", address, &call, block).await?;
             read.rules.push(RulesChange { first: change.firstNumber, rules: change.rules });
         }
         read.sequencers = self.sequencers(block).await?;
@@ -161,16 +162,16 @@ impl L1Client {
     }
 
     /// The keys of sequencers after a block.
-    async fn sequencers(&self, block: &str) -> Result<Vec<SequencerChange>, L1Error> {
+    async fn sequencers(&self, block: u64) -> Result<Vec<SequencerChange>, L1Error> {
         let (rpc, address) = (&self.inner.rpc, self.inner.config.contracts.registry);
         let call = CommitteeRegistry::firstSequencerCall {};
-        let sequencer = rpc.view("firstSequencer", address, &call, block).await?;
+        let sequencer = rpc.view_at("firstSequencer", address, &call, block).await?;
         let mut sequencers = vec![SequencerChange { from_block: 0, sequencer }];
         let call = CommitteeRegistry::sequencerChangeCountCall {};
-        let count: u64 = rpc.view("sequencerChangeCount", address, &call, block).await?.saturating_to();
+        let count: u64 = rpc.view_at("sequencerChangeCount", address, &call, block).await?.saturating_to();
         for index in 0..count {
             let call = CommitteeRegistry::sequencerChangesCall(U256::from(index));
-            let change = rpc.view("sequencerChanges", address, &call, block).await?;
+            let change = rpc.view_at("sequencerChanges", address, &call, block).await?;
             sequencers.push(SequencerChange { from_block: change.fromBlock, sequencer: change.sequencer });
         }
         Ok(sequencers)
@@ -185,11 +186,7 @@ impl L1Client {
         let record =
             records.iter().find(|record| record.epoch.epoch == epoch).ok_or(L1Error::UnknownEpoch(epoch))?;
         let call = CommitteeRegistry::encryptionKeyCall { epoch };
-        let bytes = self
-            .inner
-            .rpc
-            .view("encryptionKey", self.inner.config.contracts.registry, &call, "latest")
-            .await?;
+        let bytes = self.inner.rpc.view("encryptionKey", self.inner.config.contracts.registry, &call).await?;
         let refused = L1Error::EncryptionKey(epoch);
         let bytes: &[u8; GT_BYTES] = bytes.as_ref().try_into().map_err(|_| refused.clone())?;
         let key = EncryptionKey::from_bytes(bytes).map_err(|_| refused.clone())?;

@@ -1,10 +1,12 @@
 //! What transactions offer: from the newest block, and more than what is stuck.
 
-use alloy_primitives::{U64, U128};
-use alloy_rpc_types_eth::Block;
-use serde_json::json;
+use alloy_eips::BlockId;
+use alloy_provider::Provider;
 
-use crate::{error::L1Error, transport::Rpc};
+use crate::{
+    error::L1Error,
+    transport::{Rpc, failed},
+};
 
 /// How much more a replacement pays, in percent; nodes ask for at least 10.
 const REPLACEMENT_PERCENT: u128 = 25;
@@ -28,18 +30,18 @@ pub(crate) struct Fees {
 impl Fees {
     /// Twice the newest base fees and the node's tip.
     pub async fn fresh(rpc: &Rpc, nonce: u64, with_blobs: bool) -> Result<Self, L1Error> {
-        let block: Option<Block> = rpc.call("eth_getBlockByNumber", json!(["latest", false])).await?;
+        let block = rpc.block(BlockId::latest()).await?;
         let base_fee = block.and_then(|block| block.header.base_fee_per_gas).ok_or_else(|| {
             let reason = "the newest block has no base fee".to_owned();
             L1Error::Malformed { method: "eth_getBlockByNumber".to_owned(), reason }
         })?;
-        let tip: U128 = rpc.call("eth_maxPriorityFeePerGas", ()).await?;
-        let tip = tip.to::<u128>();
+        let tip = rpc.provider.get_max_priority_fee_per_gas().await;
+        let tip = tip.map_err(failed("eth_maxPriorityFeePerGas"))?;
         let max_fee = u128::from(base_fee).saturating_mul(2).saturating_add(tip);
         let blob_fee = if with_blobs {
             // The node knows L1's blob schedule.
-            let fee: U128 = rpc.call("eth_blobBaseFee", ()).await?;
-            Some(fee.to::<u128>().saturating_mul(2))
+            let fee = rpc.provider.get_blob_base_fee().await.map_err(failed("eth_blobBaseFee"))?;
+            Some(fee.saturating_mul(2))
         } else {
             None
         };
@@ -65,12 +67,6 @@ impl Fees {
 fn replacement(fresh: u128, stuck: u128, percent: u128) -> u128 {
     let raised = stuck.saturating_add(stuck.saturating_mul(percent) / 100).saturating_add(1);
     fresh.max(raised.min(fresh.saturating_mul(REPLACEMENT_FACTOR_LIMIT)))
-}
-
-/// The account's next nonce, by the newest block.
-pub(crate) async fn nonce(rpc: &Rpc, account: alloy_primitives::Address) -> Result<u64, L1Error> {
-    let nonce: U64 = rpc.call("eth_getTransactionCount", json!([account, "latest"])).await?;
-    Ok(nonce.to())
 }
 
 #[cfg(test)]

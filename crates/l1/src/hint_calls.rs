@@ -5,7 +5,6 @@ use alloy_primitives::Bytes;
 use alloy_rpc_types_eth::Transaction;
 use alloy_sol_types::SolCall;
 use blindfold_protocol::{B256, Canonical};
-use serde_json::json;
 
 use crate::{
     client::L1Client,
@@ -85,8 +84,7 @@ impl L1Client {
     pub(crate) async fn hint_call(&self, posted: &PostedLog) -> Result<Option<HintCall>, L1Error> {
         let PostedLog { transaction, first, last, root, .. } = *posted;
         let registry = self.inner.config.contracts.hint_registry;
-        let found: Option<Transaction> =
-            self.inner.rpc.call("eth_getTransactionByHash", json!([transaction])).await?;
+        let found = self.inner.rpc.transaction(transaction).await?;
         let Some(found) = found else { return Ok(None) };
         if found.to() != Some(registry) {
             return Err(unfit(&format!("transaction {transaction} does not go to HintRegistry")));

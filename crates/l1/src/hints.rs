@@ -127,9 +127,9 @@ impl L1Client {
     pub async fn publisher_bond(&self, publisher: Address) -> Result<PublisherBond, L1Error> {
         let registry = self.inner.config.contracts.hint_registry;
         let call = HintRegistry::publishersCall { publisher };
-        let given = self.inner.rpc.view("publishers", registry, &call, "latest").await?;
+        let given = self.inner.rpc.view("publishers", registry, &call).await?;
         let call = HintRegistry::bondOfCall { publisher };
-        let bond = self.inner.rpc.view("bondOf", registry, &call, "latest").await?;
+        let bond = self.inner.rpc.view("bondOf", registry, &call).await?;
         Ok(PublisherBond { total: bond.total, locked: bond.locked, open: given.open })
     }
 
@@ -139,7 +139,7 @@ impl L1Client {
     /// The errors of a call.
     pub async fn hint_reward(&self, account: Address) -> Result<U256, L1Error> {
         let registry = self.inner.config.contracts.hint_registry;
-        self.inner.rpc.view("rewards", registry, &HintRegistry::rewardsCall { account }, "latest").await
+        self.inner.rpc.view("rewards", registry, &HintRegistry::rewardsCall { account }).await
     }
 
     /// The least bond of a publisher with open postings, and what a challenge stakes, in wei.
@@ -149,9 +149,8 @@ impl L1Client {
     pub async fn hint_stakes(&self) -> Result<(u128, u128), L1Error> {
         let registry = self.inner.config.contracts.hint_registry;
         let rpc = &self.inner.rpc;
-        let bond = rpc.view("publisherBond", registry, &HintRegistry::publisherBondCall {}, "latest").await?;
-        let stake =
-            rpc.view("challengeStake", registry, &HintRegistry::challengeStakeCall {}, "latest").await?;
+        let bond = rpc.view("publisherBond", registry, &HintRegistry::publisherBondCall {}).await?;
+        let stake = rpc.view("challengeStake", registry, &HintRegistry::challengeStakeCall {}).await?;
         Ok((bond, stake))
     }
 

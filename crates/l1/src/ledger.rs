@@ -52,7 +52,7 @@ impl L1Client {
     /// The errors of a call.
     pub async fn paid(&self, payer: Address) -> Result<U256, L1Error> {
         let vault = self.inner.config.contracts.fee_vault;
-        self.inner.rpc.view("paid", vault, &FeeVault::paidCall { payer }, "latest").await
+        self.inner.rpc.view("paid", vault, &FeeVault::paidCall { payer }).await
     }
 }
 

@@ -1,14 +1,15 @@
 //! Reading logs: checked to be complete in form and in order; those of final blocks also to be of the final chain.
 
+use alloy_eips::BlockNumberOrTag;
 use alloy_primitives::{Address, B256};
-use alloy_rpc_types_eth::{Block, Log};
-use serde_json::json;
+use alloy_provider::Provider;
+use alloy_rpc_types_eth::{Block, Filter, Log};
 
 use crate::{
     client::{L1Client, origin_of},
     error::L1Error,
     logs::{FinalLog, malformed_log},
-    transport::RPC_BATCH_TOO_LARGE,
+    transport::{RPC_BATCH_TOO_LARGE, failed},
 };
 
 const LOGS: &str = "eth_getLogs";
@@ -138,18 +139,14 @@ impl L1Client {
         from: u64,
         to: u64,
     ) -> Result<Vec<FinalLog>, L1Error> {
-        let filter = json!([{
-            "address": address,
-            "topics": [topics],
-            "fromBlock": format!("{from:#x}"),
-            "toBlock": format!("{to:#x}"),
-        }]);
+        let filter = Filter::new().address(address).event_signature(topics.to_vec());
+        let filter = filter.from_block(from).to_block(to);
         let logs: Vec<Log> = match has {
-            Has::Any => self.inner.rpc.call(LOGS, filter).await?,
+            Has::Any => self.inner.rpc.provider.get_logs(&filter).await.map_err(failed(LOGS))?,
             Has::Last => {
-                let header = ("eth_getBlockByNumber", json!([format!("{to:#x}"), false]));
+                let header = ("eth_getBlockByNumber", (BlockNumberOrTag::Number(to), false));
                 let (last, logs): (Option<Block>, _) =
-                    self.inner.rpc.call_both(header, (LOGS, filter)).await?;
+                    self.inner.rpc.call_both(header, (LOGS, (filter,))).await?;
                 let last = last.ok_or_else(|| L1Error::Gone { what: format!("block {to}") })?;
                 self.keep_final(to, origin_of(last)?)?;
                 logs?

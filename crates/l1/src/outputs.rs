@@ -73,7 +73,7 @@ impl L1Client {
     /// The errors of a call.
     pub async fn last_output(&self) -> Result<u64, L1Error> {
         let registry = self.inner.config.contracts.output_registry;
-        self.inner.rpc.view("lastBlock", registry, &OutputRegistry::lastBlockCall {}, "latest").await
+        self.inner.rpc.view("lastBlock", registry, &OutputRegistry::lastBlockCall {}).await
     }
 
     async fn proposals(&self, after: u64, through: u64) -> Result<Vec<Proposal>, L1Error> {

@@ -1,5 +1,6 @@
 //! What `BlindedInbox` holds, and what was posted to it.
 
+use alloy_eips::BlockId;
 use alloy_primitives::{Address, U256};
 use alloy_sol_types::SolEvent;
 use blindfold_protocol::{B256, BatchHeader, Certificate, HeaderId, SealedBatch};
@@ -102,9 +103,8 @@ impl L1Client {
         let inbox = self.inner.config.deployment.inbox;
         let rpc = &self.inner.rpc;
         // Both of one block, so that number and hash belong together.
-        let at = format!("{block:#x}");
-        let head = rpc.view("head", inbox, &BlindedInbox::headCall {}, &at).await?;
-        let hash = rpc.view("headHash", inbox, &BlindedInbox::headHashCall {}, &at).await?;
+        let head = rpc.view_at("head", inbox, &BlindedInbox::headCall {}, block).await?;
+        let hash = rpc.view_at("headHash", inbox, &BlindedInbox::headHashCall {}, block).await?;
         Ok(PostedHead {
             number: head.number,
             hash,
@@ -121,7 +121,7 @@ impl L1Client {
     /// The errors of a call.
     pub async fn sequencer(&self) -> Result<Address, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
-        self.inner.rpc.view("sequencer", inbox, &BlindedInbox::sequencerCall {}, "latest").await
+        self.inner.rpc.view("sequencer", inbox, &BlindedInbox::sequencerCall {}).await
     }
 
     /// A sequencer's bond after the newest block.
@@ -129,16 +129,16 @@ impl L1Client {
     /// # Errors
     /// The errors of a call.
     pub async fn bond(&self, sequencer: Address) -> Result<Bond, L1Error> {
-        self.bond_at(sequencer, "latest").await
+        self.bond_at(sequencer, BlockId::latest()).await
     }
 
-    pub(crate) async fn bond_at(&self, sequencer: Address, block: &str) -> Result<Bond, L1Error> {
+    pub(crate) async fn bond_at(&self, sequencer: Address, block: BlockId) -> Result<Bond, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
         let rpc = &self.inner.rpc;
         let call = BlindedInbox::bondOfCall { sequencer_: sequencer };
-        let amount = rpc.view("bondOf", inbox, &call, block).await?;
+        let amount = rpc.view_at("bondOf", inbox, &call, block).await?;
         let call = BlindedInbox::withdrawalOfCall { sequencer_: sequencer };
-        let announced = rpc.view("withdrawalOf", inbox, &call, block).await?;
+        let announced = rpc.view_at("withdrawalOf", inbox, &call, block).await?;
         Ok(Bond {
             amount,
             withdrawal: announced.amount,
@@ -154,7 +154,7 @@ impl L1Client {
     pub async fn reward(&self, reporter: Address) -> Result<U256, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
         let call = BlindedInbox::rewardsCall { reporter };
-        self.inner.rpc.view("rewards", inbox, &call, "latest").await
+        self.inner.rpc.view("rewards", inbox, &call).await
     }
 
     /// The runs posted in blocks `after + 1 ..= through`, in order, those that L1 made itself among them. `through` is

@@ -74,7 +74,7 @@ impl L1Client {
     pub async fn head_run(&self) -> Result<Option<PostedRun>, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
         let at = BlindedInbox::headPostedAtCall {};
-        let posted_at = self.inner.rpc.view("headPostedAt", inbox, &at, "latest").await?;
+        let posted_at = self.inner.rpc.view("headPostedAt", inbox, &at).await?;
         if posted_at == 0 {
             return Ok(None);
         }

@@ -5,23 +5,23 @@ use std::{
     time::Duration,
 };
 
-use alloy_consensus::{SignableTransaction, TxEip1559, TxEip4844, TxEip4844WithSidecar, TxEnvelope};
+use alloy_consensus::{SignableTransaction, TxEnvelope};
 use alloy_eips::{
-    eip2718::Encodable2718, eip4844::Blob, eip7594::BlobTransactionSidecarEip7594,
+    BlockId, eip2718::Encodable2718, eip4844::Blob, eip7594::BlobTransactionSidecarEip7594,
     eip7594::BlobTransactionSidecarVariant,
 };
-use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U64, U256};
-use alloy_rpc_types_eth::TransactionReceipt;
+use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U256};
+use alloy_provider::Provider;
+use alloy_rpc_types_eth::TransactionRequest;
 use blindfold_protocol::SigningKey;
 use blindfold_runtime::{blocking, now};
-use serde_json::json;
 use tokio::sync::Mutex;
 
 use crate::{
     blobs::{BlobError, encode_blobs, sidecar},
     error::L1Error,
-    fees::{Fees, nonce},
-    transport::{CallError, Rpc, refusal},
+    fees::Fees,
+    transport::{Rpc, failed, refused},
 };
 
 /// Gas that one transaction may have (EIP-7825).
@@ -30,6 +30,7 @@ pub(crate) const GAS_LIMIT: u64 = 1 << 24;
 const PLAIN_GAS: u64 = 21_000;
 /// Room above the estimate, in percent: the state may have changed a little when the transaction runs.
 const GAS_MARGIN_PERCENT: u64 = 15;
+const SEND: &str = "eth_sendRawTransaction";
 /// Pause between two looks for the receipt.
 const RECEIPT_POLL_MS: u64 = 200;
 
@@ -89,7 +90,7 @@ impl Sender {
 
     /// The account's next nonce, by the newest block.
     pub async fn nonce(&self) -> Result<u64, L1Error> {
-        nonce(&self.rpc, self.address()).await
+        self.rpc.nonce(self.address(), BlockId::latest()).await
     }
 
     /// Whether L1 was given a transaction by this sender, taken or not.
@@ -154,24 +155,37 @@ impl Sender {
         // From here on the transaction may be out there, whatever the answer.
         let before = stuck.replace(fees);
         self.has_sent.store(true, Ordering::Relaxed);
-        match self.rpc.try_call::<B256>("eth_sendRawTransaction", json!([Bytes::from(raw)])).await {
-            Ok(_) => {}
-            Err(CallError::Server(payload)) if payload.message.contains("already known") => {}
-            Err(CallError::Server(payload)) => {
+        if let Err(error) = self.rpc.provider.send_raw_transaction(&raw).await {
+            let Some(payload) = error.as_error_resp() else {
+                return Err(unanswered(call.name, transaction, failed(SEND)(error)));
+            };
+            let message = &payload.message;
+            if !message.contains("already known") {
                 // Not taken. Only where an earlier one is in the way does the next try have to offer more.
-                if other_kind_is_pending(&payload.message) {
+                if other_kind_is_pending(message) {
                     // What it offers is not known: at least what one of its kind would now.
                     *stuck = Some(Fees::fresh(&self.rpc, nonce, !with_blobs).await?);
-                } else if !payload.message.contains("underpriced") {
+                } else if !message.contains("underpriced") {
                     *stuck = before;
                 }
-                return Err(refusal(call.name, "eth_sendRawTransaction", CallError::Server(payload)));
+                return Err(refused(call.name, SEND)(error));
             }
-            Err(CallError::Transport(cause)) => return Err(unanswered(call.name, transaction, cause)),
         }
         let sent = self.confirmed(call.name, transaction).await?;
         *stuck = None;
         Ok(sent)
+    }
+
+    /// The transaction without what it offers, and without its blobs: as much as gas is estimated for.
+    fn request(&self, call: &Call, sidecar: Option<&BlobTransactionSidecarEip7594>) -> TransactionRequest {
+        TransactionRequest {
+            from: Some(self.address()),
+            to: Some(call.to),
+            value: Some(call.value),
+            input: call.input.clone().into(),
+            blob_versioned_hashes: sidecar.map(|sidecar| sidecar.versioned_hashes().collect()),
+            ..Default::default()
+        }
     }
 
     fn sign(
@@ -181,38 +195,21 @@ impl Sender {
         gas_limit: u64,
         fees: &Fees,
     ) -> Result<TxEnvelope, L1Error> {
-        let (Some(sidecar), Some(blob_fee)) = (sidecar, fees.blob_fee) else {
-            let transaction = TxEip1559 {
-                chain_id: self.chain_id,
-                nonce: fees.nonce,
-                gas_limit,
-                max_fee_per_gas: fees.max_fee,
-                max_priority_fee_per_gas: fees.tip,
-                to: call.to,
-                value: call.value,
-                access_list: Default::default(),
-                input: call.input.clone(),
-            };
-            let signature = self.signature(&transaction.signature_hash());
-            return Ok(TxEnvelope::from(transaction.into_signed(signature)));
+        let named = self.request(call, sidecar.as_ref());
+        let request = TransactionRequest {
+            chain_id: Some(self.chain_id),
+            nonce: Some(fees.nonce),
+            gas: Some(gas_limit),
+            max_fee_per_gas: Some(fees.max_fee),
+            max_priority_fee_per_gas: Some(fees.tip),
+            max_fee_per_blob_gas: fees.blob_fee,
+            sidecar: sidecar.map(BlobTransactionSidecarVariant::Eip7594),
+            ..named
         };
-        let TxKind::Call(to) = call.to else { return Err(L1Error::Blobs(BlobError::Creation)) };
-        let tx = TxEip4844 {
-            chain_id: self.chain_id,
-            nonce: fees.nonce,
-            gas_limit,
-            max_fee_per_gas: fees.max_fee,
-            max_priority_fee_per_gas: fees.tip,
-            to,
-            value: call.value,
-            access_list: Default::default(),
-            blob_versioned_hashes: sidecar.versioned_hashes().collect(),
-            max_fee_per_blob_gas: blob_fee,
-            input: call.input.clone(),
-        };
-        let signature = self.signature(&tx.signature_hash());
-        let sidecar = BlobTransactionSidecarVariant::Eip7594(sidecar);
-        Ok(TxEnvelope::from(TxEip4844WithSidecar { tx, sidecar }.into_signed(signature)))
+        // Nothing else is left that could be missing.
+        let transaction = request.build_typed_tx().map_err(|_| L1Error::Blobs(BlobError::Creation))?;
+        let signature = self.signature(&transaction.signature_hash());
+        Ok(transaction.into_envelope(signature))
     }
 
     fn signature(&self, hash: &B256) -> Signature {
@@ -225,9 +222,8 @@ impl Sender {
         let started = now();
         let limit = Duration::from_millis(self.confirmation_timeout_ms);
         loop {
-            let receipt: Result<Option<TransactionReceipt>, _> =
-                self.rpc.call("eth_getTransactionReceipt", json!([transaction])).await;
-            match receipt {
+            let receipt = self.rpc.provider.get_transaction_receipt(transaction).await;
+            match receipt.map_err(failed("eth_getTransactionReceipt")) {
                 Ok(Some(receipt)) => {
                     let block = receipt.block_number.unwrap_or_default();
                     if !receipt.status() {
@@ -250,20 +246,9 @@ impl Sender {
         call: &Call,
         sidecar: Option<&BlobTransactionSidecarEip7594>,
     ) -> Result<u64, L1Error> {
-        let mut request = json!({ "from": self.address(), "value": call.value, "input": call.input });
-        if let TxKind::Call(to) = call.to {
-            request["to"] = json!(to);
-        }
-        if let Some(sidecar) = sidecar {
-            request["blobVersionedHashes"] = json!(sidecar.versioned_hashes().collect::<Vec<_>>());
-        }
-        let gas: U64 = self
-            .rpc
-            // Not on the pending state: it may hold the very transaction that this one replaces.
-            .try_call("eth_estimateGas", json!([request, "latest"]))
-            .await
-            .map_err(|error| refusal(call.name, "eth_estimateGas", error))?;
-        let gas = gas.to::<u64>();
+        // Not on the pending state: it may hold the very transaction that this one replaces.
+        let gas = self.rpc.provider.estimate_gas(self.request(call, sidecar)).latest().await;
+        let gas = gas.map_err(refused(call.name, "eth_estimateGas"))?;
         if gas > GAS_LIMIT {
             return Err(L1Error::GasAboveLimit { call: call.name, gas, limit: GAS_LIMIT });
         }

@@ -46,7 +46,7 @@ impl L1Client {
     pub async fn stake_reward(&self, account: Address) -> Result<U256, L1Error> {
         let Some(stakes) = self.member_stakes().await? else { return Ok(U256::ZERO) };
         let call = MemberStakes::rewardsCall { reporter: account };
-        self.inner.rpc.view("rewards", stakes, &call, "latest").await
+        self.inner.rpc.view("rewards", stakes, &call).await
     }
 
     /// The deployment's `MemberStakes`; `None` where nothing is asked of members.
@@ -56,7 +56,7 @@ impl L1Client {
     pub async fn member_stakes(&self) -> Result<Option<Address>, L1Error> {
         let registry = self.inner.config.contracts.registry;
         let call = CommitteeRegistry::stakesCall {};
-        let stakes = self.inner.rpc.view("stakes", registry, &call, "latest").await?;
+        let stakes = self.inner.rpc.view("stakes", registry, &call).await?;
         Ok((!stakes.is_zero()).then_some(stakes))
     }
 
@@ -66,7 +66,7 @@ impl L1Client {
     /// The errors of a call.
     pub async fn member_stake_wei(&self) -> Result<U256, L1Error> {
         let Some(stakes) = self.member_stakes().await? else { return Ok(U256::ZERO) };
-        let least = self.inner.rpc.view("stakeWei", stakes, &MemberStakes::stakeWeiCall {}, "latest").await?;
+        let least = self.inner.rpc.view("stakeWei", stakes, &MemberStakes::stakeWeiCall {}).await?;
         Ok(U256::from(least))
     }
 
@@ -77,7 +77,7 @@ impl L1Client {
     pub async fn member_stake(&self, key: &PublicKey) -> Result<MemberStake, L1Error> {
         let stakes = self.member_stakes().await?.ok_or(L1Error::NoStakes)?;
         let call = MemberStakes::stakesCall { keyHash: key_hash(key) };
-        let found = self.inner.rpc.view("stakes", stakes, &call, "latest").await?;
+        let found = self.inner.rpc.view("stakes", stakes, &call).await?;
         Ok(MemberStake {
             owner: (!found.owner.is_zero()).then_some(found.owner),
             amount: U256::from(found.amount),
@@ -97,7 +97,7 @@ impl L1Writer {
         let stakes = self.client().member_stakes().await?.ok_or(L1Error::NoStakes)?;
         let public = key.public_key();
         let call = MemberStakes::ownerDigestCall { keyHash: key_hash(&public), owner };
-        let digest = self.client().inner.rpc.view("ownerDigest", stakes, &call, "latest").await?;
+        let digest = self.client().inner.rpc.view("ownerDigest", stakes, &call).await?;
         // What is signed is computed here, not taken from an endpoint.
         let expected = owner_digest(&self.client().config().deployment.domain_separator(), &public, owner);
         if digest != expected {

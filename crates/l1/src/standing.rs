@@ -1,7 +1,8 @@
 //! Where everything on L1 stands after its newest block, for people who act there by hand. None of it need be final:
 //! what validity depends on is read elsewhere.
 
-use alloy_primitives::{Address, B256, U64, U256};
+use alloy_eips::BlockId;
+use alloy_primitives::{Address, B256, U256};
 use blindfold_protocol::L1Timing;
 
 use crate::{
@@ -191,8 +192,7 @@ impl L1Client {
     /// # Errors
     /// The errors of a call.
     pub async fn newest_block(&self) -> Result<u64, L1Error> {
-        let block: U64 = self.inner.rpc.call("eth_blockNumber", ()).await?;
-        Ok(block.to())
+        self.inner.rpc.newest().await
     }
 
     /// The deadlines of the deployment.
@@ -200,12 +200,12 @@ impl L1Client {
     /// # Errors
     /// The errors of a call.
     pub async fn timing(&self) -> Result<L1Timing, L1Error> {
-        self.timing_at("latest").await
+        self.timing_at(BlockId::latest()).await
     }
 
-    pub(crate) async fn timing_at(&self, block: &str) -> Result<L1Timing, L1Error> {
+    pub(crate) async fn timing_at(&self, block: BlockId) -> Result<L1Timing, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
-        let timing = self.inner.rpc.view("timing", inbox, &BlindedInbox::timingCall {}, block).await?;
+        let timing = self.inner.rpc.view_at("timing", inbox, &BlindedInbox::timingCall {}, block).await?;
         Ok(L1Timing {
             posting_deadline: timing.postingDeadline,
             forced_delay: timing.forcedDelay,
@@ -223,8 +223,7 @@ impl L1Client {
     /// The errors of a call.
     pub async fn standing(&self) -> Result<Standing, L1Error> {
         let block = self.newest_block().await?;
-        let at = format!("{block:#x}");
-        let at = at.as_str();
+        let at = BlockId::number(block);
         let (rpc, config) = (&self.inner.rpc, &self.inner.config);
         let (inbox, contracts) = (config.deployment.inbox, &config.contracts);
         let head = self.posted_head_at(block).await?;
@@ -232,36 +231,38 @@ impl L1Client {
         let shown = BlindedInbox::equivocatedAtCall { number: next };
         let end = CommitteeRegistry::endDueCall { number: next };
         let accusations = BlindedInbox::openAccusationsCall {};
-        let length = rpc.view("length", contracts.forced_queue, &ForcedQueue::lengthCall {}, at).await?;
+        let length = rpc.view_at("length", contracts.forced_queue, &ForcedQueue::lengthCall {}, at).await?;
         let postings = HintRegistry::postingCountCall {};
         let outputs = OutputRegistry::lastBlockCall {};
-        let sequencer = rpc.view("sequencer", inbox, &BlindedInbox::sequencerCall {}, at).await?;
+        let sequencer = rpc.view_at("sequencer", inbox, &BlindedInbox::sequencerCall {}, at).await?;
         let mut standing = Standing {
             block,
             timing: self.timing_at(at).await?,
             sequencer,
             head,
-            head_posted_at: rpc.view("headPostedAt", inbox, &BlindedInbox::headPostedAtCall {}, at).await?,
-            last_certified_at: rpc
-                .view("lastCertifiedAt", inbox, &BlindedInbox::lastCertifiedAtCall {}, at)
+            head_posted_at: rpc
+                .view_at("headPostedAt", inbox, &BlindedInbox::headPostedAtCall {}, at)
                 .await?,
-            equivocated_at: rpc.view("equivocatedAt", inbox, &shown, at).await?.saturating_to(),
-            end_due: rpc.view("endDue", contracts.registry, &end, at).await?,
+            last_certified_at: rpc
+                .view_at("lastCertifiedAt", inbox, &BlindedInbox::lastCertifiedAtCall {}, at)
+                .await?,
+            equivocated_at: rpc.view_at("equivocatedAt", inbox, &shown, at).await?.saturating_to(),
+            end_due: rpc.view_at("endDue", contracts.registry, &end, at).await?,
             l1_made: rpc
-                .view("l1MadeCount", inbox, &BlindedInbox::l1MadeCountCall {}, at)
+                .view_at("l1MadeCount", inbox, &BlindedInbox::l1MadeCountCall {}, at)
                 .await?
                 .saturating_to(),
             forced_length: length,
             forced_next: Vec::new(),
             bond: self.bond_at(sequencer, at).await?,
-            open_accusations: rpc.view("openAccusations", inbox, &accusations, at).await?.saturating_to(),
-            hint_postings: rpc.view("postingCount", contracts.hint_registry, &postings, at).await?,
-            last_output: rpc.view("lastBlock", contracts.output_registry, &outputs, at).await?,
+            open_accusations: rpc.view_at("openAccusations", inbox, &accusations, at).await?.saturating_to(),
+            hint_postings: rpc.view_at("postingCount", contracts.hint_registry, &postings, at).await?,
+            last_output: rpc.view_at("lastBlock", contracts.output_registry, &outputs, at).await?,
         };
         let end = length.min(head.forced_cursor.saturating_add(MAX_FORCED_ITEMS + 1));
         for index in head.forced_cursor..end {
             let entry = ForcedQueue::entryCall { index };
-            let entry = rpc.view("entry", contracts.forced_queue, &entry, at).await?;
+            let entry = rpc.view_at("entry", contracts.forced_queue, &entry, at).await?;
             let item = QueuedItem {
                 index,
                 is_transaction: entry.kind == KIND_TRANSACTION,
@@ -284,14 +285,14 @@ impl L1Client {
     pub async fn vault_account(&self, payer: Address) -> Result<VaultAccount, L1Error> {
         let vault = self.inner.config.contracts.fee_vault;
         let rpc = &self.inner.rpc;
-        let pending = rpc.view("pending", vault, &FeeVault::pendingCall { payer }, "latest").await?;
+        let pending = rpc.view("pending", vault, &FeeVault::pendingCall { payer }).await?;
         let delay = FeeVault::withdrawalDelayCall {};
         Ok(VaultAccount {
             paid: self.paid(payer).await?,
             requested: pending.amount,
             first_request: pending.firstBlock,
             last_request: pending.lastBlock,
-            withdrawal_delay: rpc.view("withdrawalDelay", vault, &delay, "latest").await?,
+            withdrawal_delay: rpc.view("withdrawalDelay", vault, &delay).await?,
         })
     }
 
@@ -302,7 +303,7 @@ impl L1Client {
     pub async fn accusation(&self, promise: &GivenPromise) -> Result<Accusation, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
         let call = BlindedInbox::accusationsCall { promiseId: promise.id() };
-        let found = self.inner.rpc.view("accusations", inbox, &call, "latest").await?;
+        let found = self.inner.rpc.view("accusations", inbox, &call).await?;
         let state = match found.state {
             0 => AccusationState::None,
             1 => AccusationState::Open,
@@ -335,11 +336,11 @@ impl L1Client {
         let block: U256 = if contract == DisputeContract::Hints {
             let registry = self.inner.config.contracts.hint_registry;
             let call = HintRegistry::committedAtCall { commitment };
-            self.inner.rpc.view("committedAt", registry, &call, "latest").await?
+            self.inner.rpc.view("committedAt", registry, &call).await?
         } else {
             let inbox = self.inner.config.deployment.inbox;
             let call = BlindedInbox::committedAtCall { commitment };
-            self.inner.rpc.view("committedAt", inbox, &call, "latest").await?
+            self.inner.rpc.view("committedAt", inbox, &call).await?
         };
         Ok((!block.is_zero()).then(|| block.saturating_to()))
     }
@@ -357,8 +358,8 @@ impl L1Client {
     ) -> Result<bool, L1Error> {
         let inbox = self.inner.config.deployment.inbox;
         let call = BlindedInbox::shownTogetherCall { signer, evidence };
-        let at = block.map_or_else(|| "latest".to_owned(), |block| format!("{block:#x}"));
-        self.inner.rpc.view("shownTogether", inbox, &call, &at).await
+        let at = block.map_or_else(BlockId::latest, BlockId::number);
+        self.inner.rpc.view_at("shownTogether", inbox, &call, at).await
     }
 
     /// How many L1 blocks after a header's posting `FeeVault` pays out its ledger.
@@ -367,7 +368,7 @@ impl L1Client {
     /// The errors of a call.
     pub async fn claim_delay(&self) -> Result<u32, L1Error> {
         let vault = self.inner.config.contracts.fee_vault;
-        self.inner.rpc.view("claimDelay", vault, &FeeVault::claimDelayCall {}, "latest").await
+        self.inner.rpc.view("claimDelay", vault, &FeeVault::claimDelayCall {}).await
     }
 
     /// What forcing an envelope costs after the newest block, in wei.
@@ -389,7 +390,7 @@ impl L1Client {
     pub(crate) async fn forced_fee(&self, kind: u8, gas_limit: u64, item: &[u8]) -> Result<U256, L1Error> {
         let queue = self.inner.config.contracts.forced_queue;
         let call = ForcedQueue::quoteCall { kind, gasLimit: gas_limit, item: item.to_vec().into() };
-        self.inner.rpc.view("quote", queue, &call, "latest").await
+        self.inner.rpc.view("quote", queue, &call).await
     }
 
     /// Whether `DepositPortal` has a way back for what is deposited there, and whether it takes deposits without one.
@@ -398,13 +399,11 @@ impl L1Client {
     /// The errors of a call.
     pub async fn portal(&self) -> Result<Portal, L1Error> {
         let (rpc, portal) = (&self.inner.rpc, self.inner.config.contracts.deposit_portal);
-        let outlet = rpc.view("outlet", portal, &DepositPortal::outletCall {}, "latest").await?;
+        let outlet = rpc.view("outlet", portal, &DepositPortal::outletCall {}).await?;
         let open = DepositPortal::takesDepositsWithoutOutletCall {};
         Ok(Portal {
             outlet: (!outlet.is_zero()).then_some(outlet),
-            takes_deposits_without_outlet: rpc
-                .view("takesDepositsWithoutOutlet", portal, &open, "latest")
-                .await?,
+            takes_deposits_without_outlet: rpc.view("takesDepositsWithoutOutlet", portal, &open).await?,
         })
     }
 }

@@ -1,49 +1,48 @@
 //! L1 after one block. An endpoint may have several servers behind it: one that lags says that it does not know the block,
 //! where it would show a contract as missing after its own newest one.
 
-use alloy_primitives::{Address, Bytes, U64};
-use alloy_rpc_types_eth::Block;
+use alloy_eips::BlockId;
+use alloy_primitives::Address;
+use alloy_provider::Provider;
 use alloy_sol_types::SolCall;
-use serde_json::json;
 
-use crate::{error::L1Error, transport::Rpc};
+use crate::{
+    error::L1Error,
+    transport::{Rpc, failed},
+};
 
 /// What stands after a block.
 #[derive(Debug)]
 pub(crate) struct StateAt<'a> {
     rpc: &'a Rpc,
     pub number: u64,
-    /// The same as calls name it.
-    pub block: String,
 }
 
 impl<'a> StateAt<'a> {
     pub fn new(rpc: &'a Rpc, number: u64) -> Self {
-        Self { rpc, number, block: format!("{number:#x}") }
+        Self { rpc, number }
     }
 
     /// The state after L1's newest block, final or not.
     pub async fn newest(rpc: &'a Rpc) -> Result<Self, L1Error> {
-        let number: U64 = rpc.call("eth_blockNumber", ()).await?;
-        Ok(Self::new(rpc, number.to()))
+        Ok(Self::new(rpc, rpc.newest().await?))
     }
 
     /// After the newest final block; `None` before there is one.
     pub async fn finalized(rpc: &'a Rpc) -> Result<Option<Self>, L1Error> {
-        let block: Option<Block> = rpc.call("eth_getBlockByNumber", json!(["finalized", false])).await?;
+        let block = rpc.block(BlockId::finalized()).await?;
         Ok(block.map(|block| Self::new(rpc, block.header.number)))
     }
 
     /// Whether there is a contract.
     pub async fn has_code(&self, address: Address) -> Result<bool, L1Error> {
-        let code: Bytes = self.rpc.call("eth_getCode", json!([address, self.block])).await?;
-        Ok(!code.is_empty())
+        let code = self.rpc.provider.get_code_at(address).number(self.number).await;
+        Ok(!code.map_err(failed("eth_getCode"))?.is_empty())
     }
 
     /// The nonce of the account's next transaction.
     pub async fn nonce(&self, account: Address) -> Result<u64, L1Error> {
-        let next: U64 = self.rpc.call("eth_getTransactionCount", json!([account, self.block])).await?;
-        Ok(next.to())
+        self.rpc.nonce(account, self.number).await
     }
 
     /// What the contract answers to a question that only its kind, or few others, can answer.
@@ -54,7 +53,7 @@ impl<'a> StateAt<'a> {
         role: &'static str,
         call: C,
     ) -> Result<C::Return, L1Error> {
-        match self.rpc.view(role, at, &call, &self.block).await {
+        match self.rpc.view_at(role, at, &call, self.number).await {
             // What has no such function reverts, or answers nothing that could be meant.
             Err(L1Error::Reverted { .. } | L1Error::Undecodable { .. }) => {
                 Err(L1Error::OtherContract { name: contract, address: at, role })

@@ -1,19 +1,28 @@
-//! JSON-RPC over HTTP with bounded answers and a time limit for each call.
+//! JSON-RPC over HTTP with bounded answers and a time limit for each call, under alloy's provider.
 
 use std::{
-    borrow::Cow,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    task::{Context, Poll},
     time::Duration,
 };
 
-use alloy_json_rpc::{ErrorPayload, Id, Request, Response, ResponsePacket, ResponsePayload, RpcSend};
-use alloy_primitives::{Address, Bytes, U64};
+use alloy_eips::BlockId;
+use alloy_json_rpc::{
+    ErrorPayload, RequestPacket, Response, ResponsePacket, ResponsePayload, RpcError, RpcRecv, RpcSend,
+};
+use alloy_primitives::{Address, B256, Bytes};
+use alloy_provider::{
+    Provider, RootProvider,
+    transport::{TransportError, TransportErrorKind, TransportFut},
+};
+use alloy_rpc_client::{BatchRequest, RpcClient};
+use alloy_rpc_types_eth::{Block, Transaction, TransactionRequest};
 use alloy_sol_types::SolCall;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use tower::Service;
 
 use crate::{contracts, error::L1Error};
 
@@ -30,24 +39,16 @@ const RPC_INVALID_REQUEST: i64 = -32600;
 /// JSON-RPC code of Reth for answers to a batch that are too long together.
 pub(crate) const RPC_BATCH_TOO_LARGE: i64 = -32011;
 
-/// The JSON-RPC endpoint of one L1 node.
+/// One server by HTTP: the JSON-RPC endpoint of an L1 node, or the API of a beacon node.
 #[derive(Clone)]
-pub(crate) struct Rpc {
+pub(crate) struct Http {
     client: reqwest::Client,
     url: String,
     timeout_ms: u64,
     response_limit_bytes: usize,
-    /// Whether it was said that the endpoint takes no batches.
-    batches_refused: Arc<AtomicBool>,
 }
 
-/// A failed call: of the way there, or the server's own answer.
-pub(crate) enum CallError {
-    Transport(L1Error),
-    Server(ErrorPayload),
-}
-
-impl Rpc {
+impl Http {
     /// No connection is made before the first call.
     pub fn new(url: &str, timeout_ms: u64) -> Result<Self, L1Error> {
         if url.starts_with("https://") && !cfg!(feature = "tls") {
@@ -66,8 +67,7 @@ impl Rpc {
             .timeout(Duration::from_millis(timeout_ms))
             .build()
             .map_err(|_| L1Error::Url { reason: "no HTTP client can be made for it" })?;
-        let (response_limit_bytes, batches_refused) = (RESPONSE_LIMIT_BYTES, Arc::default());
-        Ok(Self { client, url: url.to_owned(), timeout_ms, response_limit_bytes, batches_refused })
+        Ok(Self { client, url: url.to_owned(), timeout_ms, response_limit_bytes: RESPONSE_LIMIT_BYTES })
     }
 
     /// With another limit for answers.
@@ -76,90 +76,37 @@ impl Rpc {
         self
     }
 
-    /// Calls `method`; a server's error becomes [`L1Error::Rpc`].
-    pub async fn call<R: DeserializeOwned>(
-        &self,
-        method: &'static str,
-        params: impl RpcSend,
-    ) -> Result<R, L1Error> {
-        self.try_call(method, params).await.map_err(|error| match error {
-            CallError::Transport(error) => error,
-            CallError::Server(payload) => rpc_error(method, &payload),
-        })
-    }
-
-    /// Calls `method` and keeps a server's error apart.
-    pub async fn try_call<R: DeserializeOwned>(
-        &self,
-        method: &'static str,
-        params: impl RpcSend,
-    ) -> Result<R, CallError> {
-        let unlike = |error: serde_json::Error| CallError::Transport(malformed(method, &error));
-        let request = Request::new(Cow::Borrowed(method), Id::Number(1), params);
-        let body = serde_json::to_vec(&request).map_err(unlike)?;
-        let bytes = self.exchange(method, body).await.map_err(CallError::Transport)?;
-        let response: Response = serde_json::from_slice(&bytes).map_err(unlike)?;
-        match response.payload {
-            ResponsePayload::Success(result) => serde_json::from_str(result.get()).map_err(unlike),
-            ResponsePayload::Failure(payload) => Err(CallError::Server(payload)),
-        }
-    }
-
-    /// Makes two calls, each a method with its parameters, in one request: one server answers both, however many stand behind
-    /// the endpoint. The second one's error is kept apart.
-    ///
-    /// An endpoint that takes no such batch is asked one after the other: whoever has what the first one asks for still has
-    /// it when the second one comes, but another server may answer that.
-    pub async fn call_both<A: DeserializeOwned, B: DeserializeOwned>(
-        &self,
-        first: (&'static str, Value),
-        second: (&'static str, Value),
-    ) -> Result<(A, Result<B, L1Error>), L1Error> {
-        let method = second.0;
-        let [one, two] = [(1, &first), (2, &second)]
-            .map(|(id, (method, params))| Request::new(Cow::Borrowed(*method), Id::Number(id), params));
-        let body = serde_json::to_vec(&[one, two]).map_err(|error| malformed(method, &error))?;
-        let refusal = match self.exchange(method, body).await {
-            Ok(bytes) => match serde_json::from_slice(&bytes).map_err(|error| malformed(method, &error))? {
-                ResponsePacket::Batch(responses) => {
-                    let result = take(first.0, 1, &responses)?;
-                    return Ok((result, take(method, 2, &responses)));
-                }
-                ResponsePacket::Single(Response { payload: ResponsePayload::Failure(payload), .. }) => {
-                    let error = rpc_error(method, &payload);
-                    if !refuses_batches(&payload) {
-                        return Err(error);
-                    }
-                    error
-                }
-                ResponsePacket::Single(_) => {
-                    return Err(malformed(method, &"one answer to two calls"));
-                }
-            },
-            Err(error @ L1Error::HttpStatus { status: 400 | 422 | 501, .. }) => error,
-            Err(error) => return Err(error),
-        };
-        if !self.batches_refused.swap(true, Ordering::Relaxed) {
-            tracing::warn!(%refusal, "L1 takes no JSON-RPC batches: behind its URL should be one server, or whoever keeps to one");
-        }
-        let result = self.call(first.0, first.1).await?;
-        Ok((result, self.call(method, second.1).await))
-    }
-
-    async fn exchange(&self, method: &'static str, body: Vec<u8>) -> Result<Vec<u8>, L1Error> {
-        let request = self.client.post(&self.url).header("content-type", "application/json").body(body);
+    /// Asks for `path` below the endpoint by HTTP GET; `method` names the call in errors.
+    pub async fn get<R: DeserializeOwned>(&self, method: &str, path: &str) -> Result<R, L1Error> {
+        let url = format!("{}{path}", self.url.trim_end_matches('/'));
+        let request = self.client.get(url).header("accept", "application/json");
         self.read(method, request).await
     }
 
-    /// Asks for `path` below the endpoint by HTTP GET; `method` names the call in errors.
-    pub async fn get<R: DeserializeOwned>(&self, method: &'static str, path: &str) -> Result<R, L1Error> {
-        let url = format!("{}{path}", self.url.trim_end_matches('/'));
-        let request = self.client.get(url).header("accept", "application/json");
-        let bytes = self.read(method, request).await?;
-        serde_json::from_slice(&bytes).map_err(|error| malformed(method, &error))
+    /// Sends one call, or several in one request. The last one's method names them in errors.
+    async fn exchange(&self, calls: RequestPacket) -> Result<ResponsePacket, TransportError> {
+        let method = calls.method_names().last().unwrap_or_default().to_owned();
+        let is_batch = calls.as_batch().is_some();
+        let body = calls.serialize().map_err(RpcError::ser_err)?;
+        let request = self.client.post(&self.url).header("content-type", "application/json");
+        match self.read(&method, request.body(String::from(Box::<str>::from(body)))).await {
+            // One error for the whole batch.
+            Ok(ResponsePacket::Single(Response { payload: ResponsePayload::Failure(payload), .. }))
+                if is_batch =>
+            {
+                Err(RpcError::ErrorResp(payload))
+            }
+            Ok(answer) if answer.as_batch().is_some() == is_batch => Ok(answer),
+            Ok(_) => Err(TransportErrorKind::custom(malformed(&method, &"not an answer for each call"))),
+            Err(error) => Err(TransportErrorKind::custom(error)),
+        }
     }
 
-    async fn read(&self, method: &'static str, request: reqwest::RequestBuilder) -> Result<Vec<u8>, L1Error> {
+    async fn read<R: DeserializeOwned>(
+        &self,
+        method: &str,
+        request: reqwest::RequestBuilder,
+    ) -> Result<R, L1Error> {
         let failed = |error: reqwest::Error| self.broken(method, error);
         let mut response = request.send().await.map_err(failed)?;
         let status = response.status().as_u16();
@@ -174,10 +121,10 @@ impl Rpc {
             }
             bytes.extend_from_slice(&chunk);
         }
-        Ok(bytes)
+        serde_json::from_slice(&bytes).map_err(|error| malformed(method, &error))
     }
 
-    fn broken(&self, method: &'static str, error: reqwest::Error) -> L1Error {
+    fn broken(&self, method: &str, error: reqwest::Error) -> L1Error {
         let method = method.to_owned();
         if error.is_timeout() {
             return L1Error::Timeout { method, timeout_ms: self.timeout_ms };
@@ -190,69 +137,167 @@ impl Rpc {
         }
         L1Error::Unreachable { method, reason: shorten(&cause.to_string()) }
     }
+}
+
+impl Service<RequestPacket> for Http {
+    type Response = ResponsePacket;
+    type Error = TransportError;
+    type Future = TransportFut<'static>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, calls: RequestPacket) -> Self::Future {
+        let http = self.clone();
+        Box::pin(async move { http.exchange(calls).await })
+    }
+}
+
+impl std::fmt::Debug for Http {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Http").field("url", &"redacted").field("timeout_ms", &self.timeout_ms).finish()
+    }
+}
+
+/// The JSON-RPC endpoint of one L1 node.
+#[derive(Clone, Debug)]
+pub(crate) struct Rpc {
+    /// Its errors become ours by [`failed`] and [`refused`].
+    pub provider: RootProvider,
+    /// Whether it was said that the endpoint takes no batches.
+    batches_refused: Arc<AtomicBool>,
+}
+
+impl Rpc {
+    /// No connection is made before the first call.
+    pub fn new(url: &str, timeout_ms: u64) -> Result<Self, L1Error> {
+        Http::new(url, timeout_ms).map(Self::over)
+    }
+
+    pub fn over(http: Http) -> Self {
+        let provider = RootProvider::new(RpcClient::new(http, false));
+        Self { provider, batches_refused: Arc::default() }
+    }
+
+    /// Calls a method that the provider does not know.
+    pub async fn call<R: RpcRecv>(&self, method: &'static str, params: impl RpcSend) -> Result<R, L1Error> {
+        self.provider.client().request(method, params).await.map_err(failed(method))
+    }
+
+    /// Makes two calls, each a method with its parameters, in one request: one server answers both, however many stand behind
+    /// the endpoint. The second one's error is kept apart.
+    ///
+    /// An endpoint that takes no such batch is asked one after the other: whoever has what the first one asks for still has
+    /// it when the second one comes, but another server may answer that.
+    pub async fn call_both<A: RpcRecv, B: RpcRecv>(
+        &self,
+        first: (&'static str, impl RpcSend),
+        second: (&'static str, impl RpcSend),
+    ) -> Result<(A, Result<B, L1Error>), L1Error> {
+        let mut batch = BatchRequest::new(self.provider.client());
+        let one = batch.add_call(first.0, &first.1).map_err(failed(first.0))?;
+        let two = batch.add_call(second.0, &second.1).map_err(failed(second.0))?;
+        let Err(error) = batch.send().await else {
+            return Ok((one.await.map_err(failed(first.0))?, two.await.map_err(failed(second.0))));
+        };
+        let takes_none = error.as_error_resp().is_some_and(refuses_batches);
+        let refusal = failed(second.0)(error);
+        if !takes_none && !matches!(refusal, L1Error::HttpStatus { status: 400 | 422 | 501, .. }) {
+            return Err(refusal);
+        }
+        if !self.batches_refused.swap(true, Ordering::Relaxed) {
+            tracing::warn!(%refusal, "L1 takes no JSON-RPC batches: behind its URL should be one server, or whoever keeps to one");
+        }
+        let result = self.call(first.0, first.1).await?;
+        Ok((result, self.call(second.0, second.1).await))
+    }
 
     /// Chain id that the endpoint serves.
     pub async fn chain_id(&self) -> Result<u64, L1Error> {
-        self.call::<U64>("eth_chainId", ()).await.map(|id| id.to())
+        self.provider.get_chain_id().await.map_err(failed("eth_chainId"))
     }
 
-    /// Calls a view of a contract on the state after block `block` (a number or a tag).
+    /// Number of the newest block.
+    pub async fn newest(&self) -> Result<u64, L1Error> {
+        self.provider.get_block_number().await.map_err(failed("eth_blockNumber"))
+    }
+
+    /// A block by number or tag, with the hashes of its transactions.
+    pub async fn block(&self, which: impl Into<BlockId>) -> Result<Option<Block>, L1Error> {
+        self.provider.get_block(which.into()).await.map_err(failed("eth_getBlockByNumber"))
+    }
+
+    /// The account's next nonce after block `block`.
+    pub async fn nonce(&self, account: Address, block: impl Into<BlockId>) -> Result<u64, L1Error> {
+        let nonce = self.provider.get_transaction_count(account).block_id(block.into());
+        nonce.await.map_err(failed("eth_getTransactionCount"))
+    }
+
+    pub async fn transaction(&self, hash: B256) -> Result<Option<Transaction>, L1Error> {
+        self.provider.get_transaction_by_hash(hash).await.map_err(failed("eth_getTransactionByHash"))
+    }
+
+    /// Calls a view of a contract on the state after the newest block.
     pub async fn view<C: SolCall>(
         &self,
         name: &'static str,
         to: Address,
         call: &C,
-        block: &str,
     ) -> Result<C::Return, L1Error> {
-        let data = Bytes::from(call.abi_encode());
-        let answer: Bytes = self
-            .try_call("eth_call", json!([{ "to": to, "data": data }, block]))
-            .await
-            .map_err(|error| refusal(name, "eth_call", error))?;
-        C::abi_decode_returns(&answer)
+        self.view_at(name, to, call, BlockId::latest()).await
+    }
+
+    /// [`view`](Self::view) on the state after block `block`.
+    pub async fn view_at<C: SolCall>(
+        &self,
+        name: &'static str,
+        to: Address,
+        call: &C,
+        block: impl Into<BlockId>,
+    ) -> Result<C::Return, L1Error> {
+        let request = TransactionRequest::default().to(to).input(Bytes::from(call.abi_encode()).into());
+        let answer = self.provider.call(request).block(block.into()).await;
+        C::abi_decode_returns(&answer.map_err(refused(name, "eth_call"))?)
             .map_err(|error| L1Error::Undecodable { call: name, reason: error.to_string() })
     }
 }
 
-impl std::fmt::Debug for Rpc {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Rpc").field("url", &"redacted").field("timeout_ms", &self.timeout_ms).finish()
+/// What it means that a call of `method` failed.
+pub(crate) fn failed(method: &'static str) -> impl Fn(TransportError) -> L1Error {
+    move |error| match error {
+        RpcError::ErrorResp(payload) => rpc_error(method, &payload),
+        RpcError::Transport(TransportErrorKind::Custom(cause)) => match cause.downcast::<L1Error>() {
+            Ok(error) => *error,
+            Err(other) => malformed(method, &other),
+        },
+        // Without the answer itself.
+        RpcError::DeserError { err, .. } => malformed(method, &err),
+        other => malformed(method, &other),
     }
 }
 
-/// What a failed `eth_call` or `eth_estimateGas` of the function `name` means.
-pub(crate) fn refusal(name: &'static str, method: &'static str, error: CallError) -> L1Error {
-    match error {
-        CallError::Transport(error) => error,
-        CallError::Server(payload) => match payload.as_revert_data() {
+/// What it means that the function `name` was refused, where `method` is `eth_call` or its like.
+pub(crate) fn refused(name: &'static str, method: &'static str) -> impl Fn(TransportError) -> L1Error {
+    move |error| {
+        let Some(payload) = error.as_error_resp() else { return failed(method)(error) };
+        match payload.as_revert_data() {
             Some(data) => L1Error::Reverted { call: name, reason: revert_reason(&data) },
             // Some clients give no data with a revert (or a contract that ran out of gas) but say so.
             None if payload.code == 3 || payload.message.contains("revert") => {
                 L1Error::Reverted { call: name, reason: shorten(&payload.message) }
             }
-            None => rpc_error(method, &payload),
-        },
+            None => rpc_error(method, payload),
+        }
     }
 }
 
-fn rpc_error(method: &'static str, payload: &ErrorPayload) -> L1Error {
+fn rpc_error(method: &str, payload: &ErrorPayload) -> L1Error {
     L1Error::Rpc { method: method.to_owned(), code: payload.code, message: shorten(&payload.message) }
 }
 
-fn malformed(method: &'static str, reason: &dyn std::fmt::Display) -> L1Error {
+fn malformed(method: &str, reason: &dyn std::fmt::Display) -> L1Error {
     L1Error::Malformed { method: method.to_owned(), reason: shorten(&reason.to_string()) }
-}
-
-/// The answer to the call of this id, of those to a batch: they come in any order.
-fn take<R: DeserializeOwned>(method: &'static str, id: u64, responses: &[Response]) -> Result<R, L1Error> {
-    let response = responses.iter().find(|response| response.id == Id::Number(id));
-    match response.map(|response| &response.payload) {
-        Some(ResponsePayload::Success(result)) => {
-            serde_json::from_str(result.get()).map_err(|error| malformed(method, &error))
-        }
-        Some(ResponsePayload::Failure(payload)) => Err(rpc_error(method, payload)),
-        None => Err(malformed(method, &"no answer to it in a batch")),
-    }
 }
 
 /// Whether a server that gave one error for a whole batch takes none at all.

@@ -6,6 +6,7 @@ use crate::{
     test_server::{Answer, serve, serve_batches},
 };
 use alloy_sol_types::SolError;
+use serde_json::json;
 
 async fn outcome(rpc: &Rpc) -> L1Error {
     rpc.chain_id().await.unwrap_err()
@@ -33,7 +34,8 @@ async fn failures_of_the_way_are_named() {
     }
 
     let long = serde_json::Value::from("1".repeat(2_000));
-    let endpoint = rpc(move |_, _| Answer::Result(long.clone())).with_response_limit(1_000);
+    let url = serve(move |_, _| Answer::Result(long.clone()));
+    let endpoint = Rpc::over(Http::new(&url, 5_000).unwrap().with_response_limit(1_000));
     let limit_bytes = 1_000;
     assert_eq!(
         outcome(&endpoint).await,
@@ -116,7 +118,7 @@ async fn reverts_are_told_in_the_contracts_words() {
     let view = async |data: Option<String>, message: &'static str, code: i64| {
         let endpoint = rpc(move |_, _| Answer::Error { code, message, data: data.clone() });
         let call = contracts::BlindedInbox::openAccusationsCall {};
-        endpoint.view("openAccusations", Address::ZERO, &call, "latest").await.unwrap_err()
+        endpoint.view("openAccusations", Address::ZERO, &call).await.unwrap_err()
     };
     let reverted = |reason: &str| L1Error::Reverted { call: "openAccusations", reason: reason.to_owned() };
     let hex = |data: Vec<u8>| Some(alloy_primitives::hex::encode_prefixed(data));
@@ -139,7 +141,7 @@ async fn reverts_are_told_in_the_contracts_words() {
 async fn an_answer_of_another_shape_is_refused() {
     let endpoint = rpc(|_, _| Answer::Result("0x".into()));
     let call = contracts::BlindedInbox::openAccusationsCall {};
-    let error = endpoint.view("openAccusations", Address::ZERO, &call, "latest").await.unwrap_err();
+    let error = endpoint.view("openAccusations", Address::ZERO, &call).await.unwrap_err();
     assert!(matches!(error, L1Error::Undecodable { call: "openAccusations", .. }), "{error:?}");
 }
 
