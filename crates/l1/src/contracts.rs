@@ -152,8 +152,8 @@ macro_rules! shared_headers {
 /// The same for references to runs.
 macro_rules! shared_runs {
     ($($contract:ident),*) => {$(
-        impl From<&crate::run::RunReference> for $contract::RunReference {
-            fn from(run: &crate::run::RunReference) -> Self {
+        impl From<&crate::posting::run::RunReference> for $contract::RunReference {
+            fn from(run: &crate::posting::run::RunReference) -> Self {
                 Self { first: run.first, last: run.last, postedAt: run.posted_at, headerRoot: run.header_root }
             }
         }
@@ -186,8 +186,8 @@ pub(crate) fn from_contract(header: &BlindedInbox::BatchHeader) -> blindfold_pro
     }
 }
 
-impl From<&crate::evidence::GivenPromise> for FaultRecords::GivenPromise {
-    fn from(promise: &crate::evidence::GivenPromise) -> Self {
+impl From<&crate::posting::evidence::GivenPromise> for FaultRecords::GivenPromise {
+    fn from(promise: &crate::posting::evidence::GivenPromise) -> Self {
         Self {
             sequencer: promise.sequencer,
             envelopeId: promise.envelope_id,

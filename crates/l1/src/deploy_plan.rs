@@ -9,7 +9,6 @@ use alloy_sol_types::SolConstructor;
 use blindfold_protocol::SigningKey;
 
 use crate::{
-    client::L1Client,
     config::{DEFAULT_CONFIRMATION_TIMEOUT_MS, DeployedWith, L1Config},
     contracts::{
         BlindedInbox, CommitteeRegistry, DepositPortal, EncryptionKeyVerifier, FeeVault, ForcedQueue,
@@ -17,9 +16,11 @@ use crate::{
     },
     deploy::{Addresses, DeployConfig, timing},
     error::L1Error,
-    fees::Fees,
-    sender::{Call, Sender},
-    state_at::StateAt,
+    reader::{client::L1Client, state_at::StateAt},
+    submitter::{
+        fees::Fees,
+        sender::{Call, Sender},
+    },
     transport::{Rpc, failed},
 };
 

@@ -3,7 +3,7 @@
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::EpochError;
 
-use crate::blobs::BlobError;
+use crate::posting::blobs::BlobError;
 
 // Codes by which a JSON-RPC server reports its own trouble.
 const RPC_INTERNAL_ERROR: i64 = -32603;

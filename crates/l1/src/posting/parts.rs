@@ -1,0 +1,171 @@
+//! Looking for the batches of headers in data that is posted in pieces, by anybody.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::{Address, keccak256};
+use blindfold_protocol::{B256, BatchHeader, Canonical, SealedBatch};
+
+use crate::posting::run_data::{DataPart, RunData};
+
+/// Bytes of unfinished data that are kept of one poster: more than the data of any batch.
+pub(crate) const MAX_POSTER_PART_BYTES: usize = 16 << 20;
+/// Bytes of unfinished data that are kept of all posters: more than many L1 blocks have room for.
+pub(crate) const MAX_PART_BYTES: usize = 256 << 20;
+/// What a part counts beside its bytes.
+const PART_COST_BYTES: usize = 128;
+
+/// Headers whose batches are looked for, and parts of data that are not complete yet.
+#[derive(Default)]
+pub(crate) struct Search {
+    wanted: BTreeMap<u64, BatchHeader>,
+    parts: Parts,
+}
+
+impl Search {
+    pub fn want(&mut self, headers: impl IntoIterator<Item = BatchHeader>) {
+        self.wanted.extend(headers.into_iter().map(|header| (header.number, header)));
+    }
+
+    /// Whether one of these numbers is looked for.
+    pub fn wants(&self, first: u64, last: u64) -> bool {
+        self.first_wanted(first, last).is_some()
+    }
+
+    /// The first of these numbers that is looked for.
+    pub fn first_wanted(&self, first: u64, last: u64) -> Option<u64> {
+        if first > last {
+            return None;
+        }
+        self.wanted.range(first..=last).next().map(|(number, _)| *number)
+    }
+
+    /// How many are looked for.
+    pub fn wanted_count(&self) -> usize {
+        self.wanted.len()
+    }
+
+    /// Looks for these numbers no more.
+    pub fn forget(&mut self, (first, last): (u64, u64)) {
+        self.wanted.retain(|number, _| !(first..=last).contains(number));
+    }
+
+    /// Whether every header that was wanted has its batch.
+    pub fn is_over(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
+    /// First and last of the consecutive numbers that are still looked for.
+    pub fn wanted_spans(&self) -> Vec<(u64, u64)> {
+        let mut spans: Vec<(u64, u64)> = Vec::new();
+        for number in self.wanted.keys() {
+            match spans.last_mut() {
+                Some((_, end)) if end.checked_add(1) == Some(*number) => *end = *number,
+                _ => spans.push((*number, *number)),
+            }
+        }
+        spans
+    }
+
+    /// The batches that this `RunData` for the numbers from `from` on has of those that are looked for: they are found.
+    pub fn take(
+        &mut self,
+        from: u64,
+        data: &[u8],
+        signed: impl Fn(&SealedBatch) -> bool,
+    ) -> Vec<SealedBatch> {
+        if self.is_over() {
+            return Vec::new();
+        }
+        let Ok(data) = RunData::decode(data) else { return Vec::new() };
+        let mut found = Vec::new();
+        for (number, entry) in (from..=u64::MAX).zip(data.batches) {
+            let joined = self.wanted.get(&number).and_then(|header| entry.join(header));
+            if let Some(batch) = joined.filter(&signed) {
+                self.wanted.remove(&number);
+                found.push(batch);
+            }
+        }
+        found
+    }
+
+    /// [`take`](Self::take) for a part, once it completes its data (PD-4).
+    pub fn take_part(
+        &mut self,
+        poster: Address,
+        part: DataPart,
+        signed: impl Fn(&SealedBatch) -> bool,
+    ) -> Vec<SealedBatch> {
+        if !self.wants(part.first, part.last) {
+            return Vec::new();
+        }
+        let from = part.first;
+        match self.parts.complete(poster, part) {
+            Some(data) => self.take(from, &data, signed),
+            None => Vec::new(),
+        }
+    }
+}
+
+/// What one poster says is one: so nobody's garbage spoils another's data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    poster: Address,
+    first: u64,
+    whole: B256,
+    parts: u16,
+}
+
+#[derive(Default)]
+struct Pieces {
+    /// When the first of them came.
+    since: u64,
+    bytes: usize,
+    pieces: BTreeMap<u16, Vec<u8>>,
+}
+
+/// Unfinished data, of bounded size: the oldest goes first.
+#[derive(Default)]
+pub(crate) struct Parts {
+    kept: BTreeMap<Key, Pieces>,
+    arrivals: u64,
+}
+
+impl Parts {
+    /// The whole data, if this part was the last one missing.
+    pub fn complete(&mut self, poster: Address, part: DataPart) -> Option<Vec<u8>> {
+        let key = Key { poster, first: part.first, whole: part.whole, parts: part.parts };
+        self.arrivals += 1;
+        let fresh = Pieces { since: self.arrivals, ..Pieces::default() };
+        let entry = self.kept.entry(key).or_insert(fresh);
+        if !entry.pieces.contains_key(&part.part) {
+            entry.bytes = entry.bytes.saturating_add(part.bytes.len().saturating_add(PART_COST_BYTES));
+            entry.pieces.insert(part.part, part.bytes);
+        }
+        if entry.pieces.len() == usize::from(key.parts) {
+            // Data that is not what it claims to be is forgotten, so that its poster can begin again.
+            let data = self.kept.remove(&key)?.pieces.into_values().flatten().collect::<Vec<u8>>();
+            return (keccak256(&data) == key.whole).then_some(data);
+        }
+        self.shrink(|other| other.poster == poster, MAX_POSTER_PART_BYTES);
+        self.shrink(|_| true, MAX_PART_BYTES);
+        None
+    }
+
+    /// Forgets the oldest of these until they are within the limit.
+    fn shrink(&mut self, among: impl Fn(&Key) -> bool, limit_bytes: usize) {
+        loop {
+            let held = || self.kept.iter().filter(|(key, _)| among(key));
+            if held().map(|(_, entry)| entry.bytes).sum::<usize>() <= limit_bytes {
+                return;
+            }
+            let Some(oldest) = held().min_by_key(|(_, entry)| entry.since).map(|(key, _)| *key) else {
+                return;
+            };
+            self.kept.remove(&oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "parts_tests.rs"]
+mod tests;

@@ -1,0 +1,410 @@
+//! The data of posted headers: what counts, wherever it stands.
+//!
+//! One rule for all readers. The data of a certified header is a batch that fits its data hash and bears the sequencer's
+//! signature. It may stand beside the header or be posted again, by anybody, alone or among others: what L1 holds is put
+//! together number by number. What cannot be read counts for nothing. A header that L1 made has its items in the forced
+//! queue.
+
+use alloy_consensus::Transaction as _;
+use alloy_primitives::{Address, Bytes};
+use alloy_sol_types::{SolCall, SolEvent};
+use blindfold_protocol::{
+    B256, BatchHeader, Canonical, DecodeError, Epochs, SealedBatch, validity::check_signature,
+};
+
+use crate::{
+    contracts::{BlindedInbox, from_contract},
+    error::L1Error,
+    events::logs::FinalLog,
+    posting::{
+        blobs::{BlobError, decode_blobs},
+        parts::Search,
+        run_data::{DataPart, MAX_RUN_BATCHES, RunData},
+    },
+    reader::client::L1Client,
+};
+
+/// L1 blocks that are read in one step: what was logged in them is in memory at once.
+const DATA_STEP_BLOCKS: u64 = 64;
+
+/// Why the data that came with headers is of no use. Look for it in data that was posted again, or ask a member (PD-3).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DataError {
+    /// The posting had no data, neither in calldata nor in blobs.
+    #[error("no data came with the headers")]
+    Absent,
+    /// The bytes are no `RunData`.
+    #[error("the data cannot be read: {0}")]
+    Decode(#[from] DecodeError),
+    /// It does not fit the headers.
+    #[error("the data does not fit the headers")]
+    Mismatch,
+    /// It fits, and the sequencer did not sign it.
+    #[error("the data does not carry the sequencer's signatures")]
+    Unsigned,
+    /// It came in blobs, and no beacon node is configured.
+    #[error("the data is in blobs, and there is no beacon node to ask")]
+    NoBeacon,
+    /// The beacon node does not answer, or with nonsense.
+    #[error("the data is in blobs, and the beacon node does not give them: {0}")]
+    Beacon(L1Error),
+    /// The beacon node no longer has its blobs.
+    #[error("the beacon node does not have the blobs of L1 block {0}")]
+    Pruned(u64),
+    /// Its blobs hold no data.
+    #[error(transparent)]
+    Blobs(#[from] BlobError),
+}
+
+impl DataError {
+    /// Whether it says nothing of the data, and another try may read it, as of this final block: a beacon node that fails
+    /// may come back, and one that lacks what all of them should still keep may get it.
+    pub fn may_pass(&self, finalized: u64) -> bool {
+        match self {
+            Self::Beacon(_) => true,
+            Self::Pruned(l1_block) => finalized.saturating_sub(*l1_block) < BLOB_RETENTION_BLOCKS,
+            _ => false,
+        }
+    }
+
+    /// Whether it stands in blobs that are not to be had.
+    pub(crate) fn is_of_blobs(&self) -> bool {
+        matches!(self, Self::NoBeacon | Self::Beacon(_) | Self::Pruned(_))
+    }
+}
+
+/// What came along with posted headers, as far as it counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PostedData {
+    /// For each header its batch, where it came along.
+    pub batches: Vec<Option<SealedBatch>>,
+    /// Why one is missing; `None` when none is.
+    pub fault: Option<DataError>,
+}
+
+impl PostedData {
+    /// No data for this many headers.
+    pub fn missing(headers: usize, fault: DataError) -> Self {
+        Self { batches: vec![None; headers], fault: Some(fault) }
+    }
+
+    /// The batches of all headers.
+    pub fn of(batches: Vec<SealedBatch>) -> Self {
+        Self { batches: batches.into_iter().map(Some).collect(), fault: None }
+    }
+
+    /// The batches of all headers, or why one is missing.
+    ///
+    /// # Errors
+    /// What was the matter with the first that is missing.
+    pub fn whole(&self) -> Result<Vec<SealedBatch>, DataError> {
+        let all: Option<Vec<SealedBatch>> = self.batches.iter().cloned().collect();
+        all.ok_or_else(|| self.fault.clone().unwrap_or(DataError::Absent))
+    }
+
+    /// What a `RunData` for the numbers from `from` on holds of these headers.
+    fn read(from: u64, data: &[u8], headers: &[BatchHeader], signed: impl Fn(&SealedBatch) -> bool) -> Self {
+        let mut entries: Vec<_> = match RunData::decode(data) {
+            Ok(data) => data.batches.into_iter().map(Some).collect(),
+            Err(error) => return Self::missing(headers.len(), error.into()),
+        };
+        let mut fault = None;
+        let mut read = |header: &BatchHeader| {
+            let place = header.number.checked_sub(from).and_then(|place| usize::try_from(place).ok());
+            let entry = place.and_then(|place| entries.get_mut(place)?.take());
+            let joined = entry.and_then(|entry| entry.join(header));
+            let why = if joined.is_some() { DataError::Unsigned } else { DataError::Mismatch };
+            let batch = joined.filter(&signed);
+            if batch.is_none() {
+                fault.get_or_insert(why);
+            }
+            batch
+        };
+        let batches = headers.iter().map(&mut read).collect();
+        Self { batches, fault }
+    }
+}
+
+/// What one transaction did to the inbox, by its logs. An inbox is called directly: that is one call.
+pub(crate) struct InboxCall<'a> {
+    /// The first of its logs, which says block and transaction.
+    pub log: &'a FinalLog,
+    /// The runs that it posted.
+    pub posted: Vec<(&'a FinalLog, BlindedInbox::Posted)>,
+    /// The header that L1 made in it.
+    pub made: Option<BatchHeader>,
+    again: Option<BlindedInbox::PostedAgain>,
+    part: Option<BlindedInbox::DataPosted>,
+    blobs: Vec<B256>,
+}
+
+/// The transactions that these logs are of, in order.
+pub(crate) fn inbox_calls(logs: &[FinalLog]) -> Result<Vec<InboxCall<'_>>, L1Error> {
+    let mut calls = Vec::new();
+    for logs in logs.chunk_by(|a, b| a.transaction == b.transaction) {
+        let [log, ..] = logs else { continue };
+        let mut call =
+            InboxCall { log, posted: Vec::new(), made: None, again: None, part: None, blobs: Vec::new() };
+        for log in logs {
+            if let Some(event) = log.event::<BlindedInbox::Posted>()? {
+                call.posted.push((log, event));
+            } else if let Some(event) = log.event::<BlindedInbox::L1Header>()? {
+                call.made = Some(from_contract(&event.header));
+            } else if let Some(event) = log.event::<BlindedInbox::BlobsPosted>()? {
+                call.blobs = event.versionedHashes;
+            } else if let Some(event) = log.event::<BlindedInbox::PostedAgain>()? {
+                call.blobs.clone_from(&event.versionedHashes);
+                call.again = Some(event);
+            } else if let Some(event) = log.event::<BlindedInbox::DataPosted>()? {
+                call.blobs.clone_from(&event.versionedHashes);
+                call.part = Some(event);
+            }
+        }
+        calls.push(call);
+    }
+    Ok(calls)
+}
+
+impl InboxCall<'_> {
+    /// Number of the last header that it posted.
+    pub fn last_posted(&self) -> Option<u64> {
+        self.posted.last().map(|(_, event)| event.lastNumber)
+    }
+
+    /// First and last number of the headers that it posted.
+    pub fn posted_span(&self) -> Option<(u64, u64)> {
+        let first = self.posted.first().map(|(_, event)| event.firstNumber);
+        first.zip(self.last_posted())
+    }
+
+    /// The numbers of headers posted before of which it may hold the data.
+    pub fn others(&self) -> Option<(u64, u64)> {
+        let longest = MAX_RUN_BATCHES as u64 - 1;
+        let again = self.again.as_ref().map(|event| (event.firstNumber, event.lastNumber));
+        let part =
+            |event: &BlindedInbox::DataPosted| (event.firstNumber, event.firstNumber.saturating_add(longest));
+        again.or_else(|| self.part.as_ref().map(part))
+    }
+
+    /// Who posted data of headers that were there before.
+    pub fn poster(&self) -> Option<Address> {
+        let again = self.again.as_ref().map(|event| event.poster);
+        again.or_else(|| self.part.as_ref().map(|event| event.poster))
+    }
+
+    /// Whether it may hold data that is looked for.
+    pub fn concerns(&self, search: &Search) -> bool {
+        self.others().is_some_and(|(first, last)| search.wants(first, last))
+    }
+}
+
+/// What one call brought of the batches that are looked for, or why its data cannot be read.
+#[derive(Default)]
+pub(crate) struct Searched {
+    pub batches: Vec<SealedBatch>,
+    pub fault: Option<DataError>,
+    /// The account that posted it.
+    pub poster: Option<Address>,
+}
+
+/// What a call of `post` brought.
+pub(crate) struct PostCall {
+    pub call: BlindedInbox::postCall,
+    /// The account that sent the transaction.
+    pub sender: Address,
+    data: Result<Bytes, DataError>,
+}
+
+impl PostCall {
+    /// Number of its first header, which its data begins with.
+    fn from(&self) -> Option<u64> {
+        self.call.headers.first().map(|header| header.number)
+    }
+
+    /// The data of these headers of it.
+    pub fn data_of(&self, headers: &[BatchHeader], signed: impl Fn(&SealedBatch) -> bool) -> PostedData {
+        match (&self.data, self.from()) {
+            (Ok(data), Some(from)) => PostedData::read(from, data, headers, signed),
+            (Ok(_), None) => PostedData::missing(headers.len(), DataError::Mismatch),
+            (Err(fault), _) => PostedData::missing(headers.len(), fault.clone()),
+        }
+    }
+}
+
+/// What was found of batches that are looked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundData {
+    /// Those that are there, in order, with the sequencer's signatures.
+    pub batches: Vec<SealedBatch>,
+    /// Why something that may hold others could not be read just now: look again soon.
+    pub unread: Option<DataError>,
+}
+
+/// How long beacon nodes keep blobs at least, in L1 blocks: 4,096 epochs.
+pub(crate) const BLOB_RETENTION_BLOCKS: u64 = 4_096 * 32;
+
+impl L1Client {
+    /// The batches of these headers that were posted again in blocks `after + 1 ..= through`: alone or with further
+    /// headers (`postData`), or in a call of `post` that came when they were posted already (PD-2).
+    ///
+    /// # Errors
+    /// As [`L1Client::postings`].
+    pub async fn reposted_data(
+        &self,
+        headers: &[BatchHeader],
+        after: u64,
+        through: u64,
+    ) -> Result<FoundData, L1Error> {
+        let topics = [BlindedInbox::DataPosted::SIGNATURE_HASH, BlindedInbox::PostedAgain::SIGNATURE_HASH];
+        let inbox = self.inner.config.deployment.inbox;
+        let mut search = Search::default();
+        search.want(headers.iter().copied());
+        let mut found = FoundData::default();
+        let newest = through;
+        for (after, through) in steps(after, through) {
+            if search.is_over() {
+                break;
+            }
+            let logs = self.final_logs(inbox, &topics, after, through).await?;
+            for call in inbox_calls(&logs)? {
+                if call.concerns(&search) {
+                    let Searched { batches, fault, .. } = self.search_call(&call, &mut search).await?;
+                    found.batches.extend(batches);
+                    found.unread = found.unread.or(fault.filter(|fault| fault.may_pass(newest)));
+                }
+            }
+        }
+        if search.is_over() {
+            found.unread = None;
+        }
+        found.batches.sort_by_key(|batch| batch.header.number);
+        Ok(found)
+    }
+
+    /// What a call brought of the batches that are looked for. Nobody checked its bytes: what cannot be read is passed over.
+    pub(crate) async fn search_call(
+        &self,
+        call: &InboxCall<'_>,
+        search: &mut Search,
+    ) -> Result<Searched, L1Error> {
+        let Some(event) = &call.part else {
+            return match self.read_post(call).await? {
+                Some(post) => self.search_post(&post, search).await,
+                None => Ok(Searched::default()),
+            };
+        };
+        let inbox = self.inner.config.deployment.inbox;
+        let (_, input) = self.input_to(inbox, call.log.transaction).await?;
+        let Ok(decoded) = BlindedInbox::postDataCall::abi_decode(&input) else {
+            return Ok(Searched::default());
+        };
+        let bytes = match self.posted_bytes(call.log.block, &decoded.data, &call.blobs).await? {
+            Ok(bytes) => bytes,
+            Err(fault) => {
+                let poster = Some(event.poster);
+                return Ok(Searched { batches: Vec::new(), fault: Some(fault), poster });
+            }
+        };
+        let part = DataPart::decode(&bytes).ok().filter(|part| part.first == event.firstNumber);
+        let Some(part) = part else { return Ok(Searched::default()) };
+        let epochs = self.epochs().await?;
+        let batches = search.take_part(event.poster, part, |batch| self.is_signed(batch, &epochs));
+        Ok(Searched { batches, fault: None, poster: Some(event.poster) })
+    }
+
+    pub(crate) async fn search_post(
+        &self,
+        post: &PostCall,
+        search: &mut Search,
+    ) -> Result<Searched, L1Error> {
+        let poster = Some(post.sender);
+        let data = match &post.data {
+            Ok(data) => data,
+            Err(fault) => return Ok(Searched { batches: Vec::new(), fault: Some(fault.clone()), poster }),
+        };
+        let Some(from) = post.from() else { return Ok(Searched::default()) };
+        let epochs = self.epochs().await?;
+        let batches = search.take(from, data, |batch| self.is_signed(batch, &epochs));
+        Ok(Searched { batches, fault: None, poster })
+    }
+
+    /// The call of `post` with its data; `None` when its input does not decode.
+    pub(crate) async fn read_post(&self, call: &InboxCall<'_>) -> Result<Option<PostCall>, L1Error> {
+        let inbox = self.inner.config.deployment.inbox;
+        let (sender, input) = self.input_to(inbox, call.log.transaction).await?;
+        let Ok(decoded) = BlindedInbox::postCall::abi_decode(&input) else { return Ok(None) };
+        let data = self.posted_bytes(call.log.block, &decoded.data, &call.blobs).await?;
+        Ok(Some(PostCall { call: decoded, sender, data }))
+    }
+
+    /// A header is certified by its hash, and posted without its signature: that comes with the data, from anybody. Its
+    /// origin is final where its posting is (PD-1).
+    pub(crate) fn is_signed(&self, batch: &SealedBatch, epochs: &Epochs) -> bool {
+        let sequencer = epochs.sequencer_at(batch.header.l1_origin_number);
+        let deployment = &self.inner.config.deployment;
+        sequencer
+            .is_some_and(|sequencer| check_signature(&batch.signed_header(), deployment, &sequencer).is_ok())
+    }
+
+    /// The data of a posting in a final block: what its input has, or what its blobs hold.
+    pub(crate) async fn posted_bytes(
+        &self,
+        l1_block: u64,
+        input: &Bytes,
+        blobs: &[B256],
+    ) -> Result<Result<Bytes, DataError>, L1Error> {
+        if !input.is_empty() {
+            return Ok(Ok(input.clone()));
+        }
+        if blobs.is_empty() {
+            return Ok(Err(DataError::Absent));
+        }
+        let found = self.blobs_of(l1_block, blobs).await?;
+        let missing = || unfit(&format!("block {l1_block} or the next one is missing"));
+        let blobs = found.ok_or_else(missing)?;
+        Ok(blobs.and_then(|blobs| Ok(decode_blobs(&blobs).map(Bytes::from)?)))
+    }
+
+    /// The blobs with these versioned hashes, in order, of an L1 block, or why they cannot be had, a beacon node that fails
+    /// among the reasons; `None` when there is no such block, or none after it. Neither need be final: a wrong one names
+    /// other blobs, which do not count.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub(crate) async fn blobs_of(
+        &self,
+        l1_block: u64,
+        hashes: &[B256],
+    ) -> Result<Option<Result<Vec<Bytes>, DataError>>, L1Error> {
+        let Some(beacon) = &self.inner.beacon else { return Ok(Some(Err(DataError::NoBeacon))) };
+        let holder = self.block(l1_block).await?;
+        let child = self.block(l1_block.saturating_add(1)).await?;
+        let Some((holder, child)) = holder.zip(child) else { return Ok(None) };
+        Ok(Some(match beacon.blobs(&holder, &child, hashes).await {
+            Ok(found) => found.ok_or(DataError::Pruned(l1_block)),
+            Err(error) => Err(DataError::Beacon(error)),
+        }))
+    }
+
+    /// Sender and input of a transaction to a contract (L-7).
+    pub(crate) async fn input_to(&self, contract: Address, hash: B256) -> Result<(Address, Bytes), L1Error> {
+        let found = self.inner.rpc.transaction(hash).await?;
+        let transaction = found.ok_or_else(|| unfit(&format!("transaction {hash} is missing")))?;
+        if transaction.to() != Some(contract) {
+            return Err(unfit(&format!("transaction {hash} does not go to {contract}")));
+        }
+        Ok((transaction.inner.signer(), transaction.input().clone()))
+    }
+}
+
+/// The blocks `after + 1 ..= through` in steps, each as what it comes after and its last.
+pub(crate) fn steps(after: u64, through: u64) -> impl Iterator<Item = (u64, u64)> {
+    let step =
+        move |start: &u64| Some(start.saturating_add(DATA_STEP_BLOCKS)).filter(|start| *start < through);
+    let starts = std::iter::successors(Some(after).filter(|after| *after < through), step);
+    starts.map(move |start| (start, through.min(start.saturating_add(DATA_STEP_BLOCKS))))
+}
+
+pub(crate) fn unfit(reason: &impl std::fmt::Display) -> L1Error {
+    L1Error::Malformed { method: "eth_getTransactionByHash".to_owned(), reason: reason.to_string() }
+}

@@ -1,0 +1,359 @@
+//! Writing to the contracts of one deployment.
+
+use std::{sync::Arc, time::Duration};
+
+use alloy_primitives::{Address, Bytes, TxKind, U256};
+use alloy_sol_types::SolCall;
+use blindfold_bte::bls::Signature as BlsSignature;
+use blindfold_protocol::{BatchHeader, Canonical, Certificate, SigningKey};
+use blindfold_runtime::now;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    contracts::BlindedInbox,
+    error::{L1Error, RunError},
+    posting::{
+        blobs::{BlobError, MAX_BLOB_DATA_BYTES, encode_blobs},
+        parts::MAX_POSTER_PART_BYTES,
+        run_data::{CodedBatch, RunData, split_run_data},
+    },
+    reader::{
+        client::L1Client,
+        data_standing::{DataStanding, Supplier},
+    },
+    submitter::sender::{Call, GAS_LIMIT, Sender, Sent},
+};
+
+/// The longest transaction that nodes relay from one to another.
+pub const MAX_TRANSACTION_BYTES: usize = 128 * 1024;
+/// The longest transaction with blobs that nodes relay, its blobs included.
+const MAX_BLOB_TRANSACTION_BYTES: usize = 1024 * 1024;
+/// The contracts' error for evidence whose commitment is of the same block.
+const COMMITTED_NOW: &str = "CommittedInThisBlock";
+/// Pause before evidence is shown again.
+const REVEAL_POLL_MS: u64 = 500;
+/// What a transaction of `postData` has beside its data, with room to spare.
+const POST_DATA_OVERHEAD_BYTES: usize = 512;
+/// The words of a header as the inbox takes it.
+const POST_HEADER_BYTES: usize = 18 * 32;
+/// What a transaction of `post` has beside its headers where it has no data, with room to spare.
+const POST_OVERHEAD_BYTES: usize = 1_024;
+/// The most gas of `post` beside its further headers, with room to spare: the transaction, the first run that was ever posted
+/// and a certificate of a committee of 64 (docs/l1.md has the figures).
+const POST_OVERHEAD_GAS: usize = 400_000;
+/// The most gas of a further header, with room to spare: it has so many items that it is a run of its own, and takes
+/// forced ones.
+const POST_HEADER_GAS: usize = 45_000;
+/// Headers that one transaction of `post` always holds, whatever is in their batches. Their bytes bound them.
+pub const MAX_TRANSACTION_HEADERS: usize = {
+    let by_bytes = (MAX_TRANSACTION_BYTES - POST_OVERHEAD_BYTES) / POST_HEADER_BYTES;
+    let by_gas = (GAS_LIMIT as usize - POST_OVERHEAD_GAS) / POST_HEADER_GAS;
+    if by_bytes < by_gas { by_bytes } else { by_gas }
+};
+
+/// Sends transactions from one account. Clones share it.
+#[derive(Clone, Debug)]
+pub struct L1Writer {
+    client: L1Client,
+    sender: Arc<Sender>,
+    pub(crate) place: DataPlace,
+}
+
+/// Where the data of posted runs and hints goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DataPlace {
+    /// In the transaction's input: dear, and there for good.
+    #[default]
+    Calldata,
+    /// In blobs (EIP-4844), which beacon nodes keep for some weeks.
+    Blobs,
+}
+
+impl DataPlace {
+    /// The data as (input, content of blobs), of which one is empty.
+    fn split(self, data: &[u8]) -> (&[u8], &[u8]) {
+        match self {
+            Self::Calldata => (data, &[]),
+            Self::Blobs => (&[], data),
+        }
+    }
+}
+
+impl L1Writer {
+    /// A writer for the client's deployment with an account's key.
+    pub fn new(client: L1Client, key: SigningKey) -> Self {
+        let config = client.config();
+        let (chain_id, timeout_ms) = (config.deployment.l1_chain_id, config.confirmation_timeout_ms);
+        let sender = Arc::new(Sender::new(client.inner.rpc.clone(), chain_id, key, timeout_ms));
+        Self { client, sender, place: DataPlace::default() }
+    }
+
+    /// The account that pays for the transactions.
+    pub fn address(&self) -> Address {
+        self.sender.address()
+    }
+
+    /// The reader of the same deployment.
+    pub fn client(&self) -> &L1Client {
+        &self.client
+    }
+
+    /// Has data of runs and hints go where it is said. Blobs are read back through a beacon node only.
+    pub fn with_data_in(mut self, place: DataPlace) -> Self {
+        self.place = place;
+        self
+    }
+
+    /// Posts a run with its data and the certificate of its last header, and waits until it is in a block. Data that
+    /// does not fit one transaction follows in parts. Of headers that somebody posted before only the data is new.
+    /// Rule L-4.
+    ///
+    /// # Errors
+    /// [`L1Error::Run`] for what cannot be a run; [`L1Error::Reverted`] when the inbox refuses, for instance because
+    /// another header is there already; [`L1Error::TransactionTooLarge`] when the headers alone are too long; the errors
+    /// of a call.
+    pub async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<Sent, L1Error> {
+        let headers: Vec<BatchHeader> = batches.iter().map(|batch| batch.sealed.header).collect();
+        let data = RunData::of(batches).encode();
+        match self.post_headers(&headers, &data, certificate).await {
+            Err(
+                L1Error::TransactionTooLarge { .. }
+                | L1Error::GasAboveLimit { .. }
+                | L1Error::Blobs(BlobError::TooLong { .. }),
+            ) => {}
+            outcome => return outcome,
+        }
+        let sent = self.post_headers(&headers, &[], certificate).await?;
+        self.post_data(batches).await?;
+        Ok(sent)
+    }
+
+    /// Posts a run of headers with these bytes as data, which may be empty.
+    ///
+    /// # Errors
+    /// As [`L1Writer::post`].
+    pub async fn post_headers(
+        &self,
+        headers: &[BatchHeader],
+        data: &[u8],
+        certificate: &Certificate,
+    ) -> Result<Sent, L1Error> {
+        check_run(headers, certificate)?;
+        let (input, blobs) = self.place.split(data);
+        let call = post_call(headers, input, certificate)?;
+        self.send_with_blobs("post", self.client.config().deployment.inbox, &call, blobs).await
+    }
+
+    /// Posts the data of posted batches again, in as many parts as it takes. Gives the last transaction.
+    ///
+    /// # Errors
+    /// [`RunError::Empty`]; [`L1Error::Reverted`] for batches that are not posted; the errors of a call.
+    pub async fn post_data(&self, batches: &[CodedBatch]) -> Result<Sent, L1Error> {
+        let mut sent = None;
+        let mut rest = batches;
+        while !rest.is_empty() {
+            // No more at once than readers keep of it while it is not complete.
+            let mut bytes = 0usize;
+            let fits = |batch: &&CodedBatch| {
+                bytes = bytes.saturating_add(batch.sealed.items.iter().map(|item| item.len() + 8).sum());
+                bytes <= MAX_POSTER_PART_BYTES / 2
+            };
+            let length = rest.iter().take_while(fits).count().max(1);
+            let (now, later) = rest.split_at(length);
+            sent = Some(self.post_data_at_once(now).await?);
+            rest = later;
+        }
+        sent.ok_or(L1Error::Run(RunError::Empty))
+    }
+
+    /// Which posted headers lack data, as [`L1Client::data_standing`] has it for whoever posts where this writer does.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn data_standing(&self, above: u64, after: u64) -> Result<DataStanding, L1Error> {
+        self.client.data_standing(above, after, self.supplier()).await
+    }
+
+    /// Whether headers that were posted in blocks that are not final have no data there, as
+    /// [`L1Client::lacks_new_data`] has it for this writer.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn lacks_new_data(&self, headers: &[BatchHeader]) -> Result<bool, L1Error> {
+        self.client.lacks_new_data(headers, self.supplier()).await
+    }
+
+    fn supplier(&self) -> Supplier {
+        Supplier { account: self.address(), blobs_expire: self.place == DataPlace::Blobs }
+    }
+
+    async fn post_data_at_once(&self, batches: &[CodedBatch]) -> Result<Sent, L1Error> {
+        let (Some(first), Some(last)) = (batches.first(), batches.last()) else {
+            return Err(RunError::Empty.into());
+        };
+        let (first, last) = (first.sealed.header.number, last.sealed.header.number);
+        let data = RunData::of(batches).encode();
+        let room = match self.place {
+            DataPlace::Calldata => MAX_TRANSACTION_BYTES - POST_DATA_OVERHEAD_BYTES,
+            DataPlace::Blobs => MAX_BLOB_DATA_BYTES,
+        };
+        let parts = split_run_data(first, last, &data, room).ok_or(L1Error::TransactionTooLarge {
+            call: "postData",
+            bytes: data.len(),
+            limit: room * usize::from(crate::posting::run_data::MAX_PARTS),
+        })?;
+        let mut sent = None;
+        for part in parts {
+            let part = part.encode();
+            let (input, blobs) = self.place.split(&part);
+            let data = Bytes::copy_from_slice(input);
+            let call = BlindedInbox::postDataCall { firstNumber: first, data };
+            let inbox = self.client.config().deployment.inbox;
+            sent = Some(self.send_with_blobs("postData", inbox, &call, blobs).await?);
+        }
+        // Encoded data is never empty, so there was a part.
+        sent.ok_or(L1Error::Run(RunError::Empty))
+    }
+
+    /// Has L1 make the header after `parent`, which is its head, out of the next items that are due.
+    ///
+    /// # Errors
+    /// [`L1Error::Reverted`] when it is not time for that, or the head is another; the errors of a call.
+    pub async fn post_l1_header(&self, parent: &BatchHeader) -> Result<Sent, L1Error> {
+        let call = BlindedInbox::postL1HeaderCall { parent: parent.into() };
+        self.send("postL1Header", self.client.config().deployment.inbox, U256::ZERO, &call).await
+    }
+
+    pub(crate) async fn send<C: SolCall>(
+        &self,
+        name: &'static str,
+        to: Address,
+        value: U256,
+        call: &C,
+    ) -> Result<Sent, L1Error> {
+        let input = call.abi_encode().into();
+        let (to, blobs, size_limit_bytes) = (TxKind::Call(to), Vec::new(), Some(MAX_TRANSACTION_BYTES));
+        self.sender.send(Call { name, to, value, input, blobs, size_limit_bytes, nonce: None }).await
+    }
+
+    /// A call that shows evidence. The commitment to it may be in the newest block, on which calls are tried: then it
+    /// waits for the next one.
+    pub(crate) async fn reveal<C: SolCall>(
+        &self,
+        name: &'static str,
+        to: Address,
+        value: U256,
+        call: &C,
+    ) -> Result<Sent, L1Error> {
+        let started = now();
+        let limit = Duration::from_millis(self.client.config().confirmation_timeout_ms);
+        loop {
+            match self.send(name, to, value, call).await {
+                Err(L1Error::Reverted { reason, .. })
+                    if reason.starts_with(COMMITTED_NOW) && started.elapsed() < limit =>
+                {
+                    tokio::time::sleep(Duration::from_millis(REVEAL_POLL_MS)).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// A call with data in its blobs, if there is any.
+    pub(crate) async fn send_with_blobs<C: SolCall>(
+        &self,
+        name: &'static str,
+        to: Address,
+        call: &C,
+        data: &[u8],
+    ) -> Result<Sent, L1Error> {
+        let (blobs, limit) = match data {
+            [] => (Vec::new(), MAX_TRANSACTION_BYTES),
+            data => (encode_blobs(data).map_err(L1Error::Blobs)?, MAX_BLOB_TRANSACTION_BYTES),
+        };
+        let (to, value) = (TxKind::Call(to), U256::ZERO);
+        let (input, size_limit_bytes) = (call.abi_encode().into(), Some(limit));
+        self.sender.send(Call { name, to, value, input, blobs, size_limit_bytes, nonce: None }).await
+    }
+}
+
+fn post_call(
+    headers: &[BatchHeader],
+    data: &[u8],
+    certificate: &Certificate,
+) -> Result<BlindedInbox::postCall, RunError> {
+    let signature = BlsSignature::from_bytes(&certificate.signature).map_err(|_| RunError::Signature)?;
+    Ok(BlindedInbox::postCall {
+        headers: headers.iter().map(BlindedInbox::BatchHeader::from).collect(),
+        data: Bytes::copy_from_slice(data),
+        certificate: BlindedInbox::Certificate {
+            signers: certificate.signers,
+            signature: Bytes::copy_from_slice(&signature.to_eip2537()),
+        },
+    })
+}
+
+/// What the inbox would refuse anyway, named before anything is sent.
+fn check_run(headers: &[BatchHeader], certificate: &Certificate) -> Result<(), RunError> {
+    let last = headers.last().ok_or(RunError::Empty)?;
+    let hash = last.hash();
+    if (certificate.header_hash, certificate.number, certificate.epoch) != (hash, last.number, last.epoch) {
+        return Err(RunError::OtherHeader { certified: certificate.header_hash, last: hash });
+    }
+    for (parent, header) in headers.iter().zip(headers.iter().skip(1)) {
+        let follows = parent.number.checked_add(1) == Some(header.number)
+            && header.parent_hash == parent.hash()
+            && header.epoch == parent.epoch;
+        if !follows {
+            return Err(RunError::NotARun(header.number));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use blindfold_bte::bls::SecretKey;
+    use blindfold_protocol::B256;
+
+    use super::*;
+
+    fn header() -> BatchHeader {
+        BatchHeader {
+            number: 1,
+            parent_hash: B256::repeat_byte(1),
+            timestamp_ms: 1_000,
+            l1_origin_number: 1,
+            l1_origin_hash: B256::repeat_byte(2),
+            l1_origin_time: 1,
+            envelope_root: B256::repeat_byte(3),
+            data_hash: B256::repeat_byte(4),
+            envelope_count: 0,
+            envelope_bytes: 0,
+            gas: 0,
+            base_fee: 1,
+            gas_base_fee: 1,
+            fee_ledger_root: B256::repeat_byte(5),
+            forced_cursor: 0,
+            epoch: 1,
+            rules: 1,
+        }
+    }
+
+    #[test]
+    fn as_many_headers_are_posted_at_once_as_nodes_relay() {
+        /// Nonce, fees, address, signature and the lengths of all these.
+        const ENVELOPE_BYTES: usize = 200;
+        let signature = SecretKey::generate(&[7; 32]).expect("a key").sign(&[1; 32]).to_bytes();
+        let (header, header_hash) = (header(), header().hash());
+        let certificate = Certificate { number: 1, header_hash, epoch: 1, signers: 7, signature };
+        let bytes = |headers: usize| {
+            let call = post_call(&vec![header; headers], &[], &certificate).expect("a call");
+            call.abi_encode().len() + ENVELOPE_BYTES
+        };
+        assert_eq!(MAX_TRANSACTION_HEADERS, 225);
+        assert!(bytes(MAX_TRANSACTION_HEADERS) <= MAX_TRANSACTION_BYTES);
+        assert!(bytes(MAX_TRANSACTION_HEADERS + 2) > MAX_TRANSACTION_BYTES, "room is left for another one");
+    }
+}
