@@ -191,7 +191,7 @@ impl Canonical for SignedHeader {
     }
 }
 
-/// A signed header with the bytes of its items.
+/// A signed header with the bytes of its items: header, sequencer's signature, items.
 ///
 /// Decoding bounds count and lengths; whether the items belong to the header is for the validity rule to say.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

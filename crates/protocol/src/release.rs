@@ -50,7 +50,7 @@ impl Canonical for ReleaseShare {
     }
 }
 
-/// The combined release of a batch, one point per sub-batch.
+/// The combined release of a batch, one 48-byte point per sub-batch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Release {
     /// Number of the batch that it opens.
@@ -143,7 +143,8 @@ impl fmt::Debug for HintEntry {
     }
 }
 
-/// The hints of a batch, one per item.
+/// The hints of a batch, one per item: skipped, a 16-byte key, or a 48-byte singleton release; after them the 288-byte
+/// blinding factors of all singleton releases, or none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BatchHints {
     /// Number of the batch that they open.

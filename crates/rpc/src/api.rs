@@ -21,28 +21,54 @@ use crate::{
 /// What sequencer and full node both serve.
 #[rpc(server, client, namespace = "blind")]
 pub trait BlindApi {
-    /// The keys of this epoch and, near its end, of the next.
+    /// The keys of this epoch and, where registered, of the next. Believe no key whose hash is not the one that L1
+    /// registers for the epoch.
     #[method(name = "getEncryptionKey")]
     async fn get_encryption_key(&self) -> Result<Vec<EncryptionKeyInfo>, RpcError>;
 
-    /// Where an envelope stands; null if it is not known here.
+    /// Where an envelope stands; null if this server does not know it. A full node knows what stands in a batch; only
+    /// the sequencer knows what is pending or expired.
+    ///
+    /// # Parameters
+    /// - `id`: the envelope's id.
     #[method(name = "getReceipt")]
     async fn get_receipt(&self, id: B256) -> Result<Option<Receipt>, RpcError>;
 
-    /// A batch with everything known about it.
+    /// A batch with everything known about it; null if it is not here.
+    ///
+    /// # Parameters
+    /// - `number`: the batch's number, from 1.
     #[method(name = "getBatch")]
     async fn get_batch(&self, number: u64) -> Result<Option<BatchInfo>, RpcError>;
 
-    /// `blind_getHints`: null until the batch has hints.
+    /// A batch's hints; null while they are not here.
+    ///
+    /// # Parameters
+    /// - `number`: the batch's number, from 1.
     #[method(name = "getHints")]
     async fn get_hints(&self, number: u64) -> Result<Option<Encoded<BatchHints>>, RpcError>;
 
-    /// A payer's account; zeros for one that never had a deposit.
+    /// A payer's fee account; zeros for one that never had a deposit. The sequencer subtracts what the payer's pending
+    /// envelopes will cost.
+    ///
+    /// # Parameters
+    /// - `address`: the payer's.
     #[method(name = "getFeeAccount")]
     async fn get_fee_account(&self, address: Address) -> Result<FeeAccount, RpcError>;
 
-    /// A payer's account after a header, by default the last posted one, with its proof for `FeeVault`; null for one
-    /// that is not in the ledger.
+    /// A payer's account in the fee ledger with its proof for `FeeVault`; null for one that is not in the ledger. The
+    /// ledger is that after a header: by default the last one posted to L1 that the server knows. Ledgers are kept from
+    /// 256 batches before the newest header on that `FeeVault` pays out. Nothing that waits is subtracted from the
+    /// balance.
+    ///
+    /// # Parameters
+    /// - `address`: the payer's.
+    /// - `at`: after which header, `posted` by default.
+    ///
+    /// # Errors
+    /// - `nothing_posted`, `unknown_batch`: no header is posted yet, or the server has none of this number yet.
+    /// - `ledger_forgotten`: the ledger after this header is not kept any more.
+    /// - `chain_changed`: a header came in while the ledger was read; ask again.
     #[method(name = "getFeeAccountProof")]
     async fn get_fee_account_proof(
         &self,
@@ -50,12 +76,17 @@ pub trait BlindApi {
         at: Option<LedgerAt>,
     ) -> Result<Option<FeeAccountProof>, RpcError>;
 
-    /// `blind_getStatus`: how far the chain is here, and counters.
+    /// Where the server stands: how far the chain is here, and counters.
     #[method(name = "getStatus")]
     async fn get_status(&self) -> Result<Status, RpcError>;
 
-    /// Notifications of one [`crate::Topic`]; [`crate::Hub::attach`] serves it. The item's form depends on the topic,
-    /// see [`crate::FeedEvent::parse`].
+    /// Notifications of one topic; WebSocket only. Each notification is a `blind_subscription` message whose
+    /// `params.result` is the topic's object (x-notifications). A subscriber that cannot keep up is dropped with an
+    /// error; it asks `blind_getStatus` and fetches what it missed by `blind_getBatch`.
+    ///
+    /// # Errors
+    /// - `unknown_topic`: no such topic.
+    // [`crate::Hub::attach`] serves it, [`crate::FeedEvent::parse`] reads an item.
     #[subscription(name = "subscribe" => "subscription", unsubscribe = "unsubscribe", item = Box<RawValue>, with_extensions)]
     async fn subscribe_topic(&self, topic: String) -> SubscriptionResult;
 }
@@ -63,7 +94,26 @@ pub trait BlindApi {
 /// What only the sequencer serves. [`crate::PeerAddress`] in the extensions says who calls.
 #[rpc(server, client, namespace = "blind")]
 pub trait SequencerApi {
-    /// Admits an envelope; durable before it returns.
+    /// Admits an envelope; durable before it answers. The same envelope (same id) while it is pending gives the same
+    /// answer. A promise names the last batch number that keeps it.
+    ///
+    /// # Errors
+    /// - `too_large`: longer than any envelope.
+    /// - `wrong_chain`, `wrong_deployment`, `wrong_epoch`, `wrong_encryption_key`, `unknown_flags`, `bad_size`,
+    ///   `gas_limit_too_high`, `expired`, `expiry_too_far`, `duplicate`, `invalid_fee_signature`, `invalid_point`,
+    ///   `invalid_proof`, `fee_nonce_used`, `wrong_generation`: the validity rule would skip the envelope, for good.
+    /// - `fee_too_low`, `insufficient_funds`: the validity rule would skip the envelope now; the base fee may fall, a
+    ///   deposit may come.
+    /// - `promise_terms`: the envelope cannot be promised: it expires too soon, takes more than half of a batch, or its
+    ///   fee does not cover the steepest rise up to the first number that may be promised. Without asking for a promise
+    ///   it may be sent.
+    /// - `already_known`: the envelope is in a batch already, or has expired: ask for its receipt.
+    /// - `pool_full`, `payer_limit`, `source_limit`, `overloaded`, `promise_capacity`, `backlogged`: the mempool, this
+    ///   payer's part of it, this address's rate, the verification queue or the room for promises is full, or posting,
+    ///   hints or execution are behind.
+    /// - `no_epoch`, `epoch_ends`, `recovering`, `out_of_office`, `storage`, `shutting_down`: no epoch is registered for
+    ///   the next number or its epoch ends soon, the sequencer is finding out what was signed before, another
+    ///   sequencer's key counts, the disk does not take it, or the sequencer is stopping.
     #[method(name = "sendEnvelope", with_extensions)]
     async fn send_envelope(
         &self,
@@ -71,18 +121,40 @@ pub trait SequencerApi {
         options: Option<SendOptions>,
     ) -> Result<SentEnvelope, RpcError>;
 
-    /// `blind_submitAcknowledgement`, from members. The answer is always true; what is not taken is an error.
+    /// A member's acknowledgement; t of them make the certificate. The answer is always true; what is not taken is an
+    /// error.
+    ///
+    /// # Errors
+    /// - `wrong_epoch`, `unknown_member`, `invalid_signature`, `already_certified`: the acknowledgement does not count.
+    /// - `wrong_header`, `duplicate_acknowledgement`: it contradicts what is held, or it is here and counted already.
+    /// - `overloaded`: too many submissions wait for verification.
+    /// - `unknown_batch`, `storage`, `shutting_down`: the batch is not here yet, the disk does not take it, or the
+    ///   sequencer is stopping.
     #[method(name = "submitAcknowledgement", with_extensions)]
     async fn submit_acknowledgement(
         &self,
         acknowledgement: Encoded<Acknowledgement>,
     ) -> Result<bool, RpcError>;
 
-    /// A member's refusal with its reason.
+    /// A member says why it does not acknowledge a header. Shown to the operator; it is not signed and decides nothing.
+    /// The answer is always true.
+    ///
+    /// # Errors
+    /// - `unknown_member`, `already_certified`: the refusal is of nothing that waits for acknowledgements.
+    /// - `unknown_batch`: the batch is not here yet.
     #[method(name = "submitRefusal", with_extensions)]
     async fn submit_refusal(&self, refusal: Refusal) -> Result<bool, RpcError>;
 
-    /// The hint publisher's release and hints for one batch.
+    /// The hint publisher's release and hints for one certified batch, verified before they are taken. The same hints
+    /// again are no error. The answer is always true.
+    ///
+    /// # Errors
+    /// - `release_mismatch`, `invalid_release`, `other_header`, `wrong_count`, `wrong_sub_batches`, `not_skipped`,
+    ///   `hint_for_skipped`, `wrong_key`, `wrong_singleton`, `wrong_blinding`, `false_malformed`, `no_parameters`,
+    ///   `second_hints`: release or hints are not the truth about the batch, or the sequencer cannot judge them.
+    /// - `overloaded`: too many submissions wait for verification.
+    /// - `unknown_batch`, `not_certified`, `storage`, `shutting_down`: the batch is not here or not certified yet, the
+    ///   disk does not take it, or the sequencer is stopping.
     #[method(name = "submitHints", with_extensions)]
     async fn submit_hints(
         &self,
@@ -94,15 +166,43 @@ pub trait SequencerApi {
 /// What a committee member serves to anyone.
 #[rpc(server, client, namespace = "committee")]
 pub trait CommitteeApi {
-    /// What it holds certified for a number.
+    /// What this member holds certified under a number; null if nothing.
+    ///
+    /// # Parameters
+    /// - `number`: the batch's number, from 1.
+    ///
+    /// # Errors
+    /// - `busy`: too many calls wait.
     #[method(name = "getCertified", with_extensions)]
     async fn get_certified(&self, number: u64) -> Result<Option<Encoded<CertifiedBatch>>, RpcError>;
 
-    /// What it holds sealed for a number, certified or not. Number by number this gives every run up to its certificate.
+    /// What this member holds sealed under a number, with the certificate of that number if there is one; null if
+    /// nothing. Certified or not: number by number it gives every run up to its certificate.
+    ///
+    /// # Parameters
+    /// - `number`: the batch's number, from 1.
+    ///
+    /// # Errors
+    /// - `busy`: too many calls wait.
     #[method(name = "getSealed", with_extensions)]
     async fn get_sealed(&self, number: u64) -> Result<Option<HeldBatch>, RpcError>;
 
-    /// Its share, against a certificate.
+    /// The member's share of a batch's release, against a certificate of it or of a descendant.
+    ///
+    /// # Parameters
+    /// - `number`: the batch's number, from 1.
+    ///
+    /// # Errors
+    /// - `certificate_does_not_cover`, `not_a_member`, `unreleased_too_long`, `replaced_by_l1`, `no_epoch`,
+    ///   `wrong_epoch`, `wrong_number`, `too_few_signers`, `unknown_signers`, `bad_point`, `bad_signature`: the
+    ///   certificate does not stand or does not cover the number, the member is not of its committee, or L1 may declare
+    ///   the batch void soon.
+    /// - `not_validated_here`, `not_certified`, `unposted_too_long`, `epoch_ends`, `overruled_by_l1`: the header is not
+    ///   validated, or the number not certified, at this member yet; it could have been posted long ago and is not, its
+    ///   epoch ends, or L1 made a header in its place.
+    /// - `l1_unavailable`, `unknown_rules`, `conflicting_certificates`, `storage`, `shutting_down`: the member cannot
+    ///   judge now.
+    /// - `busy`: too many calls wait for shares.
     #[method(name = "getShare", with_extensions)]
     async fn get_share(
         &self,
@@ -110,11 +210,23 @@ pub trait CommitteeApi {
         certificate: Encoded<Certificate>,
     ) -> Result<Encoded<ReleaseShare>, RpcError>;
 
-    /// Its singleton share of one envelope of a batch it holds certified.
+    /// The member's share for one envelope of a batch it holds certified.
+    ///
+    /// # Parameters
+    /// - `number`: the batch's number, from 1.
+    /// - `index`: index of the item in the batch, from 0.
+    ///
+    /// # Errors
+    /// - `not_a_member`, `no_such_item`, `item_skipped`, `unreleased_too_long`: there is no such item, or it has no
+    ///   position; the member is not of the committee; or L1 may declare the batch void soon.
+    /// - `not_certified`, `unposted_too_long`, `epoch_ends`, `overruled_by_l1`: the number is not certified at this
+    ///   member yet, it could have been posted long ago and is not, its epoch ends, or L1 made a header in its place.
+    /// - `l1_unavailable`, `unknown_rules`, `storage`, `shutting_down`: the member cannot judge now.
+    /// - `busy`: too many calls wait for shares.
     #[method(name = "getSingleton", with_extensions)]
     async fn get_singleton(&self, number: u64, index: u32) -> Result<Encoded<SingletonShare>, RpcError>;
 
-    /// `committee_getStatus`: what the member acknowledged, knows and refused.
+    /// Where the member stands: what it acknowledged, knows and refused.
     #[method(name = "getStatus")]
     async fn get_status(&self) -> Result<CommitteeStatus, RpcError>;
 }

@@ -11,7 +11,7 @@ use crate::RpcError;
 /// The methods `confidential_*`, which a coprocessor serves.
 #[rpc(server, client, namespace = "confidential")]
 pub trait ConfidentialApi {
-    /// How far execution is, and counters.
+    /// Where the coprocessor stands: how far execution is, and counters.
     #[method(name = "getStatus")]
     async fn get_status(&self) -> Result<ConfidentialStatus, RpcError>;
 
@@ -19,8 +19,17 @@ pub trait ConfidentialApi {
     #[method(name = "getParameters")]
     async fn get_parameters(&self) -> Result<ConfidentialParameters, RpcError>;
 
-    /// A confidential account with its proof, at the newest version or at one that ends a batch; null for an owner
-    /// without one.
+    /// A confidential account with its proof; null for an owner without one. It is that at the newest version, or at one
+    /// that ends a batch.
+    ///
+    /// # Parameters
+    /// - `owner`: whose.
+    /// - `version`: at the end of which batch; the newest version by default.
+    ///
+    /// # Errors
+    /// - `version_not_reached`: the version is not reached yet.
+    /// - `version_not_kept`: accounts of this version are not kept: they are at the ends of batches. The message names
+    ///   the next version that is.
     #[method(name = "getAccount")]
     async fn get_account(
         &self,
@@ -29,14 +38,25 @@ pub trait ConfidentialApi {
     ) -> Result<Option<ConfidentialAccount>, RpcError>;
 
     /// An owner's public balance; zeros for one that never had any.
+    ///
+    /// # Parameters
+    /// - `owner`: whose.
     #[method(name = "getPublicBalance")]
     async fn get_public_balance(&self, owner: Address) -> Result<PublicBalance, RpcError>;
 
     /// What became of a transaction; null while it is in no executed batch.
+    ///
+    /// # Parameters
+    /// - `id`: the transaction's id.
     #[method(name = "getTransaction")]
     async fn get_transaction(&self, id: B256) -> Result<Option<ConfidentialTransactionInfo>, RpcError>;
 
-    /// The transactions that an owner takes part in, by sequence from `from` on.
+    /// The applied transactions that an owner takes part in, by sequence.
+    ///
+    /// # Parameters
+    /// - `owner`: whose.
+    /// - `from`: the first sequence.
+    /// - `limit`: how many at most; 64 by default and at most.
     #[method(name = "getTransfers")]
     async fn get_transfers(
         &self,
@@ -46,11 +66,28 @@ pub trait ConfidentialApi {
     ) -> Result<Vec<ConfidentialTransactionInfo>, RpcError>;
 
     /// The state root of a version; null for one that is not reached.
+    ///
+    /// # Parameters
+    /// - `version`: the version.
     #[method(name = "getStateRoot")]
     async fn get_state_root(&self, version: u64) -> Result<Option<B256>, RpcError>;
 
-    /// The masked total of an invoice, from key, quantities and prices as their encodings have them and the supplier's
-    /// seed of the mask. Nothing of it is kept.
+    /// The masked total of an invoice, for the payer to open: 165,984 bytes. Stateless: nothing of it is kept, and the
+    /// same parameters give the same bytes at every coprocessor of the deployment. The caller is the supplier: the payer
+    /// must see neither `prices` nor `maskSeed`, as his secret opens them (coprocessor.md#invoices). Requests have up to
+    /// 3 MiB here.
+    ///
+    /// # Parameters
+    /// - `key`: the payer's key for this order: for each of three plaintext moduli public key and relinearization key,
+    ///   829,440 bytes.
+    /// - `quantities`: the encrypted quantities, 331,830 bytes.
+    /// - `prices`: the encrypted prices, 331,830 bytes.
+    /// - `mask_seed`: the supplier's random seed of the mask.
+    ///
+    /// # Errors
+    /// - `invalid_key`, `invalid_quantities`, `invalid_prices`: key, quantities or prices are no such encoding, or not of
+    ///   this deployment's parameters.
+    /// - `invoices_busy`: as many totals as the server computes at once are being computed.
     #[method(name = "getInvoiceTotal")]
     async fn get_invoice_total(
         &self,
@@ -77,7 +114,7 @@ pub struct ConfidentialStatus {
     pub batch: u64,
     /// Header hash of that batch.
     pub batch_hash: B256,
-    /// How many confidential transactions stand in the order up to that batch.
+    /// How many confidential transactions stand in the order up to that batch, refused ones included.
     pub sequence: u64,
     /// How many of those were applied: the state's version.
     pub version: u64,
@@ -87,16 +124,16 @@ pub struct ConfidentialStatus {
     pub confidential: u64,
     /// Root of the whole state at that version.
     pub state_root: B256,
-    /// What execution is doing: `waiting`, `waiting_for_hints`, `executing`, `retrying`, `halted`, `stopped`.
+    /// What execution is doing: one of `waiting`, `waiting_for_hints`, `executing`, `retrying`, `halted`, `stopped`.
     pub state: String,
-    /// Why it is retrying or halted.
+    /// Why it is retrying or halted, or what it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What the program counts, by stable names.
+    /// Counts since the start of the process, by stable names.
     pub counters: BTreeMap<String, u64>,
 }
 
-/// What every party of a deployment must agree on. A wallet takes it from a file, and compares.
+/// What every party of a deployment must agree on. A wallet takes it from its `confidential.json`, and compares.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfidentialParameters {
@@ -108,13 +145,13 @@ pub struct ConfidentialParameters {
     pub contract: Address,
     /// The seed of the public polynomial a.
     pub seed: B256,
-    /// The auditor's public key, packed.
+    /// The auditor's public key, packed: 13,824 bytes.
     pub auditor_key: Bytes,
     /// The account that earns the fees.
     pub operator: Address,
-    /// The least fee of a transfer, in base units.
+    /// The least fee of a transfer and the least deposit, in base units.
     pub minimum_fee: u64,
-    /// Additions that the ciphertexts of one account may hold together.
+    /// Additions that a ciphertext may hold.
     pub counter_limit: u32,
     /// Hashes of the verifying keys, by circuit.
     pub verifying_keys: BTreeMap<String, B256>,
@@ -126,15 +163,15 @@ pub struct ConfidentialParameters {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfidentialCiphertext {
-    /// The component c1, packed.
+    /// The component c1, packed: 13,824 bytes.
     pub c1: Bytes,
-    /// The component c0 at the limbs, packed.
+    /// The component c0 at the limbs, packed: 54 bytes.
     pub c0: Bytes,
     /// Additions that it holds.
     pub counter: u32,
 }
 
-/// A confidential account at a version, with its proof.
+/// A confidential account at a version, with its proof. Leaf and roots: coprocessor.md.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfidentialAccount {
@@ -144,7 +181,7 @@ pub struct ConfidentialAccount {
     pub index: u32,
     /// How many transactions it has made, registration aside.
     pub nonce: u64,
-    /// The account's public key, packed.
+    /// The account's public key, packed: 13,824 bytes.
     pub public_key: Bytes,
     /// The commitment to its secret key.
     pub secret_commitment: B256,
@@ -152,7 +189,7 @@ pub struct ConfidentialAccount {
     pub available: ConfidentialCiphertext,
     /// What it has been given since the last rollover.
     pub pending: ConfidentialCiphertext,
-    /// Siblings of its leaf, from the leaves upwards.
+    /// Siblings of its leaf, from the leaves upwards: 32.
     pub siblings: Vec<B256>,
     /// The version that all of it is of.
     pub version: u64,
@@ -210,12 +247,12 @@ pub struct ConfidentialTransactionInfo {
     pub item: u32,
     /// The place in that item's bundle.
     pub position: u16,
-    /// `register`, `deposit`, `transfer`, `rollover`, `refresh` or `withdraw`; none where it is no transaction.
+    /// One of `register`, `deposit`, `transfer`, `rollover`, `refresh`, `withdraw`; none where it is no transaction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// Whether it was applied to the state.
     pub applied: bool,
-    /// Why it was not applied.
+    /// Why it was not applied: a reason of coprocessor.md.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The transaction as it was committed.

@@ -24,9 +24,10 @@ pub trait Wire {
     const MAX_BYTES: usize;
 }
 
-/// An envelope as it was sent. It stays bytes: the sequencer stores and hashes exactly these, and names the fault of
-/// bytes that are no envelope itself. `Encoded::from_bytes(envelope.encode())` makes one,
-/// `Envelope::decode(encoded.bytes())` reads it.
+/// An envelope as it was sent.
+///
+/// It stays bytes: the sequencer stores and hashes exactly these, and names the fault of bytes that are no envelope
+/// itself. `Encoded::from_bytes(envelope.encode())` makes one, `Envelope::decode(encoded.bytes())` reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawEnvelope {}
 

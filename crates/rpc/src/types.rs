@@ -8,11 +8,12 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::{Encoded, encoded::quantity, limits::MAX_TEXT_BYTES};
 
-/// One epoch's encryption key, as `blind_getEncryptionKey` tells it. A client believes only hashes it has from L1.
+/// One epoch's encryption key, as `blind_getEncryptionKey` tells it. A client believes only a hash that it has from L1 or
+/// that its user pinned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EncryptionKeyInfo {
-    /// Number of the epoch.
+    /// Number of the epoch, from 1.
     pub epoch: u64,
     /// First batch number of the epoch.
     pub first_number: u64,
@@ -32,7 +33,7 @@ pub struct EncryptionKeyInfo {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SendOptions {
-    /// Ask for a signed promise.
+    /// Ask for a signed promise; false by default.
     #[serde(default)]
     pub promise: bool,
 }
@@ -151,11 +152,13 @@ pub struct BatchInfo {
     /// The hints, once they are here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hints: Option<Encoded<BatchHints>>,
-    /// Per item: null for accepted, or why it was skipped.
+    /// Per item: null for accepted, the reason why it was skipped, or `forced_transaction`. The header's envelope root
+    /// binds every one of them.
     pub verdicts: Vec<Option<String>>,
 }
 
-/// Result of `blind_getFeeAccount`, zeros for an account that never had anything.
+/// Result of `blind_getFeeAccount`, zeros for an account that never had anything: after the last sealed batch that the
+/// server knows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FeeAccount {
@@ -214,7 +217,7 @@ pub struct FeeAccountProof {
     /// Wei that were withdrawn so far.
     #[serde(with = "quantity")]
     pub withdrawn: u128,
-    /// Siblings from the ledger's root down to the account.
+    /// Siblings from the ledger's root down to its leaf: 256 at most.
     pub siblings: Vec<B256>,
     /// The batch after which the ledger is so.
     pub number: u64,
@@ -226,17 +229,18 @@ pub struct FeeAccountProof {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchHead {
-    /// Number of the batch.
+    /// Number of the batch; 0 before the first.
     pub number: u64,
     /// Hash of its header.
     pub hash: B256,
     /// Its time, in Unix milliseconds.
     pub timestamp_ms: u64,
-    /// The chain's generation, which an envelope's expiry names: the headers so far that L1 made, modulo 65,536.
+    /// The chain's generation, which an envelope's expiry has in its top 16 bits: the headers so far that L1 made, modulo
+    /// 65,536.
     pub generation: u16,
 }
 
-/// The newest L2 block a server knows.
+/// The newest L2 block a server knows; zeros before the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BlockHead {
@@ -252,7 +256,7 @@ pub struct BlockHead {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
-    /// `sequencer` or `full_node`.
+    /// Who answers: one of `sequencer`, `full_node`.
     pub role: String,
     /// Version of the program that answers.
     pub version: String,
@@ -282,7 +286,7 @@ pub struct Status {
     /// Wei per unit of gas that an envelope of the next batch reserves.
     #[serde(with = "quantity")]
     pub gas_base_fee: u128,
-    /// Named counts since the start of the process.
+    /// Counts since the start of the process, by stable names.
     pub counters: BTreeMap<String, u64>,
 }
 
@@ -331,7 +335,8 @@ pub struct Refusal {
     pub header_hash: B256,
     /// The member's index, from 1.
     pub member: u16,
-    /// Why: a stable snake_case word, perhaps with detail after it; at most [`MAX_TEXT_BYTES`].
+    /// Why: a stable snake_case word, perhaps with detail after it; at most [`MAX_TEXT_BYTES`] bytes, no control
+    /// characters.
     #[serde(deserialize_with = "short_text")]
     pub reason: String,
 }
@@ -360,9 +365,9 @@ pub struct CommitteeStatus {
     pub acknowledged: u64,
     /// The newest certified number it holds.
     pub certified: u64,
-    /// The last headers it refused, newest last, bounded.
+    /// The last headers it refused, 64 at most, newest last.
     pub refusals: Vec<RefusedHeader>,
-    /// How often it was shown a second header for a number it had acknowledged.
+    /// How often it was shown a second header for a number, over all restarts.
     pub second_headers_refused: u64,
     /// The first number that it votes for: above 1 for a member whose disk was lost. Missing while it has to ask others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -384,15 +389,15 @@ pub struct HeldBatch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Topic {
-    /// Sealed headers, as [`HeaderNotification`].
+    /// A header was sealed (sequencer) or verified (full node): [`HeaderNotification`].
     Headers,
-    /// Certificates, as [`CertificateNotification`].
+    /// A header has its certificate: [`CertificateNotification`].
     Certificates,
-    /// Combined releases, as [`ReleaseNotification`].
+    /// A batch's release was published: [`ReleaseNotification`].
     Releases,
-    /// Verified hints, as [`HintsNotification`].
+    /// A batch's hints were verified and stored: [`HintsNotification`].
     Hints,
-    /// Executed blocks, as [`BlockNotification`].
+    /// An L2 block was executed and stored: [`BlockNotification`].
     Blocks,
 }
 
@@ -422,7 +427,8 @@ pub struct HeaderNotification {
     pub hash: B256,
     /// Header, sequencer's signature and items.
     pub sealed: Encoded<SealedBatch>,
-    /// Per item: null for accepted, or why it was skipped.
+    /// Per item: null for accepted, the reason why it was skipped, or `forced_transaction`. The header's envelope root
+    /// binds every one of them.
     pub verdicts: Vec<Option<String>>,
 }
 
