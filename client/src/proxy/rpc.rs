@@ -3,12 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use alloy_primitives::{Address, B256, Bytes};
+use async_trait::async_trait;
 use blindfold_rpc::{
-    NODE_ONLY_METHODS, Passthrough, READ_METHODS, ReceivedError, RpcError,
+    NODE_ONLY_METHODS, Passthrough, ProxyApiServer, READ_METHODS, ReceivedError, RpcError,
     jsonrpsee::{RpcModule, core::RegisterMethodError, types::ErrorObjectOwned},
+    types::TracedTransaction,
 };
 use blindfold_runtime::now;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
@@ -38,15 +39,18 @@ const SEQUENCER_METHODS: &[&str] = &[
     "blind_getStatus",
 ];
 
-/// Result of `proxy_getEnvelope`.
-#[derive(Clone, Debug, Serialize)]
-struct TracedTransaction {
-    /// The envelope that carries or carried it last.
-    envelope: Option<B256>,
-    /// `included`, or why it was given up; null while it is under way.
-    outcome: Option<String>,
-    /// Whether others may have read it: an envelope with it was opened, or may have been.
-    revealed: bool,
+struct OwnMethods(Arc<Inner>);
+
+#[async_trait]
+impl ProxyApiServer for OwnMethods {
+    async fn get_envelope(&self, transaction: B256) -> Result<Option<TracedTransaction>, RpcError> {
+        let traced = self.0.journal.trace(&transaction).map_err(RpcError::internal)?;
+        Ok(traced.map(|Traced { envelope, outcome, revealed }| TracedTransaction {
+            envelope,
+            outcome,
+            revealed,
+        }))
+    }
 }
 
 /// Calls that are handed on as they came: reads and simulations to the user's node, `blind_*` to the sequencer.
@@ -100,7 +104,8 @@ fn pool_refusal(fault: PoolError) -> RpcError {
 
 /// Every method that the proxy serves.
 pub(super) fn module(inner: Arc<Inner>) -> Result<RpcModule<Inner>, RegisterMethodError> {
-    let mut module = RpcModule::from_arc(inner);
+    let mut module = RpcModule::from_arc(Arc::clone(&inner));
+    module.merge(OwnMethods(inner).into_rpc())?;
     module.register_async_method("eth_sendRawTransaction", |params, inner, _| async move {
         let raw: Bytes = params.one()?;
         send_raw_transaction(&inner, raw).await.map_err(ErrorObjectOwned::from)
@@ -117,15 +122,6 @@ pub(super) fn module(inner: Arc<Inner>) -> Result<RpcModule<Inner>, RegisterMeth
     })?;
     // The proxy holds no keys of users; wallets ask and understand an empty list.
     module.register_method("eth_accounts", |_, _, _| Vec::<Address>::new())?;
-    module.register_async_method("proxy_getEnvelope", |params, inner, _| async move {
-        let hash: B256 = params.one()?;
-        let traced = inner.journal.trace(&hash).map_err(RpcError::internal)?;
-        Ok::<_, ErrorObjectOwned>(traced.map(|Traced { envelope, outcome, revealed }| TracedTransaction {
-            envelope,
-            outcome,
-            revealed,
-        }))
-    })?;
     Ok(module)
 }
 

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Methods whose answers have the size of a batch. They are refused over WebSocket.
-pub(crate) const BULK_METHODS: &[&str] =
+pub const BULK_METHODS: &[&str] =
     &["blind_getBatch", "blind_getHints", "committee_getCertified", "committee_getSealed"];
 /// Methods of the execution client whose answers may be as large.
 const LARGE_READS: &[&str] =

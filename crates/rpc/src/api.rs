@@ -1,5 +1,10 @@
 //! The method traits. `…Server` traits are implemented by the roles and turned into methods by `into_rpc()`; `…Client`
 //! traits are implemented for every client of this crate.
+//!
+//! `docs/openrpc.json` is generated from these traits, their comments and the types that they name: `scripts/openrpc`.
+//! Of a method's comment the first sentence becomes the summary, what follows the description. `# Parameters` has a line
+//! for each parameter that its type does not explain; `# Errors` one for each group of reasons beyond those that every
+//! method gives. Codes are those that the servers give with the reasons.
 
 #![expect(clippy::disallowed_methods, reason = "tasks that the macro of the library spawns")]
 
@@ -14,7 +19,7 @@ use crate::{
     Encoded, RawEnvelope, RpcError,
     types::{
         BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, HeldBatch, LedgerAt,
-        Receipt, Refusal, SendOptions, SentEnvelope, Status,
+        Receipt, Refusal, SendOptions, SentEnvelope, Status, TracedTransaction,
     },
 };
 
@@ -229,4 +234,15 @@ pub trait CommitteeApi {
     /// Where the member stands: what it acknowledged, knows and refused.
     #[method(name = "getStatus")]
     async fn get_status(&self) -> Result<CommitteeStatus, RpcError>;
+}
+
+/// What a proxy serves to its user, beside what a node serves.
+#[rpc(server, client, namespace = "proxy")]
+pub trait ProxyApi {
+    /// What the proxy made of a transaction; null if it never took it.
+    ///
+    /// # Parameters
+    /// - `transaction`: the transaction's hash.
+    #[method(name = "getEnvelope")]
+    async fn get_envelope(&self, transaction: B256) -> Result<Option<TracedTransaction>, RpcError>;
 }

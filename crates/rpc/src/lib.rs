@@ -32,9 +32,10 @@ pub mod types;
 mod wire;
 
 pub use admin::{AdminConfig, Readiness, admin};
+pub use answers::BULK_METHODS;
 pub use api::{
-    BlindApiClient, BlindApiServer, CommitteeApiClient, CommitteeApiServer, SequencerApiClient,
-    SequencerApiServer,
+    BlindApiClient, BlindApiServer, CommitteeApiClient, CommitteeApiServer, ProxyApiClient, ProxyApiServer,
+    SequencerApiClient, SequencerApiServer,
 };
 pub use client::HttpClient;
 pub use client::{ClientBuildError, ClientConfig, http_client, ws_client};

@@ -504,6 +504,18 @@ pub struct BlockNotification {
     pub skipped: Vec<SkippedItem>,
 }
 
+/// Result of `proxy_getEnvelope`: what the proxy made of a transaction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TracedTransaction {
+    /// The envelope that carries or carried it last.
+    pub envelope: Option<B256>,
+    /// `included`, or why it was given up; null while it is under way.
+    pub outcome: Option<String>,
+    /// Whether others may have read it: an envelope with it was opened, or may have been.
+    pub revealed: bool,
+}
+
 fn short_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     if text.len() > MAX_TEXT_BYTES {

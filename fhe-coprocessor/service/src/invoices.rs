@@ -55,19 +55,18 @@ impl InvoiceDesk {
 }
 
 fn computed(invoices: &Invoices, request: &Request) -> Result<Bytes, RpcError> {
-    let key = invoices.decode_key(&request.key).map_err(invalid("invalid_key", "the key"))?;
-    let quantities = invoices
-        .decode_ciphertext(&request.quantities)
-        .map_err(invalid("invalid_quantities", "the quantities"))?;
-    let prices =
-        invoices.decode_ciphertext(&request.prices).map_err(invalid("invalid_prices", "the prices"))?;
+    let key = invoices
+        .decode_key(&request.key)
+        .map_err(|fault| RpcError::invalid_params("invalid_key", format!("the key: {fault}")))?;
+    let quantities = invoices.decode_ciphertext(&request.quantities).map_err(|fault| {
+        RpcError::invalid_params("invalid_quantities", format!("the quantities: {fault}"))
+    })?;
+    let prices = invoices
+        .decode_ciphertext(&request.prices)
+        .map_err(|fault| RpcError::invalid_params("invalid_prices", format!("the prices: {fault}")))?;
     let total = invoices.total(&key, &quantities, &prices, &request.mask_seed.0);
     // Decoding has seen to everything that a caller could get wrong.
     Ok(total.map_err(RpcError::internal)?.encode().into())
-}
-
-fn invalid(reason: &'static str, what: &'static str) -> impl Fn(InvoiceError) -> RpcError {
-    move |error| RpcError::invalid_params(reason, format!("{what}: {error}"))
 }
 
 #[cfg(test)]

@@ -1,36 +1,51 @@
-//! docs/openrpc.json against the code: the methods are those that the servers register, the reasons are those they
-//! refuse with, and every example is what the real types read and write.
+//! docs/openrpc.json is what the code generates; and what that says is true: the methods are those that the servers
+//! register, no reason is left out, and every example is what the real types read and write.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+};
 
 use alloy_primitives::keccak256;
 use async_trait::async_trait;
 use blindfold_client::confidential::{ConfidentialDeployment, checked};
 use blindfold_kit::chain_config;
+use blindfold_openrpc::{FILE, document as generated, refusals, source};
 use blindfold_protocol::{
     Account, Acknowledgement, Address, B256, BatchHints, Bytes, Canonical, Certificate, CertifiedBatch,
-    ChainConfig, Deployment, Envelope, EnvelopeError, LedgerProof, Promise, Release, ReleaseShare,
-    SealedBatch, SingletonShare,
+    ChainConfig, Deployment, Envelope, LedgerProof, Promise, Release, ReleaseShare, SealedBatch,
+    SingletonShare,
 };
 use blindfold_rpc::{
-    BlindApiServer, CommitteeApiServer, Encoded, FeedEvent, RawEnvelope, RpcError, SequencerApiServer, Topic,
-    Wire,
+    BlindApiServer, CommitteeApiServer, Encoded, FeedEvent, ProxyApiServer, RawEnvelope, RpcError,
+    SequencerApiServer, Topic, Wire,
     confidential::{
         ConfidentialAccount, ConfidentialApiServer, ConfidentialParameters, ConfidentialStatus,
         ConfidentialTransactionInfo, PublicBalance,
     },
-    jsonrpsee::{Extensions, PendingSubscriptionSink, core::SubscriptionResult, types::ErrorObjectOwned},
+    jsonrpsee::{Extensions, PendingSubscriptionSink, core::SubscriptionResult},
     types::{
         BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, HeldBatch, LedgerAt,
-        Receipt, Refusal, SendOptions, SentEnvelope, Status,
+        Receipt, Refusal, SendOptions, SentEnvelope, Status, TracedTransaction,
     },
 };
-use blindfold_sequencer::{ADMISSION_REASONS, AdmissionRefusal, SUBMISSION_REASONS, SubmissionError};
-use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use blindfold_sequencer::{ADMISSION_REASONS, SUBMISSION_REASONS};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Value, json, value::RawValue};
+use syn::Item;
+
+fn text_of_the_file() -> String {
+    source::read(FILE).expect("it is here")
+}
 
 fn document() -> Value {
-    serde_json::from_str(include_str!("../../../docs/openrpc.json")).expect("openrpc.json is JSON")
+    serde_json::from_str(&text_of_the_file()).expect("openrpc.json is JSON")
+}
+
+#[test]
+fn the_document_is_what_the_code_says() {
+    let generated = generated().expect("the source has no form that the generator does not know");
+    assert!(generated == text_of_the_file(), "{FILE} is not what the code says: run scripts/openrpc");
 }
 
 fn text(value: &Value) -> &str {
@@ -48,161 +63,94 @@ fn nothing<T>() -> Result<T, RpcError> {
     Err(RpcError::internal("this server serves nothing"))
 }
 
-#[async_trait]
-impl BlindApiServer for Nothing {
-    async fn get_encryption_key(&self) -> Result<Vec<EncryptionKeyInfo>, RpcError> {
-        nothing()
-    }
-    async fn get_receipt(&self, _: B256) -> Result<Option<Receipt>, RpcError> {
-        nothing()
-    }
-    async fn get_batch(&self, _: u64) -> Result<Option<BatchInfo>, RpcError> {
-        nothing()
-    }
-    async fn get_hints(&self, _: u64) -> Result<Option<Encoded<BatchHints>>, RpcError> {
-        nothing()
-    }
-    async fn get_fee_account(&self, _: Address) -> Result<FeeAccount, RpcError> {
-        nothing()
-    }
-    async fn get_fee_account_proof(
-        &self,
-        _: Address,
-        _: Option<LedgerAt>,
-    ) -> Result<Option<FeeAccountProof>, RpcError> {
-        nothing()
-    }
-    async fn get_status(&self) -> Result<Status, RpcError> {
-        nothing()
-    }
-    async fn subscribe_topic(
-        &self,
-        pending: PendingSubscriptionSink,
-        _: &Extensions,
-        _: String,
-    ) -> SubscriptionResult {
-        pending.reject(RpcError::internal("this server serves nothing")).await;
-        Ok(())
-    }
+macro_rules! serve_nothing {
+    ($($api:ident { $($method:ident($($given:ty),*) -> $result:ty;)* $({ $($more:tt)* })? })*) => {$(
+        #[async_trait]
+        impl $api for Nothing {
+            $(async fn $method(&self, $(_: $given),*) -> Result<$result, RpcError> {
+                nothing()
+            })*
+            $($($more)*)?
+        }
+    )*};
 }
 
-#[async_trait]
-impl SequencerApiServer for Nothing {
-    async fn send_envelope(
-        &self,
-        _: &Extensions,
-        _: Encoded<RawEnvelope>,
-        _: Option<SendOptions>,
-    ) -> Result<SentEnvelope, RpcError> {
-        nothing()
+serve_nothing! {
+    BlindApiServer {
+        get_encryption_key() -> Vec<EncryptionKeyInfo>;
+        get_receipt(B256) -> Option<Receipt>;
+        get_batch(u64) -> Option<BatchInfo>;
+        get_hints(u64) -> Option<Encoded<BatchHints>>;
+        get_fee_account(Address) -> FeeAccount;
+        get_fee_account_proof(Address, Option<LedgerAt>) -> Option<FeeAccountProof>;
+        get_status() -> Status;
+        {
+            async fn subscribe_topic(
+                &self,
+                pending: PendingSubscriptionSink,
+                _: &Extensions,
+                _: String,
+            ) -> SubscriptionResult {
+                pending.reject(RpcError::internal("this server serves nothing")).await;
+                Ok(())
+            }
+        }
     }
-    async fn submit_acknowledgement(
-        &self,
-        _: &Extensions,
-        _: Encoded<Acknowledgement>,
-    ) -> Result<bool, RpcError> {
-        nothing()
+    SequencerApiServer {
+        send_envelope(&Extensions, Encoded<RawEnvelope>, Option<SendOptions>) -> SentEnvelope;
+        submit_acknowledgement(&Extensions, Encoded<Acknowledgement>) -> bool;
+        submit_refusal(&Extensions, Refusal) -> bool;
+        submit_hints(&Extensions, Encoded<Release>, Encoded<BatchHints>) -> bool;
     }
-    async fn submit_refusal(&self, _: &Extensions, _: Refusal) -> Result<bool, RpcError> {
-        nothing()
+    CommitteeApiServer {
+        get_certified(&Extensions, u64) -> Option<Encoded<CertifiedBatch>>;
+        get_sealed(&Extensions, u64) -> Option<HeldBatch>;
+        get_share(&Extensions, u64, Encoded<Certificate>) -> Encoded<ReleaseShare>;
+        get_singleton(&Extensions, u64, u32) -> Encoded<SingletonShare>;
+        get_status() -> CommitteeStatus;
     }
-    async fn submit_hints(
-        &self,
-        _: &Extensions,
-        _: Encoded<Release>,
-        _: Encoded<BatchHints>,
-    ) -> Result<bool, RpcError> {
-        nothing()
+    ConfidentialApiServer {
+        get_status() -> ConfidentialStatus;
+        get_parameters() -> ConfidentialParameters;
+        get_account(Address, Option<u64>) -> Option<ConfidentialAccount>;
+        get_public_balance(Address) -> PublicBalance;
+        get_transaction(B256) -> Option<ConfidentialTransactionInfo>;
+        get_transfers(Address, u64, Option<u64>) -> Vec<ConfidentialTransactionInfo>;
+        get_state_root(u64) -> Option<B256>;
+        get_invoice_total(Bytes, Bytes, Bytes, B256) -> Bytes;
     }
-}
-
-#[async_trait]
-impl CommitteeApiServer for Nothing {
-    async fn get_certified(
-        &self,
-        _: &Extensions,
-        _: u64,
-    ) -> Result<Option<Encoded<CertifiedBatch>>, RpcError> {
-        nothing()
+    ProxyApiServer {
+        get_envelope(B256) -> Option<TracedTransaction>;
     }
-    async fn get_sealed(&self, _: &Extensions, _: u64) -> Result<Option<HeldBatch>, RpcError> {
-        nothing()
-    }
-    async fn get_share(
-        &self,
-        _: &Extensions,
-        _: u64,
-        _: Encoded<Certificate>,
-    ) -> Result<Encoded<ReleaseShare>, RpcError> {
-        nothing()
-    }
-    async fn get_singleton(
-        &self,
-        _: &Extensions,
-        _: u64,
-        _: u32,
-    ) -> Result<Encoded<SingletonShare>, RpcError> {
-        nothing()
-    }
-    async fn get_status(&self) -> Result<CommitteeStatus, RpcError> {
-        nothing()
-    }
-}
-
-#[async_trait]
-impl ConfidentialApiServer for Nothing {
-    async fn get_status(&self) -> Result<ConfidentialStatus, RpcError> {
-        nothing()
-    }
-    async fn get_parameters(&self) -> Result<ConfidentialParameters, RpcError> {
-        nothing()
-    }
-    async fn get_account(&self, _: Address, _: Option<u64>) -> Result<Option<ConfidentialAccount>, RpcError> {
-        nothing()
-    }
-    async fn get_public_balance(&self, _: Address) -> Result<PublicBalance, RpcError> {
-        nothing()
-    }
-    async fn get_transaction(&self, _: B256) -> Result<Option<ConfidentialTransactionInfo>, RpcError> {
-        nothing()
-    }
-    async fn get_transfers(
-        &self,
-        _: Address,
-        _: u64,
-        _: Option<u64>,
-    ) -> Result<Vec<ConfidentialTransactionInfo>, RpcError> {
-        nothing()
-    }
-    async fn get_state_root(&self, _: u64) -> Result<Option<B256>, RpcError> {
-        nothing()
-    }
-    async fn get_invoice_total(&self, _: Bytes, _: Bytes, _: Bytes, _: B256) -> Result<Bytes, RpcError> {
-        nothing()
-    }
-}
-
-/// The proxy's own methods, as its source registers them.
-fn methods_of_the_proxy() -> BTreeSet<String> {
-    let source = include_str!("../../../client/src/proxy/rpc.rs");
-    let registered = source.split("_method(\"").skip(1).filter_map(|rest| rest.split('"').next());
-    registered.filter(|name| name.starts_with("proxy_")).map(str::to_owned).collect()
 }
 
 #[test]
 fn the_methods_are_those_that_the_servers_register() {
-    let mut served = methods_of_the_proxy();
+    let mut served = BTreeSet::new();
     served.extend(BlindApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
     served.extend(SequencerApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
     served.extend(CommitteeApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
     served.extend(ConfidentialApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
+    served.extend(ProxyApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
     let document = document();
-    assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
     let described: Vec<String> =
         list(&document["methods"]).iter().map(|method| text(&method["name"]).to_owned()).collect();
     let unique: BTreeSet<String> = described.iter().cloned().collect();
     assert_eq!(described.len(), unique.len(), "a method is described twice");
     assert_eq!(unique, served, "left: openrpc.json, right: the servers");
+}
+
+#[test]
+fn every_reference_leads_somewhere_and_all_is_referred_to() {
+    let (document, text_of_the_file) = (document(), text_of_the_file());
+    let paths = text_of_the_file.split("\"$ref\": \"#").skip(1).filter_map(|rest| rest.split('"').next());
+    let referred: BTreeSet<String> = paths.map(str::to_owned).collect();
+    let components = document["components"].as_object().expect("components");
+    let defined = components.iter().flat_map(|(kind, named)| {
+        let names = named.as_object().expect("by name").keys();
+        names.map(move |name| format!("/components/{kind}/{name}"))
+    });
+    assert_eq!(referred, defined.collect());
 }
 
 /// Follows a reference inside the document.
@@ -287,25 +235,23 @@ fn matches_schema(document: &Value, schema: &Value, value: &Value) -> Result<(),
     Ok(())
 }
 
-/// Reads an example with the real type, and writes it again: nothing may be lost or changed.
-fn real<T: DeserializeOwned + Serialize>(value: &Value) -> T {
-    let parsed: T = serde_json::from_value(value.clone()).unwrap_or_else(|fault| panic!("{value}: {fault}"));
-    assert_eq!(serde_json::to_value(&parsed).expect("writes JSON"), *value);
+/// Reads an example with the real type, and writes it again: byte for byte the same.
+fn real<T: DeserializeOwned + Serialize>(text: &str) -> T {
+    let parsed: T = serde_json::from_str(text).unwrap_or_else(|fault| panic!("{text}: {fault}"));
+    assert_eq!(serde_json::to_string(&parsed).expect("writes JSON"), text);
     parsed
 }
 
 /// The same for a structure that travels as hex, decoded to the last byte.
-fn structure<T: Wire + Canonical>(value: &Value) -> T {
-    let decoded = real::<Encoded<T>>(value).decode();
+fn structure<T: Wire + Canonical>(text: &str) -> T {
+    let decoded = real::<Encoded<T>>(text).decode();
     decoded.unwrap_or_else(|fault| panic!("{}: {fault}", T::NAME))
 }
 
 /// A wallet takes the account for one of the deployment whose parameters are shown.
-fn taken_by_a_wallet(document: &Value, account: &ConfidentialAccount) {
-    let methods = list(&document["methods"]);
-    let found = methods.iter().find(|entry| entry["name"] == "confidential_getParameters");
-    let example = &found.expect("described")["examples"][0]["result"]["value"];
-    let parameters: ConfidentialParameters = real(example);
+fn taken_by_a_wallet(document: &Examples<'_>, account: &ConfidentialAccount) {
+    let found = document.methods.iter().find(|method| method.name == "confidential_getParameters");
+    let parameters: ConfidentialParameters = real(found.expect("described").examples[0].result.value.get());
     let chain = chain_config();
     let deployment = Deployment { l1_chain_id: parameters.l1_chain_id, ..chain.deployment };
     let chain = ChainConfig { chain_id: parameters.chain_id, deployment, ..ChainConfig::clone(&chain) };
@@ -327,8 +273,37 @@ fn check_transaction(info: &ConfidentialTransactionInfo) {
     assert_eq!(info.applied, info.reason.is_none());
 }
 
-fn check_example(method: &str, params: &[&Value], result: &Value) {
-    let is_true = || assert_eq!(*result, json!(true), "{method}");
+/// What the document has of examples, as it stands there.
+#[derive(Deserialize)]
+struct Examples<'a> {
+    #[serde(borrow)]
+    methods: Vec<MethodExamples<'a>>,
+}
+
+#[derive(Deserialize)]
+struct MethodExamples<'a> {
+    name: String,
+    #[serde(borrow)]
+    examples: Vec<Example<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Example<'a> {
+    #[serde(borrow)]
+    params: Vec<Shown<'a>>,
+    #[serde(borrow)]
+    result: Shown<'a>,
+}
+
+#[derive(Deserialize)]
+struct Shown<'a> {
+    #[serde(borrow)]
+    value: &'a RawValue,
+}
+
+fn check_example(document: &Examples<'_>, method: &str, params: &[&str], result: &str) {
+    let is_true = || assert_eq!(result, "true", "{method}");
+    let is_id = |id: &str| assert!(real::<u64>(id) > 0, "a subscription id");
     match (method, params) {
         ("blind_getEncryptionKey", []) => {
             let keys: Vec<EncryptionKeyInfo> = real(result);
@@ -373,7 +348,7 @@ fn check_example(method: &str, params: &[&Value], result: &Value) {
         }
         ("blind_getHints", [number]) => {
             let number: u64 = real(number);
-            if !result.is_null() {
+            if result != "null" {
                 assert_eq!(structure::<BatchHints>(result).number, number);
             }
         }
@@ -406,15 +381,15 @@ fn check_example(method: &str, params: &[&Value], result: &Value) {
         }
         ("blind_subscribe", [topic]) => {
             real::<Topic>(topic);
-            assert!(result.is_u64() || result.is_string(), "a subscription id");
+            is_id(result);
         }
         ("blind_unsubscribe", [id]) => {
-            assert!(id.is_u64() || id.is_string(), "a subscription id");
+            is_id(id);
             is_true();
         }
         ("committee_getCertified", [number]) => {
             let number: u64 = real(number);
-            if !result.is_null() {
+            if result != "null" {
                 let batch: CertifiedBatch = structure(result);
                 assert_eq!((batch.sealed.header.number, batch.certificate.number), (number, number));
             }
@@ -445,7 +420,7 @@ fn check_example(method: &str, params: &[&Value], result: &Value) {
             if let Some(account) = real::<Option<ConfidentialAccount>>(result) {
                 assert_eq!(account.owner, owner);
                 version.iter().for_each(|version| assert_eq!(account.version, real::<u64>(version)));
-                taken_by_a_wallet(&document(), &account);
+                taken_by_a_wallet(document, &account);
             }
         }
         ("confidential_getPublicBalance", [owner]) => {
@@ -475,6 +450,7 @@ fn check_example(method: &str, params: &[&Value], result: &Value) {
         }
         ("proxy_getEnvelope", [hash]) => {
             real::<B256>(hash);
+            real::<Option<TracedTransaction>>(result);
         }
         ("confidential_getInvoiceTotal", [key, quantities, prices, mask_seed]) => {
             for bytes in [key, quantities, prices, &result] {
@@ -488,25 +464,27 @@ fn check_example(method: &str, params: &[&Value], result: &Value) {
 
 #[test]
 fn every_example_fits_its_schema_and_the_real_types() {
-    let document = document();
-    for method in list(&document["methods"]) {
-        let name = text(&method["name"]);
+    let (document, text_of_the_file) = (document(), text_of_the_file());
+    let examples: Examples<'_> = serde_json::from_str(&text_of_the_file).expect("examples");
+    let fits = |name: &str, schema: &Value, text: &str| {
+        let value = serde_json::from_str(text).expect("JSON");
+        matches_schema(&document, schema, &value).unwrap_or_else(|fault| panic!("{name}: {fault}"));
+    };
+    for (method, MethodExamples { name, examples: of_method }) in
+        list(&document["methods"]).iter().zip(&examples.methods)
+    {
         assert_eq!(method["paramStructure"], "by-position", "{name}");
-        let examples = list(&method["examples"]);
-        assert!(!examples.is_empty(), "{name} has no example");
-        for example in examples {
-            let params: Vec<&Value> = list(&example["params"]).iter().map(|param| &param["value"]).collect();
+        assert!(!of_method.is_empty(), "{name} has no example");
+        for Example { params, result } in of_method {
+            let params: Vec<&str> = params.iter().map(|param| param.value.get()).collect();
             let descriptors = list(&method["params"]);
             let required = descriptors.iter().filter(|param| param["required"] == json!(true)).count();
             assert!((required..=descriptors.len()).contains(&params.len()), "{name}: parameters");
             for (descriptor, value) in descriptors.iter().zip(&params) {
-                let schema = &descriptor["schema"];
-                matches_schema(&document, schema, value).unwrap_or_else(|fault| panic!("{name}: {fault}"));
+                fits(name, &descriptor["schema"], value);
             }
-            let result = &example["result"]["value"];
-            let schema = &method["result"]["schema"];
-            matches_schema(&document, schema, result).unwrap_or_else(|fault| panic!("{name}: {fault}"));
-            check_example(name, &params, result);
+            fits(name, &method["result"]["schema"], result.value.get());
+            check_example(&examples, name, &params, result.value.get());
         }
     }
 }
@@ -537,90 +515,64 @@ fn every_notification_fits_its_schema_and_the_real_types() {
     }
 }
 
-/// Reasons of a method, each with code and retry, as the document lists them.
-fn reasons(document: &Value, method: &str) -> BTreeMap<String, (i64, bool)> {
-    let methods = list(&document["methods"]);
-    let found = methods.iter().find(|entry| entry["name"] == method).expect("described");
-    let errors = list(&found["errors"]).iter().map(|error| resolved(document, error));
-    errors
-        .flat_map(|error| {
-            let code = error["code"].as_i64().expect("a code");
-            let retry = error["data"]["retry"].as_bool().expect("retry");
-            let reasons = list(&error["data"]["reasons"]).iter();
-            reasons.map(move |reason| (text(reason).to_owned(), (code, retry))).collect::<Vec<_>>()
-        })
-        .collect()
-}
-
-fn code_and_retry(error: RpcError) -> (String, (i64, bool)) {
-    let object = ErrorObjectOwned::from(error.clone());
-    (error.reason.into_owned(), (object.code().into(), error.retry))
-}
-
-#[test]
-fn the_reasons_of_admission_are_those_of_the_sequencer() {
-    let mut refusals: BTreeMap<String, (i64, bool)> = [
-        AdmissionRefusal::TooLarge { bytes: 1, limit: 1 },
-        AdmissionRefusal::AlreadyKnown,
-        AdmissionRefusal::PoolFull,
-        AdmissionRefusal::PayerLimit { limit: 1 },
-        AdmissionRefusal::SourceLimit,
-        AdmissionRefusal::Overloaded,
-        AdmissionRefusal::NoEpoch,
-        AdmissionRefusal::EpochEnds { epoch: 1, until: 1 },
-        AdmissionRefusal::PromiseTerms { detail: String::new() },
-        AdmissionRefusal::PromiseCapacity { batches: 1 },
-        AdmissionRefusal::Backlogged { behind: "posting" },
-        AdmissionRefusal::Recovering,
-        AdmissionRefusal::OutOfOffice,
-        AdmissionRefusal::Storage,
-        AdmissionRefusal::ShuttingDown,
-    ]
-    .into_iter()
-    .chain(EnvelopeError::ALL.map(|fault| AdmissionRefusal::Fault { fault, detail: String::new() }))
-    .map(|refusal| code_and_retry(refusal.into()))
-    .collect();
-    assert_eq!(refusals.len(), ADMISSION_REASONS.len());
-    // What the server scaffolding adds to every method.
-    refusals.extend([
-        ("invalid_params".to_owned(), (-32602, false)),
-        ("rate_limited".to_owned(), (-38001, true)),
-        ("too_many_answers".to_owned(), (-38001, true)),
-        ("internal".to_owned(), (-32603, true)),
-    ]);
-    assert_eq!(reasons(&document(), "blind_sendEnvelope"), refusals);
-}
-
-#[test]
-fn the_reasons_of_submissions_are_those_of_the_sequencer() {
+/// The reasons that methods with a prefix may give, as the document lists them.
+fn reasons(prefix: &str) -> BTreeSet<String> {
     let document = document();
-    let mut described = BTreeMap::new();
-    for method in ["blind_submitAcknowledgement", "blind_submitRefusal", "blind_submitHints"] {
-        described.extend(reasons(&document, method));
+    let methods =
+        list(&document["methods"]).iter().filter(|method| text(&method["name"]).starts_with(prefix));
+    let errors = methods.flat_map(|method| list(&method["errors"])).map(|error| resolved(&document, error));
+    errors.flat_map(|error| list(&error["data"]["reasons"])).map(|reason| text(reason).to_owned()).collect()
+}
+
+/// Every reason that a trait's methods give, beside those of calls that are handed on, is described.
+fn all_are_described(api: &str, prefix: &str, handed_on: &[&str]) {
+    let described = reasons(prefix);
+    for reason in refusals::outcomes(api).expect("the sources are here").into_keys() {
+        let known = described.contains(&reason) || handed_on.contains(&reason.as_str());
+        assert!(known, "no method of {api} says that it may answer {reason}");
     }
-    let hash = B256::ZERO;
-    let made: BTreeMap<String, (i64, bool)> = [
-        SubmissionError::UnknownBatch { number: 1, newest: 0 },
-        SubmissionError::WrongHeader { number: 1, known: hash, offered: hash },
-        SubmissionError::WrongEpoch { number: 1, known: 1, offered: 2 },
-        SubmissionError::UnknownMember { member: 9, members: 4 },
-        SubmissionError::InvalidSignature { member: 1 },
-        SubmissionError::DuplicateAcknowledgement { number: 1, member: 1 },
-        SubmissionError::AlreadyCertified { number: 1 },
-        SubmissionError::NotCertified { number: 1 },
-        SubmissionError::ReleaseMismatch,
-        SubmissionError::InvalidRelease { index: 0 },
-        SubmissionError::Overloaded,
-        SubmissionError::Storage,
-        SubmissionError::ShuttingDown,
-    ]
-    .into_iter()
-    .map(|refusal| code_and_retry(refusal.into()))
-    .collect();
-    for (reason, outcome) in made {
-        assert_eq!(described.get(&reason), Some(&outcome), "{reason}");
+}
+
+#[test]
+fn every_reason_is_described() {
+    let reads = ["malformed_params", "reads_busy", "execution_client_unavailable"];
+    all_are_described("BlindApi", "blind_", &reads);
+    all_are_described("SequencerApi", "blind_", &[]);
+    all_are_described("CommitteeApi", "committee_", &[]);
+    all_are_described("ConfidentialApi", "confidential_", &[]);
+    all_are_described(refusals::EVERY, "", &["reads_busy"]);
+    let described = reasons("blind_s");
+    for reason in ADMISSION_REASONS.iter().chain(SUBMISSION_REASONS) {
+        assert!(described.contains(*reason), "{reason} is not described");
     }
-    for reason in SUBMISSION_REASONS {
-        assert!(described.contains_key(*reason), "{reason} is not described");
-    }
+}
+
+/// One of each kind of a refusal is made for the document: none is forgotten.
+#[test]
+fn every_kind_of_refusal_is_made() {
+    let variants = |path: &str, name: &str| -> BTreeSet<String> {
+        let enums = source::items(path).expect("Rust").into_iter().filter_map(|item| match item {
+            Item::Enum(item) if item.ident == name => Some(item),
+            _ => None,
+        });
+        enums.flat_map(|item| item.variants).map(|variant| variant.ident.to_string()).collect()
+    };
+    assert_eq!(
+        kinds(&refusals::admission_refusals()),
+        variants("sequencer/src/refusal.rs", "AdmissionRefusal")
+    );
+    assert_eq!(
+        kinds(&refusals::submission_errors()),
+        variants("sequencer/src/refusal.rs", "SubmissionError")
+    );
+    assert_eq!(
+        kinds(&refusals::share_request_errors()),
+        variants("committee/src/share.rs", "ShareRequestError")
+    );
+}
+
+/// Names of the variants of these values.
+fn kinds(refusals: &[impl Debug]) -> BTreeSet<String> {
+    let shown = refusals.iter().map(|refusal| format!("{refusal:?}"));
+    shown.map(|shown| shown.split([' ', '(']).next().expect("a name").to_owned()).collect()
 }
