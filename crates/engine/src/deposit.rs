@@ -1,13 +1,11 @@
 //! Deposit transactions of the OP Stack: the L1-attributes deposit that every block begins with (Jovian format), and
 //! what users deposit on L1.
 
-use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address, keccak256};
-use alloy_rlp::{BufMut, Encodable, Header};
+use alloy_eips::eip2718::Encodable2718;
+use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address};
+use op_alloy_consensus::{L1InfoDepositSource, TxDeposit, UserDepositSource};
 
 use crate::BlockInputs;
-
-/// EIP-2718 type byte of a deposit transaction.
-pub const DEPOSIT_TYPE: u8 = 0x7e;
 
 /// Sender of the attributes deposit; no key exists for it.
 pub const ATTRIBUTES_DEPOSITOR: Address = address!("deaddeaddeaddeaddeaddeaddeaddeaddead0001");
@@ -25,10 +23,6 @@ const SELECTOR: [u8; 4] = [0x3d, 0xb6, 0xbe, 0x2b];
 /// Length of the call data; the client refuses any other.
 const CALL_DATA_BYTES: usize = 178;
 
-/// Domain of the source hash of a user's deposit.
-const SOURCE_DOMAIN_USER: u64 = 0;
-/// Domain of the source hash of an attributes deposit.
-const SOURCE_DOMAIN_ATTRIBUTES: u64 = 1;
 /// What stands before the call data in the opaque data of a deposit event: mint, value, gas limit, creation flag.
 const OPAQUE_HEAD_BYTES: usize = 32 + 32 + 8 + 1;
 
@@ -41,18 +35,19 @@ const OPERATOR_FEE_CONSTANT: u64 = 0;
 const DA_FOOTPRINT_GAS_SCALAR: u16 = 0;
 
 /// The attributes deposit of the block with these inputs, as raw EIP-2718 bytes (0x7e ‖ RLP): the first of the list
-///
+/// . Its source hash is of the L1 origin and the sequence number (DP-1).
 pub fn attributes_deposit(inputs: &BlockInputs) -> Bytes {
-    let data = call_data(inputs);
-    encode(&Fields {
-        source_hash: source_hash(SOURCE_DOMAIN_ATTRIBUTES, inputs.l1_origin.hash, inputs.sequence_number),
+    let transaction = TxDeposit {
+        source_hash: L1InfoDepositSource::new(inputs.l1_origin.hash, inputs.sequence_number).source_hash(),
         from: ATTRIBUTES_DEPOSITOR,
         to: TxKind::Call(L1_BLOCK_PREDEPLOY),
         mint: 0,
         value: U256::ZERO,
-        gas: ATTRIBUTES_DEPOSIT_GAS,
-        data: &data,
-    })
+        gas_limit: ATTRIBUTES_DEPOSIT_GAS,
+        is_system_transaction: false,
+        input: call_data(inputs).into(),
+    };
+    transaction.encoded_2718().into()
 }
 
 /// What a user deposited on L1 with one event `TransactionDeposited` of version 0.
@@ -93,7 +88,8 @@ pub enum DepositError {
     Creation(u8),
 }
 
-/// The transaction of a deposit on L1, as every client of the OP Stack derives it. One hash over 64 bytes, twice.
+/// The transaction of a deposit on L1, as every client of the OP Stack derives it: its source hash is of the L1 block and
+/// the index of the log (DP-1). One hash over 64 bytes, twice.
 ///
 /// # Errors
 /// [`DepositError`] for opaque data of another form.
@@ -109,65 +105,17 @@ pub fn bridge_deposit(deposit: &BridgeDeposit<'_>) -> Result<DepositTransaction,
         other => return Err(DepositError::Creation(*other)),
     };
     let gas = u64::from_be_bytes(*gas);
-    let raw = encode(&Fields {
-        source_hash: source_hash(SOURCE_DOMAIN_USER, deposit.l1_block_hash, deposit.log_index),
+    let transaction = TxDeposit {
+        source_hash: UserDepositSource::new(deposit.l1_block_hash, deposit.log_index).source_hash(),
         from: deposit.from,
         to,
         mint: u128::try_from(U256::from_be_bytes(*mint)).map_err(|_| DepositError::Mint)?,
         value: U256::from_be_bytes(*value),
-        gas,
-        data,
-    });
-    Ok(DepositTransaction { raw, gas })
-}
-
-/// The fields of a deposit transaction; it is never a system transaction, which no fork since Regolith knows.
-struct Fields<'a> {
-    source_hash: B256,
-    from: Address,
-    to: TxKind,
-    mint: u128,
-    value: U256,
-    gas: u64,
-    data: &'a [u8],
-}
-
-fn encode(fields: &Fields<'_>) -> Bytes {
-    let Fields { source_hash, from, to, mint, value, gas, data } = fields;
-    let is_system_transaction = false;
-    // A mint of zero and an absent one are the same bytes.
-    let payload_length = source_hash.length()
-        + from.length()
-        + to.length()
-        + mint.length()
-        + value.length()
-        + gas.length()
-        + is_system_transaction.length()
-        + data.length();
-    let mut raw = Vec::with_capacity(1 + 4 + payload_length);
-    raw.put_u8(DEPOSIT_TYPE);
-    Header { list: true, payload_length }.encode(&mut raw);
-    source_hash.encode(&mut raw);
-    from.encode(&mut raw);
-    to.encode(&mut raw);
-    mint.encode(&mut raw);
-    value.encode(&mut raw);
-    gas.encode(&mut raw);
-    is_system_transaction.encode(&mut raw);
-    data.encode(&mut raw);
-    raw.into()
-}
-
-/// keccak256(domain ‖ keccak256(L1 block hash ‖ index)), both numbers of 32 bytes: unique for each deposit. The index
-/// is that of the log for a user's deposit, and the sequence number for an attributes deposit (DP-1).
-fn source_hash(domain: u64, l1_block_hash: B256, index: u64) -> B256 {
-    let mut inner = [0u8; 64];
-    inner[..32].copy_from_slice(l1_block_hash.as_slice());
-    inner[56..].copy_from_slice(&index.to_be_bytes());
-    let mut outer = [0u8; 64];
-    outer[24..32].copy_from_slice(&domain.to_be_bytes());
-    outer[32..].copy_from_slice(keccak256(inner).as_slice());
-    keccak256(outer)
+        gas_limit: gas,
+        is_system_transaction: false,
+        input: Bytes::copy_from_slice(data),
+    };
+    Ok(DepositTransaction { raw: transaction.encoded_2718().into(), gas })
 }
 
 fn call_data(inputs: &BlockInputs) -> Vec<u8> {

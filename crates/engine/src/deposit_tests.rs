@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use alloy_primitives::{b256, hex};
-use alloy_rlp::{Decodable, PayloadView};
+use alloy_primitives::{b256, hex, keccak256};
+use alloy_rlp::{Decodable, Header, PayloadView};
 
 use super::*;
 use crate::L1Origin;
@@ -28,7 +28,7 @@ fn inputs(sequence_number: u64) -> BlockInputs {
 #[test]
 fn has_the_fields_of_the_op_stack() {
     let raw = attributes_deposit(&inputs(5));
-    assert_eq!(raw[0], DEPOSIT_TYPE);
+    assert_eq!(raw[0], 0x7e);
     let mut body = &raw[1..];
     let PayloadView::List(fields) = Header::decode_raw(&mut body).unwrap() else { panic!("no list") };
     assert!(body.is_empty());
@@ -37,7 +37,7 @@ fn has_the_fields_of_the_op_stack() {
         Header::decode_bytes(&mut field, false).unwrap().to_vec()
     };
     assert_eq!(fields.len(), 8);
-    assert_eq!(field(0), source_hash(SOURCE_DOMAIN_ATTRIBUTES, B256::repeat_byte(0x22), 5).to_vec());
+    assert_eq!(field(0), L1InfoDepositSource::new(B256::repeat_byte(0x22), 5).source_hash().to_vec());
     assert_eq!(field(1), ATTRIBUTES_DEPOSITOR.to_vec());
     assert_eq!(field(2), L1_BLOCK_PREDEPLOY.to_vec());
     for zero in [3, 4, 6] {
@@ -67,12 +67,12 @@ fn no_two_blocks_share_one() {
 fn source_hashes_are_those_of_the_op_stack() {
     let block = b256!("9ba3933dc6ce43c145349770a39c30f9b647f17668f004bd2e05c80a2e7262f7");
     let user = b256!("d0868c8764d81f1749edb7dec4a550966963540d9fe50aefce8cdb38ea7b2213");
-    assert_eq!(source_hash(SOURCE_DOMAIN_USER, block, 196), user);
+    assert_eq!(UserDepositSource::new(block, 196).source_hash(), user);
     let attributes = b256!("722c43232e2f9dc07ebc07a02a3056993a2ed1328a1c81377ea99d135af39536");
-    assert_eq!(source_hash(SOURCE_DOMAIN_ATTRIBUTES, block, 1), attributes);
+    assert_eq!(L1InfoDepositSource::new(block, 1).source_hash(), attributes);
     let block = b256!("d25df7858efc1778118fb133ac561b138845361626dfb976699c5287ed0f4959");
     let user = b256!("f923fb07134d7d287cb52c770cc619e17e82606c21a875c92f4c63b65280a5cc");
-    assert_eq!(source_hash(SOURCE_DOMAIN_USER, block, 1), user);
+    assert_eq!(UserDepositSource::new(block, 1).source_hash(), user);
 }
 
 /// A published vector of viem (getL2TransactionHash): a deposit on L1 and the hash of its transaction on L2.

@@ -29,8 +29,8 @@ mod wire;
 
 pub use client::ExecutionClient;
 pub use deposit::{
-    ATTRIBUTES_DEPOSIT_GAS, ATTRIBUTES_DEPOSITOR, BridgeDeposit, DEPOSIT_TYPE, DepositError,
-    DepositTransaction, L1_BLOCK_PREDEPLOY, attributes_deposit, bridge_deposit,
+    ATTRIBUTES_DEPOSIT_GAS, ATTRIBUTES_DEPOSITOR, BridgeDeposit, DepositError, DepositTransaction,
+    L1_BLOCK_PREDEPLOY, attributes_deposit, bridge_deposit,
 };
 pub use error::{EngineError, Fault, ReadError, Recovery, TransportError};
 pub use genesis::Genesis;

@@ -2,20 +2,22 @@
 
 use std::path::PathBuf;
 
-use alloy_primitives::{B64, B256, Bytes, keccak256};
+use alloy_primitives::{B256, Bytes, keccak256};
+use alloy_rpc_types_engine::{
+    ForkchoiceState, ForkchoiceUpdated, PayloadId, PayloadStatus, PayloadStatusEnum,
+};
 use async_trait::async_trait;
+use op_alloy_consensus::DEPOSIT_TX_TYPE_ID;
+use op_alloy_rpc_types_engine::{OpExecutionPayloadV4, OpPayloadAttributes};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, Semaphore};
 
 use crate::{
-    BlockId, BlockInputs, DEPOSIT_TYPE, EngineError, ExecutedBlock, ExecutionClient, JwtSecret, ReadError,
-    SkipReason, StoredPayload, attributes_deposit, reads,
+    BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, JwtSecret, ReadError, SkipReason,
+    StoredPayload, attributes_deposit, reads,
     transport::{Endpoint, RpcError},
-    wire::{
-        BlockSummary, ExecutionPayload, FilterResult, ForkchoiceResponse, ForkchoiceState, PayloadAttributes,
-        PayloadEnvelope, PayloadStatus, Status,
-    },
+    wire::{self, BlockSummary, FilterResult, PayloadEnvelope},
 };
 
 /// Most transactions of one call to [`ExecutionClient::execute`]. A second of 8 MiB cannot hold more that
@@ -150,7 +152,7 @@ impl OpGeth {
     async fn filter(
         &self,
         parent: B256,
-        attributes: &PayloadAttributes,
+        attributes: &OpPayloadAttributes,
         transactions: &[Bytes],
     ) -> Result<FilterResult, EngineError> {
         let method = "engine_filterV1";
@@ -167,17 +169,13 @@ impl OpGeth {
     }
 
     /// Starts building on `parent`; the answer names the payload.
-    async fn build(&self, parent: B256, attributes: &PayloadAttributes) -> Result<B64, EngineError> {
+    async fn build(&self, parent: B256, attributes: &OpPayloadAttributes) -> Result<PayloadId, EngineError> {
         let method = "engine_forkchoiceUpdatedV3";
-        let response: ForkchoiceResponse =
-            self.engine.call(method, (ForkchoiceState::head(parent), attributes)).await?.map_err(
-                |error| match error.code {
-                    INVALID_PAYLOAD_ATTRIBUTES => {
-                        EngineError::InvalidInputs { parent, reason: with_detail(error) }
-                    }
-                    _ => refused(method, error),
-                },
-            )?;
+        let answer = self.engine.call::<ForkchoiceUpdated>(method, (wire::head(parent), attributes)).await?;
+        let response = answer.map_err(|error| match error.code {
+            INVALID_PAYLOAD_ATTRIBUTES => EngineError::InvalidInputs { parent, reason: with_detail(error) },
+            _ => refused(method, error),
+        })?;
         valid(parent, response.payload_status)?;
         response.payload_id.ok_or_else(|| EngineError::InvalidInputs {
             parent,
@@ -187,8 +185,8 @@ impl OpGeth {
 
     async fn move_head(&self, state: ForkchoiceState) -> Result<(), EngineError> {
         let method = "engine_forkchoiceUpdatedV3";
-        let response: ForkchoiceResponse =
-            self.engine.call(method, (&state, Value::Null)).await?.map_err(|error| match error.code {
+        let response: ForkchoiceUpdated =
+            self.engine.call(method, (state, Value::Null)).await?.map_err(|error| match error.code {
                 INVALID_FORKCHOICE_STATE => EngineError::UnknownFinality {
                     safe: state.safe_block_hash,
                     finalized: state.finalized_block_hash,
@@ -200,13 +198,14 @@ impl OpGeth {
     }
 
     /// Hands the block over and makes it the head.
-    async fn adopt(&self, payload: &ExecutionPayload, beacon_root: B256) -> Result<(), EngineError> {
+    async fn adopt(&self, payload: &OpExecutionPayloadV4, beacon_root: B256) -> Result<(), EngineError> {
+        let hash = wire::block(payload).block_hash;
         let no_blobs: [B256; 0] = [];
         let no_requests: [Bytes; 0] = [];
         let status: PayloadStatus =
             self.call("engine_newPayloadV4", (payload, no_blobs, beacon_root, no_requests)).await?;
-        valid(payload.block_hash, status)?;
-        self.move_head(ForkchoiceState::head(payload.block_hash)).await
+        valid(hash, status)?;
+        self.move_head(wire::head(hash)).await
     }
 
     async fn summary(&self, tag: &str) -> Result<Option<BlockId>, EngineError> {
@@ -255,7 +254,7 @@ impl ExecutionClient for OpGeth {
             });
         }
         if let Some(index) =
-            inputs.l1_deposits.iter().position(|deposit| deposit.first() != Some(&DEPOSIT_TYPE))
+            inputs.l1_deposits.iter().position(|deposit| deposit.first() != Some(&DEPOSIT_TX_TYPE_ID))
         {
             return Err(EngineError::NotADeposit { index });
         }
@@ -263,24 +262,27 @@ impl ExecutionClient for OpGeth {
         let mut list = Vec::with_capacity(1 + inputs.l1_deposits.len() + transactions.len());
         list.push(attributes_deposit(inputs));
         list.extend_from_slice(&inputs.l1_deposits);
-        let mut attributes = PayloadAttributes::new(inputs, list);
+        let mut attributes = wire::attributes(inputs, list);
         let filtered = self.filter(parent, &attributes, transactions).await?;
-        attributes.transactions.extend(filtered.included.iter().map(|&index| transactions[index].clone()));
+        let included = filtered.included.iter().map(|&index| transactions[index].clone());
+        attributes.transactions.get_or_insert_default().extend(included);
         let id = self.build(parent, &attributes).await?;
         let envelope: PayloadEnvelope = self.call("engine_getPayloadV5", [id]).await?;
         let payload = envelope.execution_payload;
         check_payload(parent, &attributes, filtered.gas_used, &payload)?;
-        self.adopt(&payload, attributes.parent_beacon_block_root).await?;
+        let beacon_root = inputs.l1_origin.parent_beacon_block_root;
+        self.adopt(&payload, beacon_root).await?;
+        let block = wire::block(&payload);
         Ok(ExecutedBlock {
-            number: payload.block_number.to(),
-            hash: payload.block_hash,
-            parent_hash: payload.parent_hash,
-            state_root: payload.state_root,
-            timestamp: payload.timestamp.to(),
-            transactions: payload.transactions.iter().map(keccak256).collect(),
+            number: block.block_number,
+            hash: block.block_hash,
+            parent_hash: block.parent_hash,
+            state_root: block.state_root,
+            timestamp: block.timestamp,
+            transactions: block.transactions.iter().map(keccak256).collect(),
             skipped: filtered.skipped,
-            gas_used: payload.gas_used.to(),
-            payload: StoredPayload::new(payload, attributes.parent_beacon_block_root),
+            gas_used: block.gas_used,
+            payload: StoredPayload::new(payload, beacon_root),
         })
     }
 
@@ -330,13 +332,12 @@ fn with_detail(error: RpcError) -> String {
 
 fn valid(hash: B256, status: PayloadStatus) -> Result<(), EngineError> {
     match status.status {
-        Status::Valid => Ok(()),
+        PayloadStatusEnum::Valid => Ok(()),
         // "I will fetch the ancestors from my peers": it has none, we bring them.
-        Status::Syncing | Status::Accepted => Err(EngineError::UnknownBlock { hash }),
-        Status::Invalid => Err(EngineError::InvalidBlock {
-            hash,
-            reason: status.validation_error.unwrap_or_else(|| "no reason given".to_owned()),
-        }),
+        PayloadStatusEnum::Syncing | PayloadStatusEnum::Accepted => Err(EngineError::UnknownBlock { hash }),
+        PayloadStatusEnum::Invalid { validation_error: reason } => {
+            Err(EngineError::InvalidBlock { hash, reason })
+        }
     }
 }
 
@@ -362,19 +363,20 @@ fn check_partition(result: &FilterResult, count: usize) -> Result<(), EngineErro
 /// The block must be the one asked for, in each field that we decide.
 fn check_payload(
     parent: B256,
-    asked: &PayloadAttributes,
+    asked: &OpPayloadAttributes,
     gas_used: u64,
-    built: &ExecutionPayload,
+    built: &OpExecutionPayloadV4,
 ) -> Result<(), EngineError> {
+    let (block, basics) = (wire::block(built), &asked.payload_attributes);
     let checks = [
-        ("parentHash", built.parent_hash == parent),
-        ("timestamp", built.timestamp == asked.timestamp),
-        ("prevRandao", built.prev_randao == asked.prev_randao),
-        ("feeRecipient", built.fee_recipient == asked.suggested_fee_recipient),
-        ("gasLimit", built.gas_limit == asked.gas_limit),
-        ("withdrawals", built.withdrawals.is_empty()),
-        ("transactions", built.transactions == asked.transactions),
-        ("gasUsed", built.gas_used.to::<u64>() == gas_used),
+        ("parentHash", block.parent_hash == parent),
+        ("timestamp", block.timestamp == basics.timestamp),
+        ("prevRandao", block.prev_randao == basics.prev_randao),
+        ("feeRecipient", block.fee_recipient == basics.suggested_fee_recipient),
+        ("gasLimit", Some(block.gas_limit) == asked.gas_limit),
+        ("withdrawals", built.payload_inner.payload_inner.withdrawals.is_empty()),
+        ("transactions", Some(&block.transactions) == asked.transactions.as_ref()),
+        ("gasUsed", block.gas_used == gas_used),
     ];
     match checks.iter().find(|(_, same)| !same) {
         Some((field, _)) => Err(EngineError::PayloadMismatch { field }),

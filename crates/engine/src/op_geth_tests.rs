@@ -1,6 +1,8 @@
 use std::sync::Mutex as StdMutex;
 
-use alloy_primitives::{Address, U64};
+use alloy_eips::eip4895::Withdrawal;
+use alloy_primitives::Address;
+use alloy_rpc_types_engine::ExecutionPayloadV1;
 
 use super::*;
 use crate::{
@@ -36,14 +38,19 @@ fn transactions() -> Vec<Bytes> {
 }
 
 /// The payload that an honest client builds from [`inputs`] with the second transaction included.
-fn honest_payload() -> ExecutionPayload {
+fn honest_payload() -> OpExecutionPayloadV4 {
     let list = vec![attributes_deposit(&inputs()), transactions()[1].clone()];
     let mut payload = sample(8, BUILT, PARENT, list).execution_payload().clone();
-    payload.timestamp = U64::from(1_000);
-    payload.prev_randao = inputs().prev_randao;
-    payload.fee_recipient = inputs().fee_recipient;
-    payload.gas_limit = U64::from(30_000_000);
+    let block = block(&mut payload);
+    block.timestamp = 1_000;
+    block.prev_randao = inputs().prev_randao;
+    block.fee_recipient = inputs().fee_recipient;
+    block.gas_limit = 30_000_000;
     payload
+}
+
+fn block(payload: &mut OpExecutionPayloadV4) -> &mut ExecutionPayloadV1 {
+    &mut payload.payload_inner.payload_inner.payload_inner
 }
 
 /// What the honest client answers.
@@ -120,13 +127,20 @@ async fn executes_in_five_steps() {
             "engine_forkchoiceUpdatedV3"
         ]
     );
-    let attributes = &steps[1].1[1];
-    assert_eq!(attributes["minBaseFee"], json!(0), "a number, not a quantity");
-    assert_eq!(attributes["gasLimit"], json!("0x1c9c380"));
-    assert_eq!(attributes["noTxPool"], json!(true));
-    assert_eq!(attributes["withdrawals"], json!([]));
-    assert_eq!(attributes["eip1559Params"], json!("0x000000fa00000006"));
-    assert_eq!(attributes["transactions"], json!([attributes_deposit(&inputs()), transactions()[1]]));
+    let expected = json!({
+        "timestamp": "0x3e8",
+        "prevRandao": inputs().prev_randao,
+        "suggestedFeeRecipient": inputs().fee_recipient,
+        "withdrawals": [],
+        "parentBeaconBlockRoot": inputs().l1_origin.parent_beacon_block_root,
+        "transactions": [attributes_deposit(&inputs()), transactions()[1]],
+        "noTxPool": true,
+        "gasLimit": "0x1c9c380",
+        "eip1559Params": "0x000000fa00000006",
+        "minBaseFee": 0, // a number, not a quantity
+    });
+    assert_eq!(steps[1].1[1], expected);
+    assert_eq!(steps[3].1, json!([honest_payload(), [], inputs().l1_origin.parent_beacon_block_root, []]));
     assert_eq!(
         steps[4].1,
         json!([{"headBlockHash": BUILT, "safeBlockHash": B256::ZERO, "finalizedBlockHash": B256::ZERO}, null])
@@ -155,16 +169,18 @@ async fn a_filter_that_answers_nonsense_is_found_out() {
 
 #[tokio::test]
 async fn a_client_that_builds_another_block_is_found_out() {
-    type Change = fn(&mut ExecutionPayload);
+    type Change = fn(&mut OpExecutionPayloadV4);
     let changes: [(&str, Change); 8] = [
-        ("parentHash", |payload| payload.parent_hash = BUILT),
-        ("timestamp", |payload| payload.timestamp += U64::from(1)),
-        ("prevRandao", |payload| payload.prev_randao = BUILT),
-        ("feeRecipient", |payload| payload.fee_recipient = Address::ZERO),
-        ("gasLimit", |payload| payload.gas_limit = U64::from(5)),
-        ("withdrawals", |payload| payload.withdrawals.push(json!({}))),
-        ("transactions", |payload| payload.transactions.truncate(1)),
-        ("gasUsed", |payload| payload.gas_used = U64::from(5)),
+        ("parentHash", |payload| block(payload).parent_hash = BUILT),
+        ("timestamp", |payload| block(payload).timestamp += 1),
+        ("prevRandao", |payload| block(payload).prev_randao = BUILT),
+        ("feeRecipient", |payload| block(payload).fee_recipient = Address::ZERO),
+        ("gasLimit", |payload| block(payload).gas_limit = 5),
+        ("withdrawals", |payload| {
+            payload.payload_inner.payload_inner.withdrawals.push(Withdrawal::default())
+        }),
+        ("transactions", |payload| block(payload).transactions.truncate(1)),
+        ("gasUsed", |payload| block(payload).gas_used = 5),
     ];
     for (expected, change) in changes {
         let result = executed(answer("engine_getPayloadV5", move || {
@@ -191,6 +207,10 @@ async fn statuses_say_what_to_do() {
         executed(answer("engine_newPayloadV4", move || Answer::Result(invalid.clone()))).await.unwrap_err();
     assert_eq!(error, EngineError::InvalidBlock { hash: BUILT, reason: "bad root".into() });
     assert_eq!(error.recovery(), Recovery::GiveUp);
+    let silent = json!({"status": "INVALID", "validationError": null});
+    let error =
+        executed(answer("engine_newPayloadV4", move || Answer::Result(silent.clone()))).await.unwrap_err();
+    assert_eq!((error.recovery(), error.fault()), (Recovery::GiveUp, Fault::Client), "{error}");
 
     let nothing = json!({"payloadStatus": {"status": "VALID"}, "payloadId": null});
     let result =

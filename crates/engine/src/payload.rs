@@ -3,9 +3,10 @@
 use std::fmt;
 
 use alloy_primitives::B256;
+use op_alloy_rpc_types_engine::OpExecutionPayloadV4;
 use serde::{Deserialize, Serialize};
 
-use crate::{BlockId, wire::ExecutionPayload};
+use crate::{BlockId, wire};
 
 /// Version of the stored form.
 const VERSION: u8 = 1;
@@ -43,7 +44,7 @@ pub enum PayloadError {
 struct Content {
     version: u8,
     parent_beacon_block_root: B256,
-    execution_payload: ExecutionPayload,
+    execution_payload: OpExecutionPayloadV4,
 }
 
 /// A block in the Engine API's form together with its beacon root.
@@ -54,7 +55,7 @@ struct Content {
 pub struct StoredPayload(Box<Content>);
 
 impl StoredPayload {
-    pub(crate) fn new(execution_payload: ExecutionPayload, parent_beacon_block_root: B256) -> Self {
+    pub(crate) fn new(execution_payload: OpExecutionPayloadV4, parent_beacon_block_root: B256) -> Self {
         Self(Box::new(Content { version: VERSION, parent_beacon_block_root, execution_payload }))
     }
 
@@ -82,20 +83,16 @@ impl StoredPayload {
 
     /// The block that it makes, by number, hash and time.
     pub fn id(&self) -> BlockId {
-        let payload = self.execution_payload();
-        BlockId {
-            number: payload.block_number.to(),
-            hash: payload.block_hash,
-            timestamp: payload.timestamp.to(),
-        }
+        let block = wire::block(self.execution_payload());
+        BlockId { number: block.block_number, hash: block.block_hash, timestamp: block.timestamp }
     }
 
     /// The parent of that block.
     pub fn parent_hash(&self) -> B256 {
-        self.execution_payload().parent_hash
+        wire::block(self.execution_payload()).parent_hash
     }
 
-    pub(crate) fn execution_payload(&self) -> &ExecutionPayload {
+    pub(crate) fn execution_payload(&self) -> &OpExecutionPayloadV4 {
         &self.0.execution_payload
     }
 
@@ -108,41 +105,44 @@ impl fmt::Debug for StoredPayload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoredPayload")
             .field("block", &self.id())
-            .field("transactions", &self.execution_payload().transactions.len())
+            .field("transactions", &wire::block(self.execution_payload()).transactions.len())
             .finish()
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use alloy_primitives::{Address, Bytes, U64, U256};
+    use alloy_primitives::{Address, Bloom, Bytes, U256};
+    use alloy_rpc_types_engine::{ExecutionPayloadV1, ExecutionPayloadV2, ExecutionPayloadV3};
     use proptest::prelude::*;
 
     use super::*;
 
     /// A payload with this number, hash and parent, and these transactions; not a valid block.
     pub(crate) fn sample(number: u64, hash: B256, parent: B256, transactions: Vec<Bytes>) -> StoredPayload {
+        let block = ExecutionPayloadV1 {
+            parent_hash: parent,
+            fee_recipient: Address::repeat_byte(1),
+            state_root: B256::repeat_byte(2),
+            receipts_root: B256::repeat_byte(3),
+            logs_bloom: Bloom::ZERO,
+            prev_randao: B256::repeat_byte(4),
+            block_number: number,
+            gas_limit: 30_000_000,
+            gas_used: 21_000,
+            timestamp: number.saturating_add(100),
+            extra_data: Bytes::new(),
+            base_fee_per_gas: U256::from(7),
+            block_hash: hash,
+            transactions,
+        };
+        let payload_inner = ExecutionPayloadV3 {
+            payload_inner: ExecutionPayloadV2 { payload_inner: block, withdrawals: Vec::new() },
+            blob_gas_used: 0,
+            excess_blob_gas: 0,
+        };
         StoredPayload::new(
-            ExecutionPayload {
-                parent_hash: parent,
-                fee_recipient: Address::repeat_byte(1),
-                state_root: B256::repeat_byte(2),
-                receipts_root: B256::repeat_byte(3),
-                logs_bloom: Bytes::from(vec![0; 256]),
-                prev_randao: B256::repeat_byte(4),
-                block_number: U64::from(number),
-                gas_limit: U64::from(30_000_000),
-                gas_used: U64::from(21_000),
-                timestamp: U64::from(number.saturating_add(100)),
-                extra_data: Bytes::new(),
-                base_fee_per_gas: U256::from(7),
-                block_hash: hash,
-                transactions,
-                withdrawals: Vec::new(),
-                blob_gas_used: U64::ZERO,
-                excess_blob_gas: U64::ZERO,
-                withdrawals_root: B256::repeat_byte(5),
-            },
+            OpExecutionPayloadV4 { payload_inner, withdrawals_root: B256::repeat_byte(5) },
             B256::repeat_byte(6),
         )
     }
@@ -176,6 +176,39 @@ pub(crate) mod tests {
             let _ = StoredPayload::decode(&bytes);
             let _ = StoredPayload::decode(&bytes[..position]);
         }
+    }
+
+    /// What lies on disks already must be read for ever, and clients know the payload in these words.
+    #[test]
+    fn the_stored_form_does_not_change() {
+        let payload = sample(9, B256::repeat_byte(7), B256::repeat_byte(8), vec![Bytes::from_static(b"abc")]);
+        let repeated = |byte: &str, count: usize| format!("\"0x{}\"", byte.repeat(count));
+        let expected = [
+            r#"{"version":1,"parentBeaconBlockRoot":"#,
+            &repeated("06", 32),
+            r#","executionPayload":{"parentHash":"#,
+            &repeated("08", 32),
+            r#","feeRecipient":"#,
+            &repeated("01", 20),
+            r#","stateRoot":"#,
+            &repeated("02", 32),
+            r#","receiptsRoot":"#,
+            &repeated("03", 32),
+            r#","logsBloom":"#,
+            &repeated("00", 256),
+            r#","prevRandao":"#,
+            &repeated("04", 32),
+            r#","blockNumber":"0x9","gasLimit":"0x1c9c380","gasUsed":"0x5208","timestamp":"0x6d","extraData":"0x","#,
+            r#""baseFeePerGas":"0x7","blockHash":"#,
+            &repeated("07", 32),
+            r#","transactions":["0x616263"],"withdrawals":[],"blobGasUsed":"0x0","excessBlobGas":"0x0","#,
+            r#""withdrawalsRoot":"#,
+            &repeated("05", 32),
+            "}}",
+        ]
+        .concat();
+        assert_eq!(String::from_utf8(payload.encode()).unwrap(), expected);
+        assert_eq!(StoredPayload::decode(expected.as_bytes()).unwrap(), payload);
     }
 
     #[test]
