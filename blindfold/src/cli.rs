@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result};
-use blindfold_committee::key_file::KeyFileCost;
+use blindfold_committee::key_file::{self, KeyFileCost};
 use blindfold_protocol::limits::MAX_MEMBERS;
 use blindfold_telemetry::{LogFormat, init_logging};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
@@ -13,6 +13,7 @@ use crate::{
     dealer::{Deal, deal},
     deploy::{GenesisArgs, L1Command},
     devnet::DevnetArgs,
+    member_keys::{self, KeyCommand},
     roles::{
         self, CommitteeSettings, CoprocessorSettings, FullNodeSettings, HintPublisherSettings, ProxySettings,
         SequencerSettings,
@@ -61,10 +62,8 @@ enum Command {
     #[command(after_help = EXAMPLE_SEQUENCER)]
     Sequencer(RebuildArgs),
     /// Be a committee member: acknowledge headers, release shares
-    #[command(
-        after_help = "Examples:\n  blindfold committee --config member-1.toml\n  blindfold committee --config member-1.toml --rebuild-from-l1"
-    )]
-    Committee(RebuildArgs),
+    #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLE_COMMITTEE)]
+    Committee(CommitteeArgs),
     /// Be a hint publisher: pre-decrypt, finalize, publish hints
     #[command(
         after_help = "Example:\n  blindfold hint-publisher --config hint-publisher.toml --set backend.threads=8"
@@ -95,6 +94,10 @@ const EXAMPLE_SEQUENCER: &str = "Examples:\n  blindfold sequencer --config seque
     blindfold sequencer --config sequencer.toml --rebuild-from-l1\n\n\
     Every key: docs/operate.md. Flags win over the environment, the environment over the file.";
 
+const EXAMPLE_COMMITTEE: &str = "Examples:\n  blindfold committee --config member-1.toml\n  \
+    blindfold committee --config member-1.toml --rebuild-from-l1\n  \
+    blindfold committee key show member-1.key";
+
 const EXAMPLE_COPROCESSOR: &str = "Examples:\n  blindfold coprocessor --config coprocessor.toml\n  \
     blindfold coprocessor setup dev --out confidential-keys\n\n\
     Every key: docs/operate.md. What is executed: docs/coprocessor.md.";
@@ -107,6 +110,21 @@ struct RebuildArgs {
     /// because L1 made another header in place of a certified one. On any other disk it changes nothing
     #[arg(long)]
     rebuild_from_l1: bool,
+}
+
+#[derive(Args, Debug)]
+struct CommitteeArgs {
+    #[command(flatten)]
+    run: RebuildArgs,
+    #[command(subcommand)]
+    command: Option<CommitteeCommand>,
+}
+
+#[derive(Subcommand, Debug)]
+enum CommitteeCommand {
+    /// Look at a member's key file, and add the keys of later epochs to it
+    #[command(subcommand, after_help = member_keys::EXAMPLES)]
+    Key(KeyCommand),
 }
 
 #[derive(Args, Debug)]
@@ -135,7 +153,7 @@ struct DealerArgs {
     /// Ciphertexts in one sub-batch at most
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     max_batch: u32,
-    /// Folder for parameters.bin and member-<j>.key
+    /// Folder for parameters.bin, and for each member member-<j>.key and member-<j>.key.json
     #[arg(long)]
     out: PathBuf,
     /// File whose first line is the password of every key file
@@ -181,6 +199,7 @@ pub fn run(cli: Cli) -> Result<()> {
             | Command::Wallet(_)
             | Command::Bench(_)
             | Command::Dealer(_)
+            | Command::Committee(CommitteeArgs { command: Some(_), .. })
             | Command::Coprocessor(CoprocessorArgs { command: Some(_), .. })
     ) && cli.log == "info";
     init_logging(format, if quiet { "warn" } else { &cli.log })?;
@@ -224,8 +243,12 @@ async fn dispatch(command: Command) -> Result<()> {
         Command::Sequencer(RebuildArgs { settings, rebuild_from_l1 }) => {
             roles::run(load::<SequencerSettings>("sequencer", &settings)?.run(rebuild_from_l1)).await
         }
-        Command::Committee(RebuildArgs { settings, rebuild_from_l1 }) => {
-            roles::run(load::<CommitteeSettings>("committee", &settings)?.run(rebuild_from_l1)).await
+        Command::Committee(CommitteeArgs {
+            run: RebuildArgs { settings, rebuild_from_l1 },
+            command: None,
+        }) => roles::run(load::<CommitteeSettings>("committee", &settings)?.run(rebuild_from_l1)).await,
+        Command::Committee(CommitteeArgs { command: Some(CommitteeCommand::Key(command)), .. }) => {
+            member_keys::run(&command)
         }
         Command::HintPublisher(args) => {
             roles::run(load::<HintPublisherSettings>("hint-publisher", &args)?.run()).await
@@ -263,6 +286,7 @@ fn run_dealer(args: &DealerArgs) -> Result<()> {
                 serde_json::json!({
                     "member": public.member,
                     "keyFile": path,
+                    "publicFile": key_file::public_path(path),
                     "blsPublicKey": hex::encode(public.bls_public_key),
                     "proofOfPossession": hex::encode(public.proof_of_possession),
                 })
@@ -348,6 +372,10 @@ mod tests {
             "sequencer --config sequencer.toml",
             "sequencer --config sequencer.toml --rebuild-from-l1 --set sequencer.posting.enabled=false",
             "committee --config member-1.toml --rebuild-from-l1",
+            "committee key show member-1.key --json",
+            "committee key add member-1.key --from next.key --password-file p --from-password-file q --json",
+            "committee key public member-1.key --password-file p",
+            "l1 stake serve 5 --member m --parameters-hash HASH KEY CHAIN",
             "l1 status CHAIN --json --blocks 100",
             "l1 bond sequencer deposit 1ether KEY CHAIN",
             "l1 bond sequencer announce 1ether KEY CHAIN --json",
@@ -418,6 +446,8 @@ mod tests {
             "wallet confidential invoice open t KEY --chain r --deployment d",
             "wallet confidential invoice total --order o --prices p --chain r --deployment d",
             "l1 void --yes KEY CHAIN",
+            "committee --rebuild-from-l1 key show member-1.key",
+            "committee key add member-1.key --password-file p",
             "l1 bond publisher announce 1ether KEY CHAIN",
             "wallet confidential register KEY CHAIN NODE SEQUENCER CONFIDENTIAL",
             "coprocessor setup powers contribute --from p1 --out p2 --beacon 0x11",

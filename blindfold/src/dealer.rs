@@ -52,23 +52,25 @@ impl Deal<'_> {
     /// Refuses a folder with files of a dealing, and says where one was cut off: minutes may pass until the last file.
     fn check_place(&self) -> Result<()> {
         let parameters = parameters_in(self.out);
-        let keys = (1..=MAX_MEMBERS).map(|member| key_in(self.out, member));
-        let keys: Vec<PathBuf> = keys.filter(|path| path.exists()).collect();
-        let Some(first) = keys.first().or_else(|| Some(&parameters).filter(|path| path.exists())) else {
+        let keys: Vec<PathBuf> = (1..=MAX_MEMBERS).map(|member| key_in(self.out, member)).collect();
+        let files = keys.iter().flat_map(|key| [key.clone(), key_file::public_path(key)]);
+        let Some(first) = files.chain([parameters.clone()]).find(|path| path.exists()) else {
             return Ok(());
         };
+        // The last one may lack its public file.
+        let whole = keys.iter().filter(|key| key_file::read_public(key).is_ok()).count();
         let exists = format!("{} exists already; a key is never overwritten", first.display());
         let dealt = fs::read(&parameters).ok().and_then(|bytes| Parameters::decode(&bytes).ok());
         match dealt.map(|dealt| usize::from(dealt.members())) {
-            Some(members) if members == keys.len() => bail!("{exists}: name another folder with --out"),
+            Some(members) if members == whole => bail!("{exists}: name another folder with --out"),
             members => bail!(
-                "{exists}. The dealing in {} is incomplete: {}, with {} key files. If it was interrupted, remove parameters.bin \
-                 and every member-*.key there, which nobody can use, and deal again; if its key files were handed out, name \
-                 another folder with --out",
+                "{exists}. The dealing in {} is incomplete: {}, with {} key files. If it was interrupted, remove parameters.bin, \
+                 every member-*.key and every member-*.key.json there, which nobody can use, and deal again; if its key \
+                 files were handed out, name another folder with --out",
                 self.out.display(),
                 members
                     .map_or("no whole parameters.bin".to_owned(), |n| format!("parameters of {n} members")),
-                keys.len()
+                whole
             ),
         }
     }
@@ -94,7 +96,7 @@ pub struct Dealt {
     pub members: Vec<(PathBuf, KeyFilePublic)>,
 }
 
-/// Deals and writes `parameters.bin` and `member-<j>.key`; never over existing files.
+/// Deals and writes `parameters.bin`, `member-<j>.key` and `member-<j>.key.json`; never over existing files.
 ///
 /// Cost: about 0.25 ms for each of the (2 + n)·B points, and one password trial per member.
 ///
@@ -150,13 +152,17 @@ mod tests {
         let refused = || deal(&what).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(refused().contains("member-1.key exists already"), "{}", refused());
         assert!(!refused().contains("incomplete"), "{}", refused());
-        // As a process leaves it that ends in the middle: first while it deals, then while it writes the keys.
+        // As a process leaves it that ends in the middle: between a key and its public file, while it writes the keys, and
+        // while it deals.
+        fs::remove_file(out.join("member-4.key.json")).unwrap();
+        assert!(refused().contains("parameters of 4 members, with 3 key files"), "{}", refused());
         fs::remove_file(out.join("member-4.key")).unwrap();
         for says in ["parameters of 4 members, with 3 key files", "no whole parameters.bin, with 0 key files"]
         {
             assert!(refused().contains(says) && refused().contains("remove"), "{}", refused());
             for member in 1..4 {
                 let _ = fs::remove_file(out.join(format!("member-{member}.key")));
+                let _ = fs::remove_file(out.join(format!("member-{member}.key.json")));
             }
             fs::write(out.join("parameters.bin"), "").unwrap();
         }

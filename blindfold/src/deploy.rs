@@ -52,7 +52,7 @@ const STAKE_LIMIT_WEI: u128 = 1 << 96;
 pub enum L1Command {
     /// Deploy the contracts of a rollup, and write rollup.json
     Deploy(DeployArgs),
-    /// Register a committee from its parameter file and the public parts of its members' key files
+    /// Register a committee from its parameter file and its members' public files
     Register(RegisterArgs),
     /// What a person does by hand once the deployment runs
     #[command(flatten)]
@@ -63,7 +63,7 @@ const EXAMPLES: &str = "Examples:
   blindfold l1 deploy --l1 http://127.0.0.1:8545 --key governor.json --password-file password \\
       --chain-id 42069 --sequencer 0x… --out rollup.json
   blindfold l1 register --l1 http://127.0.0.1:8545 --key governor.json --password-file password \\
-      --chain rollup.json --parameters keys/parameters.bin --last 1000000 keys/member-*.key
+      --chain rollup.json --parameters keys/parameters.bin --last 1000000 keys/member-*.key.json
   blindfold l1 status --l1 http://127.0.0.1:8545 --chain rollup.json
   blindfold genesis --chain rollup.json --fund 0x…=100ether --out genesis.json";
 
@@ -357,7 +357,7 @@ pub struct RegisterArgs {
     /// Continue the key of this earlier epoch, with the same parameters' key and another committee's shares
     #[arg(long, value_name = "EPOCH", default_value_t = 0)]
     continues: u64,
-    /// The members' key files, in any order; only their public parts are read
+    /// The members' public files, in any order; of key files only these are read, too
     #[arg(required = true)]
     members: Vec<PathBuf>,
 }
@@ -417,10 +417,10 @@ fn check_continued(registered: &Epochs, epoch: &NewEpoch) -> Result<()> {
     Ok(())
 }
 
-/// What L1 registers of a committee: from its parameter file, checked, and its members' key files.
+/// What L1 registers of a committee: from its parameter file, checked, and its members' public files or key files.
 ///
 /// # Errors
-/// Parameters that fail their checks; key files that are not exactly the members 1..n of these parameters.
+/// Parameters that fail their checks; files that are not exactly of the members 1..n of these parameters.
 pub fn new_epoch(parameters: &Path, members: &[PathBuf], last: u64, location: String) -> Result<NewEpoch> {
     let bytes = fs::read(parameters).with_context(|| format!("{}", parameters.display()))?;
     let parameters = Parameters::decode(&bytes).with_context(|| format!("{}", parameters.display()))?;
@@ -428,20 +428,16 @@ pub fn new_epoch(parameters: &Path, members: &[PathBuf], last: u64, location: St
     let parameters_hash = B256::from(parameters.hash());
     let mut public = Vec::with_capacity(members.len());
     for path in members {
-        let part = key_file::read_public(path).with_context(|| format!("{}", path.display()))?;
-        ensure!(
-            part.parameters_hash == parameters_hash,
-            "{} belongs to parameters {}, not {parameters_hash}",
-            path.display(),
-            part.parameters_hash
-        );
+        let part = key_file::read_public(path)
+            .and_then(|keys| key_file::public_of(keys, Some(parameters_hash)))
+            .with_context(|| format!("{}", path.display()))?;
         public.push(part);
     }
     public.sort_by_key(|part| part.member);
     let expected: Vec<u16> = (1..=parameters.members()).collect();
     let given: Vec<u16> = public.iter().map(|part| part.member).collect();
     if given != expected {
-        bail!("key files of members {given:?} were given, the parameters have members {expected:?}");
+        bail!("files of members {given:?} were given, the parameters have members {expected:?}");
     }
     let members = public
         .iter()
@@ -640,6 +636,8 @@ mod tests {
         let dealt = dealt(dir.path());
         let mut files: Vec<PathBuf> = dealt.members.iter().map(|(path, _)| path.clone()).collect();
         files.reverse();
+        // The public file says as much as the key file.
+        files[0] = key_file::public_path(&files[0]);
         let epoch = new_epoch(&dealt.parameters, &files, 100, "here".to_owned()).unwrap();
         assert_eq!((epoch.max_batch, epoch.threshold, epoch.members.len()), (2, 3, 4));
         assert_eq!(epoch.parameters_hash, dealt.parameters_hash);
@@ -688,13 +686,14 @@ mod tests {
         let (ours, theirs) = (dealt(dir.path()), dealt(other.path()));
         let files: Vec<PathBuf> = ours.members.iter().map(|(path, _)| path.clone()).collect();
         let refused = |files: &[PathBuf]| {
-            new_epoch(&ours.parameters, files, 100, String::new()).unwrap_err().to_string()
+            format!("{:#}", new_epoch(&ours.parameters, files, 100, String::new()).unwrap_err())
         };
         assert!(refused(&files[..3]).contains("were given"));
         assert!(refused(&[&files[..3], &files[..1]].concat()).contains("were given"));
+        let foreign = refused(&[&files[..3], &[theirs.members[3].0.clone()]].concat());
         assert!(
-            refused(&[&files[..3], &[theirs.members[3].0.clone()]].concat())
-                .contains("belongs to parameters")
+            foreign.contains("has no key of parameters") && foreign.contains("member-4.key"),
+            "{foreign}"
         );
     }
 

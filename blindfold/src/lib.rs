@@ -8,6 +8,7 @@ pub mod dealer;
 pub mod deploy;
 pub mod devnet;
 pub mod l1_commands;
+mod member_keys;
 mod new_file;
 pub mod roles;
 pub mod settings;

@@ -1,95 +1,45 @@
-//! The encrypted file in which a member keeps its two secrets: the shares of the decryption key and the
-//! BLS key it acknowledges with.
+//! The two files in which a member keeps its keys. It has one for each epoch that it serves in: the shares of the
+//! decryption key, and the BLS key that it acknowledges with.
 //!
-//! Integers are big-endian. Everything up to the nonce is public and authenticated as associated data.
+//! - The key file (`member-2.key`) holds the secrets, sealed under one password (`sealed`).
+//! - The public file beside it (`member-2.key.json`) says what L1 registers of each key, for anybody to read (`public`).
+//!   It names no deployment, so that it can be handed in before the contracts exist.
 //!
-//! | bytes | content |
-//! |---|---|
-//! | 20 | `BLINDFOLD-V1-KEYFILE` |
-//! | 1 | version, `1` |
-//! | 2 | member index, 1..n |
-//! | 32 | hash of the scheme parameters that the shares belong to |
-//! | 96 | BLS public key (G2, compressed) |
-//! | 48 | proof of possession of the BLS key (G1, compressed) |
-//! | 4 · 4 · 4 | Argon2id cost: memory in KiB, iterations, lanes |
-//! | 16 | Argon2id salt |
-//! | 24 | XChaCha20-Poly1305 nonce |
-//! | 4 + length | length, then the sealed secrets: `u32 length · MemberKey · BLS secret 32`, and the 16-byte tag |
-//! | 32 | SHA-256 of all bytes before it |
+//! Whoever has key file and password can make the public file, not the other way round. So the key file is written first,
+//! and both as a whole: whatever is killed between the two loses nothing, the next reader says that the public file is
+//! missing or too old ([`KeyFileError::PublicMissing`], [`KeyFileError::PublicDiffers`]), and [`write_public`] mends it.
 //!
-//! The checksum has no security role: it tells a damaged file from a wrong password, which an authenticated
-//! cipher alone cannot. The public part names no deployment, so that it can be handed in for registration
-//! before the contracts exist.
+//! Files of version 1 held one key, and its public part inside. They still open; [`add`] gives them the present form.
 
 use std::{
-    fmt,
-    fs::{File, OpenOptions},
-    io::{self, Read, Write},
+    fmt, io,
     path::{Path, PathBuf},
 };
 
-use argon2::{Algorithm, Argon2, Params, Version};
 use blindfold_bte::{MemberKey, MemberKeyError, Parameters, bls};
 use blindfold_protocol::B256;
 use blindfold_runtime::rng;
-use chacha20poly1305::{
-    KeyInit, XChaCha20Poly1305,
-    aead::{AeadInOut, Nonce},
-};
 use rand::CryptoRng;
-use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
+mod files;
+mod public;
+mod sealed;
 #[cfg(test)]
 mod tests;
 
-/// First bytes of every key file.
-const MAGIC: &[u8; 20] = b"BLINDFOLD-V1-KEYFILE";
-/// The one version written and read.
-const VERSION: u8 = 1;
-const SALT_BYTES: usize = 16;
-const NONCE_BYTES: usize = 24;
-const TAG_BYTES: usize = 16;
-const CHECKSUM_BYTES: usize = 32;
-const BLS_SECRET_BYTES: usize = 32;
-/// Length of everything before the sealed secrets' length.
-const PUBLIC_BYTES: usize = 20 + 1 + 2 + 32 + 96 + 48 + 12 + SALT_BYTES + NONCE_BYTES;
-/// A key file holds 32 bytes for each ciphertext of a sub-batch; this leaves room for half a million.
+pub use public::path_of as public_path;
+pub use sealed::KeyFileCost;
+
+use files::{EVERYBODY, OWNER, read_bounded, replace, write_new};
+use sealed::{Container, Secrets};
+
+/// Keys in one file: epochs of a year, if each lasts a week.
+pub const MAX_KEYS: usize = 64;
+/// A key holds 32 bytes for each ciphertext of a sub-batch; this leaves room for half a million in all.
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
-const MIN_MEMORY_KIB: u32 = 8;
-/// A hostile file must not make the opener allocate without bound.
-const MAX_MEMORY_KIB: u32 = 1024 * 1024;
-const MAX_ITERATIONS: u32 = 16;
-const MAX_LANES: u32 = 16;
 
-/// What it costs to try one password (Argon2id, RFC 9106).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeyFileCost {
-    /// Memory in KiB, 8 per lane at least, 1 GiB at most.
-    pub memory_kib: u32,
-    /// Passes over the memory, 1..=16.
-    pub iterations: u32,
-    /// Lanes of Argon2, 1..=16.
-    pub lanes: u32,
-}
-
-impl Default for KeyFileCost {
-    /// The second recommended option of RFC 9106 §4 with one lane: 64 MiB, 3 passes.
-    fn default() -> Self {
-        Self { memory_kib: 64 * 1024, iterations: 3, lanes: 1 }
-    }
-}
-
-impl KeyFileCost {
-    fn check(&self) -> Result<(), KeyFileError> {
-        let fits = (1..=MAX_LANES).contains(&self.lanes)
-            && (1..=MAX_ITERATIONS).contains(&self.iterations)
-            && (MIN_MEMORY_KIB * self.lanes..=MAX_MEMORY_KIB).contains(&self.memory_kib);
-        if fits { Ok(()) } else { Err(KeyFileError::CostOutOfBounds { cost: *self }) }
-    }
-}
-
-/// The part of a key file that anyone may read: what L1 registers for the member.
+/// What anyone may know of a key: what L1 registers for the member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyFilePublic {
     /// Index of the member, 1..n.
@@ -102,14 +52,32 @@ pub struct KeyFilePublic {
     pub proof_of_possession: [u8; 48],
 }
 
-/// What an opened key file holds.
+impl KeyFilePublic {
+    fn of(secrets: &Secrets<'_>) -> Self {
+        Self {
+            member: secrets.member_key.index(),
+            parameters_hash: secrets.parameters_hash,
+            bls_public_key: secrets.bls_key.public_key().to_bytes(),
+            proof_of_possession: secrets.bls_key.prove_possession().to_bytes(),
+        }
+    }
+}
+
+/// One key of an opened file.
 pub struct OpenedKey {
-    /// The clear part, checked against the secrets.
+    /// What is public of it, checked against the secrets.
     pub public: KeyFilePublic,
     /// Shares of the decryption key.
     pub member_key: MemberKey,
     /// The BLS key that signs acknowledgements.
     pub bls_key: bls::SecretKey,
+}
+
+impl OpenedKey {
+    fn secrets(&self) -> Secrets<'_> {
+        let Self { public, member_key, bls_key } = self;
+        Secrets { parameters_hash: public.parameters_hash, member_key, bls_key }
+    }
 }
 
 impl fmt::Debug for OpenedKey {
@@ -124,27 +92,60 @@ pub enum KeyFileError {
     /// The operating system did not give or take the file.
     #[error("key file {path}: {cause}")]
     Io {
-        /// Path of the key file.
+        /// Path of the file.
         path: PathBuf,
         /// What the operating system said.
         cause: io::Error,
     },
-    /// A key file is never overwritten.
-    #[error("key file {path} exists already; it is never overwritten")]
+    /// A key is never overwritten.
+    #[error("{path} exists already; a key is never overwritten")]
     Exists {
+        /// Path of the file.
+        path: PathBuf,
+    },
+    /// Only the public file is there.
+    #[error("the key file {path} is missing, only its public file is there: restore it from its backup")]
+    SecretsMissing {
         /// Path of the key file.
         path: PathBuf,
     },
-    /// Longer than any key file.
-    #[error("the file is longer than {MAX_FILE_BYTES} bytes")]
-    TooLarge,
+    /// Only the key file is there.
+    #[error("the public file {path} is missing: `blindfold committee key public` makes it from the key file")]
+    PublicMissing {
+        /// Path of the public file.
+        path: PathBuf,
+    },
+    /// The public file is not the JSON of one.
+    #[error(
+        "the public file {path} is damaged: {reason}; `blindfold committee key public` makes it from the key file"
+    )]
+    PublicDamaged {
+        /// Path of the public file.
+        path: PathBuf,
+        /// What does not fit the form.
+        reason: String,
+    },
+    /// The public file is of other keys: of another member, or from before one was added.
+    #[error(
+        "the public file {path} does not fit the secrets; `blindfold committee key public` makes it from the key file"
+    )]
+    PublicDiffers {
+        /// Path of the public file.
+        path: PathBuf,
+    },
+    /// Longer than any such file.
+    #[error("the file is longer than {limit_bytes} bytes")]
+    TooLarge {
+        /// The most that such a file has, in bytes.
+        limit_bytes: u64,
+    },
     /// The first bytes are something else's.
     #[error("this is not a key file")]
     NotAKeyFile,
     /// Written by another version of this program.
-    #[error("key file version {found} is not supported (supported: {VERSION})")]
+    #[error("key file version {found} is not supported (supported: 1 and {})", sealed::VERSION)]
     UnsupportedVersion {
-        /// The version byte of the file.
+        /// The version that the file states.
         found: u8,
     },
     /// Bytes are missing, added or changed.
@@ -162,31 +163,61 @@ pub enum KeyFileError {
     /// The secrets did not open.
     #[error("wrong password")]
     WrongPassword,
-    /// The shares belong to other scheme parameters.
-    #[error("the key file belongs to parameters {found}, not {expected}")]
+    /// No key of the file is of these scheme parameters.
+    #[error("the key file has no key of parameters {expected}, only of {}", list(found))]
     OtherParameters {
         /// Hash of the parameters in use.
         expected: B256,
-        /// Hash of the parameters that the file names.
-        found: B256,
+        /// Hashes of the parameters that the file has keys of.
+        found: Vec<B256>,
+    },
+    /// One key is wanted, the file has several, and nothing says which.
+    #[error("the key file has several keys, of parameters {}: say which one is meant", list(found))]
+    SeveralKeys {
+        /// Hashes of the parameters that the file has keys of.
+        found: Vec<B256>,
+    },
+    /// Two keys of the same parameters: which one L1 registered cannot be told.
+    #[error("there are two different keys of parameters {parameters_hash}")]
+    Duplicate {
+        /// Hash of these parameters.
+        parameters_hash: B256,
+    },
+    /// A key of somebody else.
+    #[error("the key to be added is of member {found}, the key file of member {expected}")]
+    OtherMember {
+        /// The member of the key file.
+        expected: u16,
+        /// The member of the key.
+        found: u16,
+    },
+    /// No room for another key.
+    #[error("a key file holds at most {MAX_KEYS} keys, this one would have {count}")]
+    TooManyKeys {
+        /// How many keys there would be.
+        count: usize,
     },
     /// The shares are not those that the parameters have verification keys for: every release would be refused.
     #[error("the shares do not fit the parameters: {0}; restore the key file that the dealing made")]
     Shares(MemberKeyError),
-    /// The secrets opened but are not those that the clear part describes.
-    #[error("the secrets do not match the clear part: {0}")]
+    /// The secrets opened but are no keys, or not those of the clear part that files of version 1 have.
+    #[error("the sealed keys are not what the key file says: {0}")]
     Contents(&'static str),
     /// There is not enough memory for the password cost.
     #[error("not enough memory to derive the key from the password")]
     OutOfMemory,
 }
 
-/// Writes a new key file, readable by its owner only, all or nothing and durable when this returns.
-/// Refuses to overwrite. Takes as long as one password trial (`cost`).
+fn list(hashes: &[B256]) -> String {
+    hashes.iter().map(B256::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Writes a new key file with one key, readable by its owner only, and its public file. Each is written as a whole and
+/// durable when this returns; neither is written over another. Takes as long as one password trial (`cost`).
 ///
 /// # Errors
 /// [`KeyFileError::EmptyPassword`], [`KeyFileError::CostOutOfBounds`], [`KeyFileError::Exists`],
-/// [`KeyFileError::OutOfMemory`], [`KeyFileError::Io`].
+/// [`KeyFileError::OutOfMemory`], [`KeyFileError::TooLarge`], [`KeyFileError::Io`].
 pub fn create(
     path: &Path,
     password: &[u8],
@@ -196,258 +227,182 @@ pub fn create(
     cost: KeyFileCost,
     rng: &mut impl CryptoRng,
 ) -> Result<KeyFilePublic, KeyFileError> {
-    if password.is_empty() {
-        return Err(KeyFileError::EmptyPassword);
+    // A public file without secrets is what is left of a lost key: not ours to replace.
+    if let Some(path) = [path.to_owned(), public_path(path)].into_iter().find(|path| path.exists()) {
+        return Err(KeyFileError::Exists { path });
     }
-    cost.check()?;
-    let public = KeyFilePublic {
-        member: member_key.index(),
-        parameters_hash,
-        bls_public_key: bls_key.public_key().to_bytes(),
-        proof_of_possession: bls_key.prove_possession().to_bytes(),
-    };
-    let mut salt = [0; SALT_BYTES];
-    let mut nonce = [0; NONCE_BYTES];
-    rng.fill_bytes(&mut salt);
-    rng.fill_bytes(&mut nonce);
-    let bytes = seal(&public, member_key, bls_key, password, cost, &salt, &nonce)?;
-    write_new(path, &bytes)?;
+    let secrets = Secrets { parameters_hash, member_key, bls_key };
+    let public = KeyFilePublic::of(&secrets);
+    write_new(path, &sealed::seal(&[secrets], password, cost, rng)?, OWNER)?;
+    write_new(&public_path(path), &public::encode(std::slice::from_ref(&public)), EVERYBODY)?;
     Ok(public)
 }
 
-/// Reads the clear part. Its checksum is verified, its proof of possession is not (whoever registers it does).
+/// Adds the keys of another key file of the same member, which stays as it is, and gives `path` the present form if it
+/// is of version 1. Password and cost stay those of `path`. May be repeated, after a kill too. Returns what is public of
+/// all keys.
+///
+/// # Errors
+/// As [`open`] for either file, without what concerns public files and parameters; [`KeyFileError::OtherMember`],
+/// [`KeyFileError::Duplicate`], [`KeyFileError::TooManyKeys`]. Nothing is changed then.
+pub fn add(
+    path: &Path,
+    password: &[u8],
+    from: &Path,
+    from_password: &[u8],
+    rng: &mut impl CryptoRng,
+) -> Result<Vec<KeyFilePublic>, KeyFileError> {
+    let bytes = read_key_file(path)?;
+    let container = Container::parse(&bytes)?;
+    let (cost, mut changed) = (container.cost, container.clear.is_some());
+    let mut keys = sealed::unseal(container, password)?;
+    for key in sealed::unseal(Container::parse(&read_key_file(from)?)?, from_password)? {
+        let own = keys.iter().find(|own| own.public.parameters_hash == key.public.parameters_hash);
+        match (own, keys.first()) {
+            // A run before this one came so far. Parameters and member decide which shares are right.
+            (Some(own), _) if own.public == key.public => continue,
+            (Some(_), _) => {
+                return Err(KeyFileError::Duplicate { parameters_hash: key.public.parameters_hash });
+            }
+            (None, Some(first)) if first.public.member != key.public.member => {
+                let (expected, found) = (first.public.member, key.public.member);
+                return Err(KeyFileError::OtherMember { expected, found });
+            }
+            _ => keys.push(key),
+        }
+        changed = true;
+    }
+    let secrets: Vec<Secrets<'_>> = keys.iter().map(OpenedKey::secrets).collect();
+    if changed {
+        replace(path, &sealed::seal(&secrets, password, cost, rng)?, OWNER)?;
+    }
+    write_public_of(path, keys)
+}
+
+/// Makes the public file anew from the secrets, in place of the one that may be there.
+///
+/// # Errors
+/// As [`open`], without what concerns public files and parameters.
+pub fn write_public(path: &Path, password: &[u8]) -> Result<Vec<KeyFilePublic>, KeyFileError> {
+    write_public_of(path, sealed::unseal(Container::parse(&read_key_file(path)?)?, password)?)
+}
+
+fn write_public_of(path: &Path, keys: Vec<OpenedKey>) -> Result<Vec<KeyFilePublic>, KeyFileError> {
+    let public: Vec<KeyFilePublic> = keys.into_iter().map(|key| key.public).collect();
+    let (beside, bytes) = (public_path(path), public::encode(&public));
+    if read_bounded(&beside, public::MAX_BYTES).is_ok_and(|there| *there == bytes) {
+        return Ok(public);
+    }
+    replace(&beside, &bytes, EVERYBODY)?;
+    Ok(public)
+}
+
+/// The text of the public file of these keys, which are of one member.
+pub fn public_json(keys: &[KeyFilePublic]) -> String {
+    String::from_utf8_lossy(&public::encode(keys)).into_owned()
+}
+
+/// What is public of the keys, in the order in which they were added: at least one, all of one member. `path` is that of a
+/// public file or of a key file, which is then not opened. Proofs of possession are not verified; whoever registers
+/// them does that.
 ///
 /// # Errors
 /// As [`open`], except those about the password and the secrets.
-pub fn read_public(path: &Path) -> Result<KeyFilePublic, KeyFileError> {
-    Ok(Container::parse(&read_bounded(path)?)?.public)
-}
-
-/// Opens a key file with its password, for these scheme parameters: the shares are checked against the member's
-/// verification keys, all at once with random weights.
-///
-/// # Errors
-/// Distinct variants for a file that is not one, of another version, damaged, of other parameters, and for a
-/// wrong password; [`KeyFileError::Contents`] if the secrets contradict the clear part, [`KeyFileError::Shares`] if
-/// they contradict the parameters.
-pub fn open(path: &Path, password: &[u8], parameters: &Parameters) -> Result<OpenedKey, KeyFileError> {
-    open_bytes(&read_bounded(path)?, password, parameters)
-}
-
-/// Opens a key file for its BLS key alone, for what needs no shares: putting a stake behind the key. The shares are
-/// not checked, so no parameters are needed.
-///
-/// # Errors
-/// As [`open`], except those about parameters and shares.
-pub fn open_bls_key(path: &Path, password: &[u8]) -> Result<bls::SecretKey, KeyFileError> {
-    unseal(Container::parse(&read_bounded(path)?)?, password).map(|opened| opened.bls_key)
-}
-
-fn open_bytes(bytes: &[u8], password: &[u8], parameters: &Parameters) -> Result<OpenedKey, KeyFileError> {
-    let container = Container::parse(bytes)?;
-    let parameters_hash = B256::from(parameters.hash());
-    if container.public.parameters_hash != parameters_hash {
-        let found = container.public.parameters_hash;
-        return Err(KeyFileError::OtherParameters { expected: parameters_hash, found });
+pub fn read_public(path: &Path) -> Result<Vec<KeyFilePublic>, KeyFileError> {
+    let bytes = read_key_file(path)?;
+    if bytes.trim_ascii_start().starts_with(b"{") {
+        return public::parse(path, &bytes);
     }
-    let opened = unseal(container, password)?;
+    match Container::parse(&bytes)?.clear {
+        Some(public) => Ok(vec![public]),
+        None => read_beside(path),
+    }
+}
+
+/// The one of a file's keys that is of these parameters; without parameters the only one.
+///
+/// # Errors
+/// [`KeyFileError::OtherParameters`], [`KeyFileError::SeveralKeys`].
+pub fn public_of(
+    mut keys: Vec<KeyFilePublic>,
+    parameters_hash: Option<B256>,
+) -> Result<KeyFilePublic, KeyFileError> {
+    let index = index_of(keys.iter(), parameters_hash)?;
+    Ok(keys.swap_remove(index))
+}
+
+/// Opens a key file with its password and takes the key of these scheme parameters: its shares are checked against the
+/// member's verification keys, all at once with random weights.
+///
+/// # Errors
+/// Distinct variants for a file that is not one, of another version, damaged, without one of the two files, with a public
+/// file of something else, without a key of the parameters, and for a wrong password; [`KeyFileError::Contents`] if the
+/// secrets contradict the clear part of version 1, [`KeyFileError::Shares`] if they contradict the parameters.
+pub fn open(path: &Path, password: &[u8], parameters: &Parameters) -> Result<OpenedKey, KeyFileError> {
+    let opened = open_one(path, password, Some(B256::from(parameters.hash())))?;
     opened.member_key.check(parameters, &mut rng()).map_err(KeyFileError::Shares)?;
     Ok(opened)
 }
 
-/// Decrypts the secrets and compares them with the clear part.
-fn unseal(container: Container<'_>, password: &[u8]) -> Result<OpenedKey, KeyFileError> {
-    if password.is_empty() {
-        return Err(KeyFileError::EmptyPassword);
-    }
-    let cipher = cipher(password, &container.salt, container.cost)?;
-    let mut secrets = Zeroizing::new(container.sealed.to_vec());
-    cipher
-        .decrypt_in_place(&nonce_of(&container.nonce), container.associated, &mut *secrets)
-        .map_err(|_| KeyFileError::WrongPassword)?;
-    let (member_key, bls_key) = decode_secrets(&secrets)?;
-    let public = container.public;
-    if member_key.index() != public.member {
-        return Err(KeyFileError::Contents("another member index"));
-    }
-    if bls_key.public_key().to_bytes() != public.bls_public_key {
-        return Err(KeyFileError::Contents("another BLS key"));
-    }
-    Ok(OpenedKey { public, member_key, bls_key })
-}
-
-fn decode_secrets(secrets: &[u8]) -> Result<(MemberKey, bls::SecretKey), KeyFileError> {
-    const SHORT: KeyFileError = KeyFileError::Contents("too short");
-    let (length, rest) = secrets.split_first_chunk::<4>().ok_or(SHORT)?;
-    let length = usize::try_from(u32::from_be_bytes(*length)).map_err(|_| SHORT)?;
-    let (share_bytes, rest) = rest.split_at_checked(length).ok_or(SHORT)?;
-    let bls_bytes: &[u8; BLS_SECRET_BYTES] =
-        rest.try_into().map_err(|_| KeyFileError::Contents("wrong length"))?;
-    let member_key =
-        MemberKey::decode(share_bytes).map_err(|_| KeyFileError::Contents("the shares do not decode"))?;
-    let bls_key = bls::SecretKey::from_bytes(bls_bytes)
-        .map_err(|_| KeyFileError::Contents("the BLS key does not decode"))?;
-    Ok((member_key, bls_key))
-}
-
-struct Container<'a> {
-    public: KeyFilePublic,
-    cost: KeyFileCost,
-    salt: [u8; SALT_BYTES],
-    nonce: [u8; NONCE_BYTES],
-    associated: &'a [u8],
-    sealed: &'a [u8],
-}
-
-impl<'a> Container<'a> {
-    fn parse(bytes: &'a [u8]) -> Result<Self, KeyFileError> {
-        let rest = bytes.strip_prefix(MAGIC.as_slice()).ok_or(KeyFileError::NotAKeyFile)?;
-        let version = *rest.first().ok_or(KeyFileError::Damaged)?;
-        if version != VERSION {
-            return Err(KeyFileError::UnsupportedVersion { found: version });
-        }
-        let (body, checksum) = bytes.split_last_chunk::<CHECKSUM_BYTES>().ok_or(KeyFileError::Damaged)?;
-        if Sha256::digest(body).as_slice() != checksum {
-            return Err(KeyFileError::Damaged);
-        }
-        let associated = body.get(..PUBLIC_BYTES).ok_or(KeyFileError::Damaged)?;
-        let mut reader = Reader(body.get(MAGIC.len() + 1..).ok_or(KeyFileError::Damaged)?);
-        let public = KeyFilePublic {
-            member: u16::from_be_bytes(reader.array()?),
-            parameters_hash: B256::from(reader.array::<32>()?),
-            bls_public_key: reader.array()?,
-            proof_of_possession: reader.array()?,
-        };
-        let cost = KeyFileCost {
-            memory_kib: u32::from_be_bytes(reader.array()?),
-            iterations: u32::from_be_bytes(reader.array()?),
-            lanes: u32::from_be_bytes(reader.array()?),
-        };
-        cost.check()?;
-        let salt = reader.array()?;
-        let nonce = reader.array()?;
-        let length = u32::from_be_bytes(reader.array()?);
-        let sealed = reader.0;
-        if u32::try_from(sealed.len()) != Ok(length) || sealed.len() < TAG_BYTES {
-            return Err(KeyFileError::Damaged);
-        }
-        Ok(Self { public, cost, salt, nonce, associated, sealed })
-    }
-}
-
-struct Reader<'a>(&'a [u8]);
-
-impl Reader<'_> {
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], KeyFileError> {
-        let (head, tail) = self.0.split_first_chunk::<N>().ok_or(KeyFileError::Damaged)?;
-        self.0 = tail;
-        Ok(*head)
-    }
-}
-
-fn seal(
-    public: &KeyFilePublic,
-    member_key: &MemberKey,
-    bls_key: &bls::SecretKey,
+/// Opens a key file for a BLS key alone, for what needs no shares: putting a stake behind the key. The shares are not
+/// checked, so no parameters are needed; their hash says which key is meant where there are several.
+///
+/// # Errors
+/// As [`open`], except those about shares; [`KeyFileError::SeveralKeys`].
+pub fn open_bls_key(
+    path: &Path,
     password: &[u8],
-    cost: KeyFileCost,
-    salt: &[u8; SALT_BYTES],
-    nonce: &[u8; NONCE_BYTES],
-) -> Result<Vec<u8>, KeyFileError> {
-    let shares = member_key.encode();
-    let share_length = u32::try_from(shares.len()).map_err(|_| KeyFileError::TooLarge)?;
-    // The tag is appended in place: with its room reserved, the secrets are never moved and left behind.
-    let mut secrets = Zeroizing::new(Vec::with_capacity(4 + shares.len() + BLS_SECRET_BYTES + TAG_BYTES));
-    secrets.extend_from_slice(&share_length.to_be_bytes());
-    secrets.extend_from_slice(&shares);
-    secrets.extend_from_slice(bls_key.to_bytes().as_slice());
+    parameters_hash: Option<B256>,
+) -> Result<bls::SecretKey, KeyFileError> {
+    open_one(path, password, parameters_hash).map(|opened| opened.bls_key)
+}
 
-    let mut file = Vec::with_capacity(PUBLIC_BYTES + 4 + secrets.capacity() + CHECKSUM_BYTES);
-    file.extend_from_slice(MAGIC);
-    file.push(VERSION);
-    file.extend_from_slice(&public.member.to_be_bytes());
-    file.extend_from_slice(public.parameters_hash.as_slice());
-    file.extend_from_slice(&public.bls_public_key);
-    file.extend_from_slice(&public.proof_of_possession);
-    file.extend_from_slice(&cost.memory_kib.to_be_bytes());
-    file.extend_from_slice(&cost.iterations.to_be_bytes());
-    file.extend_from_slice(&cost.lanes.to_be_bytes());
-    file.extend_from_slice(salt);
-    file.extend_from_slice(nonce);
-    debug_assert_eq!(file.len(), PUBLIC_BYTES);
-
-    cipher(password, salt, cost)?
-        .encrypt_in_place(&nonce_of(nonce), &file, &mut *secrets)
-        .map_err(|_| KeyFileError::TooLarge)?;
-    let sealed_length = u32::try_from(secrets.len()).map_err(|_| KeyFileError::TooLarge)?;
-    file.extend_from_slice(&sealed_length.to_be_bytes());
-    file.extend_from_slice(&secrets);
-    let checksum = Sha256::digest(&file);
-    file.extend_from_slice(&checksum);
-    if file.len() as u64 > MAX_FILE_BYTES {
-        return Err(KeyFileError::TooLarge);
+fn open_one(path: &Path, password: &[u8], parameters_hash: Option<B256>) -> Result<OpenedKey, KeyFileError> {
+    let bytes = read_key_file(path)?;
+    let container = Container::parse(&bytes)?;
+    // Before the password is tried, which takes time.
+    let public = if container.clear.is_none() { Some(read_beside(path)?) } else { None };
+    let mut keys = sealed::unseal(container, password)?;
+    if public.is_some_and(|public| !public.iter().eq(keys.iter().map(|key| &key.public))) {
+        return Err(KeyFileError::PublicDiffers { path: public_path(path) });
     }
-    Ok(file)
+    let index = index_of(keys.iter().map(|key| &key.public), parameters_hash)?;
+    Ok(keys.swap_remove(index))
 }
 
-fn cipher(
-    password: &[u8],
-    salt: &[u8; SALT_BYTES],
-    cost: KeyFileCost,
-) -> Result<XChaCha20Poly1305, KeyFileError> {
-    let out_of_bounds = |_| KeyFileError::CostOutOfBounds { cost };
-    let params =
-        Params::new(cost.memory_kib, cost.iterations, cost.lanes, Some(32)).map_err(out_of_bounds)?;
-    let mut key = Zeroizing::new([0u8; 32]);
-    Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
-        .hash_password_into(password, salt, key.as_mut_slice())
-        .map_err(|error| match error {
-            argon2::Error::OutOfMemory => KeyFileError::OutOfMemory,
-            _ => KeyFileError::CostOutOfBounds { cost },
-        })?;
-    Ok(XChaCha20Poly1305::new((&*key).into()))
-}
-
-fn nonce_of(nonce: &[u8; NONCE_BYTES]) -> Nonce<XChaCha20Poly1305> {
-    (*nonce).into()
-}
-
-fn read_bounded(path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyFileError> {
-    let fail = |cause| KeyFileError::Io { path: path.to_owned(), cause };
-    let mut bytes = Zeroizing::new(Vec::new());
-    let file = File::open(path).map_err(fail)?;
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(fail)?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(KeyFileError::TooLarge);
+fn index_of<'a>(
+    keys: impl ExactSizeIterator<Item = &'a KeyFilePublic> + Clone,
+    parameters_hash: Option<B256>,
+) -> Result<usize, KeyFileError> {
+    let found = || keys.clone().map(|key| key.parameters_hash).collect();
+    match parameters_hash {
+        Some(expected) => keys
+            .clone()
+            .position(|key| key.parameters_hash == expected)
+            .ok_or_else(|| KeyFileError::OtherParameters { expected, found: found() }),
+        None if keys.len() == 1 => Ok(0),
+        None => Err(KeyFileError::SeveralKeys { found: found() }),
     }
-    Ok(bytes)
 }
 
-/// Writes beside the target, syncs, then links the finished file to its name: linking fails where a rename
-/// would silently replace an existing key.
-fn write_new(path: &Path, bytes: &[u8]) -> Result<(), KeyFileError> {
-    let fail = |cause: io::Error| match cause.kind() {
-        io::ErrorKind::AlreadyExists => KeyFileError::Exists { path: path.to_owned() },
-        _ => KeyFileError::Io { path: path.to_owned(), cause },
-    };
-    let mut name = path.file_name().ok_or_else(|| fail(io::ErrorKind::InvalidInput.into()))?.to_owned();
-    name.push(format!(".{}.new", std::process::id()));
-    let temporary = path.with_file_name(name);
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options.open(&temporary).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::hard_link(&temporary, path)
-    });
-    let removed = match &written {
-        // Somebody else's unfinished file: not ours to remove.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !path.exists() => Ok(()),
-        _ => std::fs::remove_file(&temporary),
-    };
-    written.and(removed).map_err(fail)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(fail)
+fn read_key_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyFileError> {
+    read_bounded(path, MAX_FILE_BYTES).map_err(|error| match error {
+        KeyFileError::Io { cause, path }
+            if cause.kind() == io::ErrorKind::NotFound && public_path(&path).exists() =>
+        {
+            KeyFileError::SecretsMissing { path }
+        }
+        other => other,
+    })
+}
+
+fn read_beside(path: &Path) -> Result<Vec<KeyFilePublic>, KeyFileError> {
+    let path = public_path(path);
+    match read_bounded(&path, public::MAX_BYTES) {
+        Ok(bytes) => public::parse(&path, &bytes),
+        Err(KeyFileError::Io { cause, .. }) if cause.kind() == io::ErrorKind::NotFound => {
+            Err(KeyFileError::PublicMissing { path })
+        }
+        Err(other) => Err(other),
+    }
 }

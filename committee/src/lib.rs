@@ -1,7 +1,7 @@
 //! The committee member: it checks every header completely, acknowledges at most one per number, and gives its
 //! share of a batch's release only against a certificate.
 //!
-//! - [`key_file`]: the encrypted file with the member's shares and its BLS key.
+//! - [`key_file`]: the encrypted file with the member's shares and BLS keys, and the public file beside it.
 //! - [`Member::start`]: follows the sequencer's feed, recomputes validity, acknowledges, and serves
 //!   `committee_*` to anyone.
 //!

@@ -547,7 +547,7 @@ pub async fn stake_members(
     last_number: u64,
 ) -> Result<()> {
     for path in members {
-        let key = key_file::open_bls_key(path, password.as_bytes())?;
+        let key = key_file::open_bls_key(path, password.as_bytes(), None)?;
         writer.deposit_stake(&key, writer.address(), U256::from(MEMBER_STAKE_WEI)).await?;
         writer.serve(&key.public_key(), last_number).await?;
     }

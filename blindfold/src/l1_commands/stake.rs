@@ -113,14 +113,19 @@ pub enum StakeCommand {
 /// Whose stake.
 #[derive(Args, Debug)]
 pub struct MemberArgs {
-    /// The member's key file; only its public part is read, except to deposit
+    /// The member's key file, or the public file beside it; it is opened to deposit only
     #[arg(long)]
     member: PathBuf,
+    /// Hash of the parameters of the key that is meant, where the file has several
+    #[arg(long, value_name = "HASH")]
+    parameters_hash: Option<B256>,
 }
 
 impl MemberArgs {
     fn key(&self) -> Result<bls::PublicKey> {
-        let part = key_file::read_public(&self.member).with_context(|| self.member.display().to_string())?;
+        let part = key_file::read_public(&self.member)
+            .and_then(|keys| key_file::public_of(keys, self.parameters_hash))
+            .with_context(|| self.member.display().to_string())?;
         Ok(bls::PublicKey::from_bytes(&part.bls_public_key)?)
     }
 }
@@ -134,7 +139,8 @@ pub(super) async fn run(command: &StakeCommand) -> Result<()> {
                 password_file: Some(member_password_file.clone()),
                 password_env: None,
             };
-            let key = key_file::open_bls_key(&member.member, source.password()?.as_bytes())
+            let password = source.password()?;
+            let key = key_file::open_bls_key(&member.member, password.as_bytes(), member.parameters_hash)
                 .with_context(|| member.member.display().to_string())?;
             let writer = write.connect().await?.1;
             let owner = owner.unwrap_or(writer.address());

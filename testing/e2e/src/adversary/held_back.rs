@@ -314,7 +314,7 @@ pub(super) fn member_key(arena: &Arena, member: u16) -> Result<SecretKey> {
     let dir = arena.devnet.dir();
     let password = fs::read_to_string(dir.join("password"))?;
     let path = dir.join(format!("committee/member-{member}.key"));
-    Ok(key_file::open_bls_key(&path, password.trim().as_bytes())?)
+    Ok(key_file::open_bls_key(&path, password.trim().as_bytes(), None)?)
 }
 
 fn posting(header: &BatchHeader, certificate: &Certificate) -> Result<Vec<u8>> {
