@@ -7,7 +7,7 @@ use std::{
 };
 
 use alloy_primitives::B256;
-use blindfold_protocol::{Acknowledgement, Certificate, ReleaseShare};
+use blindfold_protocol::{Acknowledgement, Certificate, EnvelopeError, ReleaseShare};
 use blindfold_rpc::{
     Encoded, FeedEvent, Topic,
     types::{EnvelopeState, Receipt},
@@ -458,8 +458,14 @@ impl Checks {
                 self.broken(Rule::AnsweredEnvelopesEnd, detail);
             }
         }
-        let binds =
-            |by: &u64| self.is_honest(Role::Sequencer) && receipt.number.is_none_or(|number| number > *by);
+        // A sequencer that has not heard yet of a header that L1 made still promises numbers of before it.
+        let displaced = receipt.reason.as_deref() == Some(EnvelopeError::WrongGeneration.as_str());
+        let excused = |by: u64| displaced && self.0.state.lock().made.range(..=by).next().is_some();
+        let binds = |by: &u64| {
+            self.is_honest(Role::Sequencer)
+                && receipt.number.is_none_or(|number| number > *by)
+                && !excused(*by)
+        };
         if let Some(by) = promised_by.filter(binds) {
             let detail = format!("envelope {id} was promised by {by}, and is in {:?}", receipt.number);
             self.broken(Rule::PromisesAreKept, detail);

@@ -136,7 +136,7 @@ impl Plan {
             faults_end_ms = rng.random_range(60_000..=140_000);
             draw_long(&mut rng, &cast, (CALM_MS, faults_end_ms), &mut faults);
             // What is too old to be posted by then gives way to a header of L1's, and to nothing else: somebody has to ask it.
-            let stalls = faults.iter().any(|fault| fault.fault == Fault::FinalityStalls);
+            let stalls = faults.last().is_some_and(|long| long.fault == Fault::FinalityStalls);
             makes_headers |= !stalls;
         }
         let mut rng = ChaCha20Rng::seed_from_u64(seed ^ PROXIED);
