@@ -622,7 +622,7 @@ async fn voided_after_execution(
     l1: &Arc<ScriptedL1>,
     client: &Arc<ScriptedExecution>,
     store: Arc<dyn Store>,
-) -> (Machine, broadcast::Receiver<Arc<NewBlock>>) {
+) -> (Machine, ReadApi, broadcast::Receiver<Arc<NewBlock>>) {
     let sequencer = Sealer::new(l1).await;
     let node = Machine::start(store, l1, client).await;
     let mut blocks = node.executor.subscribe();
@@ -638,19 +638,22 @@ async fn voided_after_execution(
     for number in [1, 2] {
         assert_eq!(next_block(&mut blocks).await.record.number, number);
     }
+    let reads = reads(&node);
+    let receipt = reads.get_receipt(envelope(1, 1).id()).await.unwrap().unwrap();
+    assert_eq!(receipt.state, EnvelopeState::Executed);
     l1.void_runs.lock().push(VoidRun { first: 1, last: 1 });
     let full = sequencer.seal_envelopes(3_000, &[envelope(1, 3)]).await;
     node.take(&full).await;
     node.hint(&full).await;
     node.take(&sequencer.seal(4_000, vec![]).await).await;
-    (node, blocks)
+    (node, reads, blocks)
 }
 
 /// Rule VR-2.
 #[tokio::test]
 async fn what_becomes_void_after_its_execution_is_taken_back_and_executed_anew() {
     let (l1, client, store) = (l1(), ScriptedExecution::new(), memory());
-    let (node, mut blocks) = voided_after_execution(&l1, &client, Arc::clone(&store)).await;
+    let (node, reads, mut blocks) = voided_after_execution(&l1, &client, Arc::clone(&store)).await;
     // The block of batch 3 may have come before the news.
     let mut block = next_block(&mut blocks).await;
     while block.record.number != 1 {
@@ -661,7 +664,7 @@ async fn what_becomes_void_after_its_execution_is_taken_back_and_executed_anew()
         block = next_block(&mut blocks).await;
         assert_eq!((block.record.number, block.details.transactions.len()), (number, 1));
     }
-    let receipt = reads(&node).get_receipt(envelope(1, 1).id()).await.unwrap().unwrap();
+    let receipt = reads.get_receipt(envelope(1, 1).id()).await.unwrap().unwrap();
     assert_eq!((receipt.state, receipt.transactions), (EnvelopeState::Void, None));
     let status = node.executor.status();
     assert!(status.taken_back_blocks >= 2 && !matches!(status.state, ExecutionState::Halted { .. }));
@@ -674,7 +677,7 @@ async fn what_becomes_void_after_its_execution_is_taken_back_and_executed_anew()
 async fn what_the_client_holds_for_final_is_not_taken_back() {
     let (l1, client) = (l1(), ScriptedExecution::new());
     client.final_number.store(1, Ordering::SeqCst);
-    let (node, _blocks) = voided_after_execution(&l1, &client, memory()).await;
+    let (node, _, _blocks) = voided_after_execution(&l1, &client, memory()).await;
     let mut status = node.executor.watch_status();
     let halted = |state: &ExecutionState| matches!(state, ExecutionState::Halted { reason } if reason.contains("batch 1 void") && reason.contains("holds block 1 for final"));
     within("the halt", status.wait_for(|status| halted(&status.state))).await.unwrap();

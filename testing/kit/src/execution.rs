@@ -84,7 +84,7 @@ fn payload(parent: B256, id: BlockId, list: &[Bytes]) -> StoredPayload {
         "parentBeaconBlockRoot": B256::ZERO,
         "executionPayload": {
             "parentHash": parent, "feeRecipient": Address::ZERO, "stateRoot": id.hash, "receiptsRoot": B256::ZERO,
-            "logsBloom": "0x", "prevRandao": B256::ZERO, "blockNumber": format!("{:#x}", id.number),
+            "logsBloom": alloy_primitives::Bloom::ZERO, "prevRandao": B256::ZERO, "blockNumber": format!("{:#x}", id.number),
             "gasLimit": "0x1", "gasUsed": "0x0", "timestamp": format!("{:#x}", id.timestamp), "extraData": "0x",
             "baseFeePerGas": "0x0", "blockHash": id.hash, "transactions": list, "withdrawals": [],
             "blobGasUsed": "0x0", "excessBlobGas": "0x0", "withdrawalsRoot": B256::ZERO,

@@ -12,7 +12,7 @@ use std::{
 
 use alloy_consensus::{Transaction, TxEnvelope, transaction::SignerRecoverable};
 use alloy_eips::eip2718::Decodable2718;
-use alloy_primitives::{Address, B256, Bytes, Keccak256, U256, keccak256};
+use alloy_primitives::{Address, B256, Bloom, Bytes, Keccak256, U256, keccak256};
 use async_trait::async_trait;
 use blindfold_engine::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, SkipReason,
@@ -211,7 +211,7 @@ fn payload(parent: B256, id: BlockId, state_root: B256, content: &Content) -> St
         "parentBeaconBlockRoot": B256::ZERO,
         "executionPayload": {
             "parentHash": parent, "feeRecipient": content.fee_recipient, "stateRoot": state_root,
-            "receiptsRoot": B256::ZERO, "logsBloom": "0x", "prevRandao": content.prev_randao,
+            "receiptsRoot": B256::ZERO, "logsBloom": Bloom::ZERO, "prevRandao": content.prev_randao,
             "blockNumber": format!("{:#x}", id.number), "gasLimit": format!("{:#x}", content.gas_limit),
             "gasUsed": "0x0", "timestamp": format!("{:#x}", id.timestamp), "extraData": Bytes::from(extra),
             "baseFeePerGas": "0x0", "blockHash": id.hash, "transactions": content.list(), "withdrawals": [],

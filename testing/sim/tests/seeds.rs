@@ -71,6 +71,23 @@ fn everybody_is_taken_back_to_what_l1_holds() {
     assert!(sum("made") > 0 && sum("failures") > 0, "{report:#}");
 }
 
+/// What had executed a run that L1 declared void later stood still for good, and blocks of it were told as final.
+#[test]
+fn what_l1_declares_void_after_its_execution_is_taken_back() {
+    let (holds, report) = simulate(&["--first-seed", "234", "--json"]);
+    assert!(holds, "{report:#}");
+    assert!(report["sums"]["made"].as_u64().unwrap() > 0, "{report:#}");
+}
+
+/// A transaction whose block gave way to a header of L1's could not be sent again through its proxy.
+#[test]
+fn a_proxy_takes_again_what_is_in_no_block_any_more() {
+    let (holds, report) = simulate(&["--first-seed", "529", "--json"]);
+    assert!(holds, "{report:#}");
+    let sum = |name: &str| report["sums"][name].as_u64().unwrap();
+    assert!(sum("included") > 8, "{report:#}");
+}
+
 #[test]
 fn a_report_is_gone_on_with() {
     let folder = tempfile::tempdir().unwrap();

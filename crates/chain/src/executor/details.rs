@@ -62,13 +62,6 @@ pub struct ExecutedEnvelope {
     pub transactions: Vec<InnerTransaction>,
 }
 
-impl ExecutedEnvelope {
-    /// Whether it was opened, which nothing of a void batch is, or is a forced transaction that was tried.
-    pub fn was_executed(&self) -> bool {
-        matches!(self.outcome, EnvelopeOutcome::Executed | EnvelopeOutcome::Malformed)
-    }
-}
-
 /// What became of an item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state", content = "reason")]

@@ -12,7 +12,8 @@ use super::run::{End, Runner};
 impl Runner {
     /// Tells the client which blocks are safe and finalized by now: when that has changed, or `again` in any case.
     pub(super) async fn mark(&mut self, again: bool) -> Result<(), End> {
-        let settled = *self.settled.borrow_and_update();
+        // A void batch is final as well, but not with a block that executed it.
+        let settled = self.compared;
         let (safe, finalized) = settled.last_batches();
         if safe == 0 {
             self.status.send_if_modified(|status| status.settled.raise(settled));
@@ -27,10 +28,6 @@ impl Runner {
         let changed = (safe, finalized) != (status.safe, status.finalized);
         if safe.is_none() || !(changed || again) {
             self.status.send_if_modified(|status| status.settled.raise(settled));
-            return Ok(());
-        }
-        // A void batch is final as well, but not with a block that executed it.
-        if changed && !self.look_at_void_runs().await? {
             return Ok(());
         }
         let hash = |block: Option<(u64, B256)>| block.map_or(B256::ZERO, |(_, hash)| hash);

@@ -6,17 +6,20 @@ use std::time::Duration;
 use alloy_primitives::{B256, Bytes};
 use async_trait::async_trait;
 use blindfold_engine::{
-    BlockId, BlockInputs, EngineError, ExecutedBlock, L1Origin, PayloadSource, PayloadSourceError, ReadError,
-    Recovery, ReplayError, StoredPayload, replay,
+    BlockId, BlockInputs, EngineError, ExecutedBlock, L1Origin, PayloadSource, PayloadSourceError, Recovery,
+    ReplayError, StoredPayload, replay,
 };
 use blindfold_protocol::block::{OrderError, Second, sequence_number};
 use blindfold_protocol::validity::Verdict;
-use blindfold_runtime::{Backoff, Instant, Patience, now};
+use blindfold_runtime::{Backoff, Instant, Patience, now, spawn};
 use blindfold_store::{BatchRecord, BlockRecord, Store, StoreError, What};
-use tokio::sync::{broadcast, watch};
+use tokio::{
+    sync::{broadcast, watch},
+    task::JoinHandle,
+};
 
 use super::deposits::Deposits;
-use super::details::{BlockDetails, DepositCursor, ExecutedEnvelope};
+use super::details::{BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope};
 use super::plan::{Plan, SkippedOutside};
 use super::seconds::{BlockAssembler, BlockSlot};
 use super::void::VoidRuns;
@@ -28,7 +31,7 @@ use crate::limits::{
 use crate::opener::{OpenBatchError, Opener, unopened_outcomes};
 use crate::rebuild::finalized_block;
 use crate::records::{accepted, verdicts};
-use crate::{ItemOutcome, L1Error, Settled, VoidRun};
+use crate::{ItemOutcome, L1Error, L1Reader, Settled, VoidRun};
 
 /// Why execution stopped. Nothing else stops with it.
 #[derive(Debug, thiserror::Error)]
@@ -87,9 +90,6 @@ pub enum ExecutionError {
         /// Number of the block that the client holds for final.
         finalized: u64,
     },
-    /// The client does not tell which block it holds for final.
-    #[error("the execution client does not tell which block it holds for final: {0}")]
-    Finality(#[from] ReadError),
     /// L1 answers with something unusable.
     #[error(transparent)]
     L1(#[from] L1Error),
@@ -137,6 +137,38 @@ struct ToldVoid {
     newest: u64,
 }
 
+/// What L1 declared void.
+async fn ask_what_is_void(l1: Arc<dyn L1Reader>) -> Result<ToldVoid, L1Error> {
+    // The block first: what is known speaks for it at least.
+    let seen = l1.finalized().await?;
+    let runs = l1.void_runs().await?;
+    Ok(ToldVoid { seen, runs, newest: l1.newest().await? })
+}
+
+/// The answer to the question under way; none comes where there is no question.
+async fn answer(asking: &mut Option<JoinHandle<Result<ToldVoid, L1Error>>>) -> Result<ToldVoid, L1Error> {
+    let Some(task) = asking else { return std::future::pending().await };
+    let told = task.await;
+    *asking = None;
+    match told {
+        Ok(told) => told,
+        // It panicked, and whoever watches for that ends the role.
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// Why execution looks around.
+enum Woken {
+    /// What it waits for may be there.
+    Changed,
+    /// The batches stand otherwise on L1.
+    Settled,
+    /// It is time to.
+    Due,
+    /// L1 has told what is void.
+    Told(Result<ToldVoid, L1Error>),
+}
+
 pub(super) struct Runner {
     pub(super) deps: ExecutorDeps,
     opener: Opener,
@@ -153,6 +185,12 @@ pub(super) struct Runner {
     void: VoidRuns,
     /// When client and void runs are looked at next, however much there is to be executed.
     look_at: Instant,
+    /// The question under way what is void. Nothing waits for its answer, and nothing breaks it off.
+    asking: Option<JoinHandle<Result<ToldVoid, L1Error>>>,
+    /// How far the batches stood on L1 when it was asked.
+    asked_with: Settled,
+    /// So far as the batches stand on L1, blocks were compared with what is void there.
+    pub(super) compared: Settled,
     /// A fault stopped execution, and nothing has gone well since.
     halted: bool,
 }
@@ -230,6 +268,9 @@ impl Runner {
             origin: None,
             void,
             look_at: now() + LOOK_INTERVAL,
+            asking: None,
+            asked_with: Settled::default(),
+            compared: Settled::default(),
             halted: false,
         })
     }
@@ -276,6 +317,7 @@ impl Runner {
                 _ = self.stopped.wait_for(|stopped| *stopped) => return,
                 () = tokio::time::sleep(pause) => {}
             }
+            self.void.check_again();
             end = self.work_anew().await;
         }
     }
@@ -311,7 +353,6 @@ impl Runner {
         self.parent = parent;
         self.deposits = Deposits::after(taken);
         self.origin = None;
-        self.void.check_again();
     }
 
     async fn work(&mut self) -> End {
@@ -359,6 +400,14 @@ impl Runner {
 
     async fn next_second(&mut self) -> Result<BlockSlot, End> {
         let mut certified = self.deps.tracker.watch_certified();
+        if now() >= self.look_at {
+            self.look_at = now() + LOOK_INTERVAL;
+            self.ask_what_is_void();
+        }
+        if self.asking.as_ref().is_some_and(JoinHandle::is_finished) {
+            let told = answer(&mut self.asking).await;
+            self.heard(told).await?;
+        }
         loop {
             while certified.borrow_and_update().number >= self.next_batch {
                 let number = self.next_batch;
@@ -370,33 +419,64 @@ impl Runner {
                 }
             }
             self.set_state(ExecutionState::Waiting);
-            let due = tokio::select! {
-                _ = self.stopped.wait_for(|stopped| *stopped) => return Err(End::Stopped),
-                changed = certified.changed() => changed.map(|()| false).map_err(|_| End::Stopped)?,
-                changed = self.settled.changed() => changed.map(|()| false).map_err(|_| End::Stopped)?,
-                () = tokio::time::sleep_until(self.look_at) => true,
-            };
-            if due {
-                // A client that restarted while nothing is to be executed would serve old state until the next block.
-                self.restore_client().await?;
-                // What became void late is noticed without the next second, too. L1 may be away meanwhile; the next
-                // batch does not wait for it.
-                let told = tokio::select! {
-                    _ = certified.changed() => continue,
-                    told = self.ask_void_runs() => told,
-                };
-                self.look_at = now() + LOOK_INTERVAL;
-                match told {
-                    Err(fault) if fault.may_pass() => {}
-                    told => {
-                        self.take_void_runs(told?).await?;
+            match self.wake(async || certified.changed().await.is_ok()).await? {
+                // What became void late is noticed without the next second, too.
+                Woken::Told(told) => {
+                    if self.heard(told).await? {
                         self.halted = false;
                         self.read_deposits_ahead().await;
                     }
                 }
+                Woken::Changed | Woken::Settled | Woken::Due => {}
             }
-            self.mark(due).await?;
         }
+    }
+
+    /// Waits until there is something to look at: `changed`, which is false at the end; how the batches stand on L1; what is
+    /// void; or for as long as the client is believed to be as it was.
+    async fn wake(&mut self, changed: impl AsyncFnOnce() -> bool) -> Result<Woken, End> {
+        let woken = tokio::select! {
+            _ = self.stopped.wait_for(|stopped| *stopped) => return Err(End::Stopped),
+            goes_on = changed() => if goes_on { Woken::Changed } else { return Err(End::Stopped) },
+            changed = self.settled.changed() => {
+                changed.map_err(|_| End::Stopped)?;
+                Woken::Settled
+            }
+            told = answer(&mut self.asking) => Woken::Told(told),
+            () = tokio::time::sleep_until(self.look_at) => Woken::Due,
+        };
+        if matches!(woken, Woken::Due | Woken::Settled) {
+            self.ask_what_is_void();
+        }
+        if matches!(woken, Woken::Due) {
+            self.look_at = now() + LOOK_INTERVAL;
+            // A client that restarted while nothing is to be executed would serve old state until the next block.
+            self.restore_client().await?;
+        }
+        self.mark(matches!(woken, Woken::Due)).await?;
+        Ok(woken)
+    }
+
+    /// Asks L1 what is void, unless it is being asked. Nothing waits for it: an L1 that hangs holds no block up.
+    fn ask_what_is_void(&mut self) {
+        if self.asking.is_none() {
+            self.asked_with = *self.settled.borrow();
+            self.asking = Some(spawn(ask_what_is_void(Arc::clone(&self.deps.l1))));
+        }
+    }
+
+    /// Takes the answer to the question under way. False where L1 has none for now.
+    async fn heard(&mut self, told: Result<ToldVoid, L1Error>) -> Result<bool, End> {
+        let told = match told {
+            Ok(told) => told,
+            Err(fault) if fault.may_pass() => return Ok(false),
+            Err(fault) => return Err(fault.into()),
+        };
+        let compared = self.asked_with;
+        self.take_void_runs(told).await?;
+        self.compared.raise(compared);
+        self.mark(false).await?;
+        Ok(true)
     }
 
     /// The L1 deposits up to a second's origin: as many as its block takes, and the one after them.
@@ -434,24 +514,6 @@ impl Runner {
         }
     }
 
-    /// What L1 declared void.
-    async fn ask_void_runs(&self) -> Result<ToldVoid, L1Error> {
-        // The block first: what is known speaks for it at least.
-        let seen = self.deps.l1.finalized().await?;
-        let runs = self.deps.l1.void_runs().await?;
-        Ok(ToldVoid { seen, runs, newest: self.deps.l1.newest().await? })
-    }
-
-    /// Asks, too, but for no longer than a block may wait. False where L1 does not answer.
-    pub(super) async fn look_at_void_runs(&mut self) -> Result<bool, End> {
-        let patience = Duration::from_millis(READ_AHEAD_PATIENCE_MS);
-        match tokio::time::timeout(patience, self.ask_void_runs()).await {
-            Ok(Ok(told)) => self.take_void_runs(told).await.map(|()| true),
-            Ok(Err(fault)) if !fault.may_pass() => Err(fault.into()),
-            _ => Ok(false),
-        }
-    }
-
     /// Takes back what is executed of what L1 declared void (VR-2). Is not to be broken off.
     async fn take_void_runs(&mut self, told: ToldVoid) -> Result<(), End> {
         let ToldVoid { seen, runs, newest } = told;
@@ -476,20 +538,25 @@ impl Runner {
         let store = self.deps.tracker.store();
         let last = self.status.borrow().last_batch;
         let mut lowest = None;
-        for number in runs.iter().flat_map(|run| run.first..=run.last.min(last)) {
-            let Some(block) = store.block_of_batch(number).await? else { continue };
-            let Some(record) = store.batch(number).await? else { continue };
-            let damaged = |_| ExecutionError::Damaged { what: "block", number: block.number };
-            let (details, verdicts) = (parse_details(&block).map_err(damaged)?, verdicts(&record)?);
-            let opened = |entry: &ExecutedEnvelope| {
-                let verdict = verdicts.get(entry.index as usize);
-                entry.number == number
-                    && entry.was_executed()
-                    && matches!(verdict, Some(Verdict::Accepted { .. }))
-            };
-            let is_lower = lowest.is_none_or(|(_, lowest)| block.number < lowest);
-            if is_lower && details.envelopes.iter().any(opened) {
-                lowest = Some((number, block.number));
+        for run in runs {
+            for number in run.first..=run.last.min(last) {
+                let Some(block) = store.block_of_batch(number).await? else { continue };
+                if lowest.is_some_and(|(_, lowest)| lowest <= block.number) {
+                    break;
+                }
+                let Some(record) = store.batch(number).await? else { continue };
+                let damaged = |_| ExecutionError::Damaged { what: "block", number: block.number };
+                let (details, verdicts) = (parse_details(&block).map_err(damaged)?, verdicts(&record)?);
+                let opened = |entry: &ExecutedEnvelope| {
+                    let verdict = verdicts.get(entry.index as usize);
+                    entry.number == number
+                        && entry.outcome != EnvelopeOutcome::Void
+                        && matches!(verdict, Some(Verdict::Accepted { .. }))
+                };
+                if details.envelopes.iter().any(opened) {
+                    lowest = Some((number, block.number));
+                    break;
+                }
             }
         }
         Ok(lowest)
@@ -498,12 +565,21 @@ impl Runner {
     /// Takes back the blocks from this one on, which executed a batch that is void. No final one is among them, unless
     /// the client was told by another node that it is.
     async fn take_back(&mut self, number: u64, block: u64) -> End {
-        match finalized_block(self.deps.client.as_ref()).await {
-            Ok(Some(finalized)) if finalized >= block => {
-                return ExecutionError::VoidedAfterExecution { number, block, finalized }.into();
+        let mut pause = Pause::default();
+        loop {
+            match finalized_block(self.deps.client.as_ref()).await {
+                Ok(Some(finalized)) if finalized >= block => {
+                    return ExecutionError::VoidedAfterExecution { number, block, finalized }.into();
+                }
+                Ok(_) => break,
+                // A client that is busy or away: nothing more is executed on what is void.
+                Err(error) => {
+                    let reason = format!("which block the execution client holds for final: {error}");
+                    if let Err(end) = self.wait(&mut pause, &reason).await {
+                        return end;
+                    }
+                }
             }
-            Ok(_) => {}
-            Err(error) => return ExecutionError::Finality(error).into(),
         }
         if let Err(error) = self.deps.tracker.store().revert_blocks(block).await {
             return error.into();
@@ -526,9 +602,11 @@ impl Runner {
         let (number, origin) = (record.sealed.header.number, record.sealed.header.l1_origin_number);
         let mut pause = Pause::default();
         while !self.void.too_early_for(origin) {
-            match self.ask_void_runs().await {
+            let compared = *self.settled.borrow();
+            match ask_what_is_void(Arc::clone(&self.deps.l1)).await {
                 Ok(told) => {
                     self.take_void_runs(told).await?;
+                    self.compared.raise(compared);
                     break;
                 }
                 Err(fault) if fault.may_pass() => self.wait(&mut pause, &fault.to_string()).await?,
@@ -555,16 +633,9 @@ impl Runner {
                 return Ok(outcomes);
             }
             self.set_state(ExecutionState::WaitingForHints { number });
-            let idle = tokio::select! {
-                _ = self.stopped.wait_for(|stopped| *stopped) => return Err(End::Stopped),
-                changed = arrivals.changed() => changed.map(|()| false).map_err(|_| End::Stopped)?,
-                changed = self.settled.changed() => changed.map(|()| false).map_err(|_| End::Stopped)?,
-                () = tokio::time::sleep(LOOK_INTERVAL) => true,
-            };
-            if idle {
-                self.restore_client().await?;
+            if let Woken::Told(told) = self.wake(async || arrivals.changed().await.is_ok()).await? {
+                self.heard(told).await?;
             }
-            self.mark(idle).await?;
         }
     }
 

@@ -3,30 +3,31 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use alloy_primitives::B256;
 use parking_lot::Mutex;
 
 use crate::BlockDetails;
 use crate::limits::MAX_CACHED_BLOCKS;
 
-/// The last blocks asked for, by number and hash order of use.
+/// The last blocks asked for, by hash, in order of use: a block of the same number may take the place of one (VR-2).
 #[derive(Default)]
 pub(super) struct DetailsCache {
-    blocks: Mutex<VecDeque<(u64, Arc<BlockDetails>)>>,
+    blocks: Mutex<VecDeque<(B256, Arc<BlockDetails>)>>,
 }
 
 impl DetailsCache {
-    pub(super) fn get(&self, block: u64) -> Option<Arc<BlockDetails>> {
+    pub(super) fn get(&self, block: B256) -> Option<Arc<BlockDetails>> {
         let mut blocks = self.blocks.lock();
-        let place = blocks.iter().position(|(number, _)| *number == block)?;
+        let place = blocks.iter().position(|(hash, _)| *hash == block)?;
         let entry = blocks.remove(place)?;
         let details = Arc::clone(&entry.1);
         blocks.push_front(entry);
         Some(details)
     }
 
-    pub(super) fn put(&self, block: u64, details: Arc<BlockDetails>) {
+    pub(super) fn put(&self, block: B256, details: Arc<BlockDetails>) {
         let mut blocks = self.blocks.lock();
-        blocks.retain(|(number, _)| *number != block);
+        blocks.retain(|(hash, _)| *hash != block);
         blocks.push_front((block, details));
         blocks.truncate(MAX_CACHED_BLOCKS);
     }
@@ -52,12 +53,15 @@ mod tests {
 
     #[test]
     fn the_least_used_block_is_dropped() {
+        let hash = |number: u64| B256::left_padding_from(&number.to_be_bytes());
         let cache = DetailsCache::default();
         for number in 0..MAX_CACHED_BLOCKS as u64 {
-            cache.put(number, details(number));
+            cache.put(hash(number), details(number));
         }
-        assert_eq!(cache.get(0).unwrap().gas_used, 0);
-        cache.put(1_000, details(1_000));
-        assert!(cache.get(0).is_some() && cache.get(1_000).is_some() && cache.get(1).is_none());
+        assert_eq!(cache.get(hash(0)).unwrap().gas_used, 0);
+        cache.put(hash(1_000), details(1_000));
+        assert!(
+            cache.get(hash(0)).is_some() && cache.get(hash(1_000)).is_some() && cache.get(hash(1)).is_none()
+        );
     }
 }

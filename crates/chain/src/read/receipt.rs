@@ -79,11 +79,11 @@ impl ReadApi {
         let tracker = &self.context.tracker;
         let record = tracker.for_caller(tracker.store().block_of_batch(number)).await;
         let Some(record) = record.map_err(RpcError::internal)? else { return Ok(None) };
-        let details = match self.details.get(record.number) {
+        let details = match self.details.get(record.hash) {
             Some(details) => details,
             None => {
                 let details = Arc::new(parse_details(&record).map_err(RpcError::internal)?);
-                self.details.put(record.number, Arc::clone(&details));
+                self.details.put(record.hash, Arc::clone(&details));
                 details
             }
         };
