@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use blindfold_bte::{Parameters, bls, dealer};
-use blindfold_committee::key_file::{self, KeyFileCost, KeyFilePublic};
+use blindfold_committee::key_file::{self, KeyFileCost, KeyFileError, KeyFilePublic};
 use blindfold_protocol::{B256, limits::MAX_MEMBERS};
 use blindfold_runtime::rng;
 use rand::Rng;
@@ -57,12 +57,23 @@ impl Deal<'_> {
         let Some(first) = files.chain([parameters.clone()]).find(|path| path.exists()) else {
             return Ok(());
         };
-        // The last one may lack its public file.
-        let whole = keys.iter().filter(|key| key_file::read_public(key).is_ok()).count();
+        let written = keys.iter().filter(|key| key.exists()).count();
         let exists = format!("{} exists already; a key is never overwritten", first.display());
         let dealt = fs::read(&parameters).ok().and_then(|bytes| Parameters::decode(&bytes).ok());
         match dealt.map(|dealt| usize::from(dealt.members())) {
-            Some(members) if members == whole => bail!("{exists}: name another folder with --out"),
+            Some(members) if members == written => {
+                // Handed over, or cut off before the last one: no reason to deal again.
+                let lost = keys.iter().find(|key| {
+                    matches!(key_file::read_public(key), Err(KeyFileError::PublicMissing { .. }))
+                });
+                let lost = lost.map_or(String::new(), |key| {
+                    format!(
+                        ". A public file is missing: `blindfold committee key public {}` makes it",
+                        key.display()
+                    )
+                });
+                bail!("{exists}: name another folder with --out{lost}")
+            }
             members => bail!(
                 "{exists}. The dealing in {} is incomplete: {}, with {} key files. If it was interrupted, remove parameters.bin, \
                  every member-*.key and every member-*.key.json there, which nobody can use, and deal again; if its key \
@@ -70,7 +81,7 @@ impl Deal<'_> {
                 self.out.display(),
                 members
                     .map_or("no whole parameters.bin".to_owned(), |n| format!("parameters of {n} members")),
-                whole
+                written
             ),
         }
     }
@@ -155,7 +166,8 @@ mod tests {
         // As a process leaves it that ends in the middle: between a key and its public file, while it writes the keys, and
         // while it deals.
         fs::remove_file(out.join("member-4.key.json")).unwrap();
-        assert!(refused().contains("parameters of 4 members, with 3 key files"), "{}", refused());
+        assert!(refused().contains("member-4.key` makes it"), "{}", refused());
+        assert!(!refused().contains("incomplete") && !refused().contains("remove"), "{}", refused());
         fs::remove_file(out.join("member-4.key")).unwrap();
         for says in ["parameters of 4 members, with 3 key files", "no whole parameters.bin, with 0 key files"]
         {
