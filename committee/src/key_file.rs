@@ -69,8 +69,8 @@ pub struct OpenedKey {
     pub public: KeyFilePublic,
     /// Shares of the decryption key.
     pub member_key: MemberKey,
-    /// The BLS key that signs acknowledgements.
-    pub bls_key: bls::SecretKey,
+    /// The BLS key that signs acknowledgements. Boxed: a list of keys that moves its entries would leave copies behind.
+    pub bls_key: Box<bls::SecretKey>,
 }
 
 impl OpenedKey {
@@ -354,7 +354,8 @@ pub fn open_bls_key(
     password: &[u8],
     parameters_hash: Option<B256>,
 ) -> Result<bls::SecretKey, KeyFileError> {
-    open_one(path, password, parameters_hash).map(|opened| opened.bls_key)
+    // Moved out, it would stay behind in the box; a copy leaves the box to be wiped.
+    open_one(path, password, parameters_hash).map(|opened| bls::SecretKey::clone(&opened.bls_key))
 }
 
 fn open_one(path: &Path, password: &[u8], parameters_hash: Option<B256>) -> Result<OpenedKey, KeyFileError> {

@@ -238,6 +238,7 @@ impl<'a> Reader<'a> {
         let member_key =
             MemberKey::decode(shares).map_err(|_| KeyFileError::Contents("the shares do not decode"))?;
         let bls_key = bls::SecretKey::from_bytes(bls_bytes)
+            .map(Box::new)
             .map_err(|_| KeyFileError::Contents("the BLS key does not decode"))?;
         let public =
             KeyFilePublic::of(&Secrets { parameters_hash, member_key: &member_key, bls_key: &bls_key });

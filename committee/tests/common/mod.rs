@@ -64,7 +64,7 @@ pub fn opened_key(member: u16) -> OpenedKey {
         proof_of_possession: bls_key.prove_possession().to_bytes(),
     };
     let member_key = blindfold_bte::MemberKey::decode(&committee.keys[index].encode()).expect("a key");
-    OpenedKey { public, member_key, bls_key }
+    OpenedKey { public, member_key, bls_key: Box::new(bls_key) }
 }
 
 pub async fn open_store(folder: &Path) -> SqliteStore {

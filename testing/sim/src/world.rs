@@ -588,7 +588,7 @@ impl World {
             proof_of_possession: bls_key.prove_possession().to_bytes(),
         };
         let member_key = MemberKey::decode(&self.committee.keys[other].encode())?;
-        Ok(OpenedKey { public, member_key, bls_key })
+        Ok(OpenedKey { public, member_key, bls_key: Box::new(bls_key) })
     }
 
     /// Something goes wrong from here to its end.
