@@ -31,7 +31,7 @@ mod tests;
 pub use public::path_of as public_path;
 pub use sealed::KeyFileCost;
 
-use files::{EVERYBODY, OWNER, read_bounded, replace, write_new};
+use files::{EVERYBODY, Held, OWNER, read_bounded, replace_public, write_new};
 use sealed::{Container, Secrets};
 
 /// Keys in one file: epochs of a year, if each lasts a week.
@@ -101,6 +101,12 @@ pub enum KeyFileError {
     #[error("{path} exists already; a key is never overwritten")]
     Exists {
         /// Path of the file.
+        path: PathBuf,
+    },
+    /// The key file is a link of somebody who owns neither it nor the system.
+    #[error("{path} is a link of somebody else's, or one of too many in a row: name the key file itself")]
+    ForeignLink {
+        /// Path of the link.
         path: PathBuf,
     },
     /// Only the public file is there.
@@ -239,12 +245,12 @@ pub fn create(
 }
 
 /// Adds the keys of another key file of the same member, which stays as it is, and gives `path` the present form if it
-/// is of version 1. Password and cost stay those of `path`. May be repeated, after a kill too. Returns what is public of
-/// all keys.
+/// is of version 1. Password, cost, owner and readers stay those of `path`. May be repeated, after a kill too, and waits
+/// for another run that changes the file. Returns what is public of all keys.
 ///
 /// # Errors
 /// As [`open`] for either file, without what concerns public files and parameters; [`KeyFileError::OtherMember`],
-/// [`KeyFileError::Duplicate`], [`KeyFileError::TooManyKeys`]. Nothing is changed then.
+/// [`KeyFileError::Duplicate`], [`KeyFileError::TooManyKeys`], [`KeyFileError::ForeignLink`]. Nothing is changed then.
 pub fn add(
     path: &Path,
     password: &[u8],
@@ -252,7 +258,8 @@ pub fn add(
     from_password: &[u8],
     rng: &mut impl CryptoRng,
 ) -> Result<Vec<KeyFilePublic>, KeyFileError> {
-    let bytes = read_key_file(path)?;
+    let mut held = hold(path)?;
+    let bytes = held.read()?;
     let container = Container::parse(&bytes)?;
     let (cost, mut changed) = (container.cost, container.clear.is_some());
     let mut keys = sealed::unseal(container, password)?;
@@ -274,17 +281,19 @@ pub fn add(
     }
     let secrets: Vec<Secrets<'_>> = keys.iter().map(OpenedKey::secrets).collect();
     if changed {
-        replace(path, &sealed::seal(&secrets, password, cost, rng)?, OWNER)?;
+        held.replace(&sealed::seal(&secrets, password, cost, rng)?)?;
     }
     write_public_of(path, keys)
 }
 
-/// Makes the public file anew from the secrets, in place of the one that may be there.
+/// Makes the public file anew from the secrets, in place of the one that may be there. Waits for another run that
+/// changes the key file.
 ///
 /// # Errors
-/// As [`open`], without what concerns public files and parameters.
+/// As [`open`], without what concerns public files and parameters; [`KeyFileError::ForeignLink`].
 pub fn write_public(path: &Path, password: &[u8]) -> Result<Vec<KeyFilePublic>, KeyFileError> {
-    write_public_of(path, sealed::unseal(Container::parse(&read_key_file(path)?)?, password)?)
+    let held = hold(path)?;
+    write_public_of(path, sealed::unseal(Container::parse(&held.read()?)?, password)?)
 }
 
 fn write_public_of(path: &Path, keys: Vec<OpenedKey>) -> Result<Vec<KeyFilePublic>, KeyFileError> {
@@ -293,7 +302,7 @@ fn write_public_of(path: &Path, keys: Vec<OpenedKey>) -> Result<Vec<KeyFilePubli
     if read_bounded(&beside, public::MAX_BYTES).is_ok_and(|there| *there == bytes) {
         return Ok(public);
     }
-    replace(&beside, &bytes, EVERYBODY)?;
+    replace_public(&beside, &bytes)?;
     Ok(public)
 }
 
@@ -387,14 +396,23 @@ fn index_of<'a>(
 }
 
 fn read_key_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyFileError> {
-    read_bounded(path, MAX_FILE_BYTES).map_err(|error| match error {
+    read_bounded(path, MAX_FILE_BYTES).map_err(missing_secrets)
+}
+
+/// The key file, for this run alone.
+fn hold(path: &Path) -> Result<Held, KeyFileError> {
+    Held::open(path).map_err(missing_secrets)
+}
+
+fn missing_secrets(error: KeyFileError) -> KeyFileError {
+    match error {
         KeyFileError::Io { cause, path }
             if cause.kind() == io::ErrorKind::NotFound && public_path(&path).exists() =>
         {
             KeyFileError::SecretsMissing { path }
         }
         other => other,
-    })
+    }
 }
 
 fn read_beside(path: &Path) -> Result<Vec<KeyFilePublic>, KeyFileError> {

@@ -1,4 +1,10 @@
-use std::{fs, os::unix::fs::PermissionsExt, slice};
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    slice,
+    sync::Barrier,
+    thread,
+};
 
 use blindfold_bte::dealer;
 use proptest::prelude::*;
@@ -58,6 +64,14 @@ impl Setting {
         create(&path, PASSWORD, &self.member_key, &self.bls_key, self.parameters_hash, CHEAP, &mut self.rng)
     }
 
+    /// Writes the files under this name into the folder of another, which outlives this one.
+    fn create_in(mut self, other: &Self, name: &str) -> PathBuf {
+        let path = other.folder.path().join(name);
+        create(&path, PASSWORD, &self.member_key, &self.bls_key, self.parameters_hash, CHEAP, &mut self.rng)
+            .expect("created");
+        path
+    }
+
     fn bytes(&mut self) -> Vec<u8> {
         self.create().expect("created");
         fs::read(self.path()).expect("readable")
@@ -109,6 +123,10 @@ fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).expect("there").mode() & 0o777
+}
+
 #[test]
 fn what_is_written_opens_again() {
     let mut setting = Setting::new();
@@ -126,9 +144,7 @@ fn what_is_written_opens_again() {
     let shown = format!("{opened:?}");
     assert!(!shown.contains("bls_key") && !shown.contains("member_key"), "{shown}");
 
-    let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
-    assert_eq!(mode(&setting.path()), 0o600);
-    assert_eq!(mode(&public_path(&setting.path())) & !0o044, 0o600);
+    assert_eq!([mode(&setting.path()), mode(&public_path(&setting.path()))], [0o600, 0o644]);
     let names: Vec<_> = fs::read_dir(setting.folder.path()).expect("readable").collect();
     assert_eq!(names.len(), 2, "no unfinished file is left");
 }
@@ -200,8 +216,90 @@ fn one_file_holds_the_keys_of_several_epochs() {
     setting.add(&later).expect("has it");
     assert_eq!(fs::read(setting.path()).expect("readable"), before);
     assert!(open(&later.path(), PASSWORD, &later.parameters).is_ok());
-    assert_eq!(fs::metadata(setting.path()).expect("there").permissions().mode() & 0o777, 0o600);
+    assert_eq!(mode(&setting.path()), 0o600);
     assert_eq!(fs::read_dir(setting.folder.path()).expect("readable").count(), 2);
+}
+
+#[test]
+fn who_could_read_the_files_can_do_so_after_a_key_was_added() {
+    let (mut setting, mut later) = (Setting::new(), Setting::of(9, 2));
+    setting.create().expect("created");
+    later.create().expect("created");
+    let beside = public_path(&setting.path());
+    let set = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("one's own");
+    };
+    set(&setting.path(), 0o640);
+    // As a mask of 077 once left it.
+    set(&beside, 0o600);
+    setting.add(&later).expect("added");
+    assert_eq!([mode(&setting.path()), mode(&beside)], [0o640, 0o644]);
+    // What nobody should have been able to do is not kept.
+    set(&setting.path(), 0o666);
+    let other = Setting::of(10, 2).create_in(&later, "other");
+    add(&setting.path(), PASSWORD, &other, PASSWORD, &mut setting.rng).expect("added");
+    assert_eq!(mode(&setting.path()), 0o640);
+}
+
+#[test]
+fn a_link_in_the_public_files_place_is_replaced_and_what_it_names_stays() {
+    let mut setting = Setting::new();
+    setting.create().expect("created");
+    let (beside, named) = (public_path(&setting.path()), setting.folder.path().join("passwd"));
+    fs::write(&named, "root").expect("written");
+    fs::remove_file(&beside).expect("removed");
+    symlink(&named, &beside).expect("linked");
+    write_public(&setting.path(), PASSWORD).expect("written");
+    assert!(fs::symlink_metadata(&beside).expect("there").is_file());
+    assert_eq!(fs::read_to_string(&named).expect("readable"), "root");
+    assert!(open(&setting.path(), PASSWORD, &setting.parameters).is_ok());
+}
+
+#[test]
+fn a_key_file_behind_ones_own_links_gets_the_key_and_the_links_stay() {
+    let (mut setting, mut later) = (Setting::new(), Setting::of(9, 2));
+    setting.create().expect("created");
+    later.create().expect("created");
+    let [link, second] = ["link", "second"].map(|name| setting.folder.path().join(name));
+    symlink("member-2.key", &link).expect("linked");
+    symlink(&link, &second).expect("linked");
+    add(&second, PASSWORD, &later.path(), PASSWORD, &mut setting.rng).expect("added");
+    assert!([&link, &second].iter().all(|path| path.is_symlink()));
+    assert_eq!(unsealed(&fs::read(setting.path()).expect("readable"), PASSWORD).expect("opens").len(), 2);
+
+    // Only root can make a link somebody else's.
+    if std::os::unix::fs::lchown(&link, Some(65_534), None).is_ok() {
+        for path in [&link, &second] {
+            let refused = write_public(path, PASSWORD);
+            assert!(matches!(refused, Err(KeyFileError::ForeignLink { path }) if path == link));
+        }
+    }
+}
+
+/// Each waits for the one before and adds to what that one wrote.
+#[test]
+fn keys_that_are_added_at_the_same_time_are_all_kept() {
+    const ADDED: u64 = 6;
+    let mut setting = Setting::new();
+    setting.create().expect("created");
+    let from: Vec<PathBuf> = (1..=ADDED)
+        .map(|number| Setting::of(100 + number, 2).create_in(&setting, &format!("from-{number}")))
+        .collect();
+    let (path, together) = (setting.path(), Barrier::new(from.len()));
+    thread::scope(|scope| {
+        for (from, seed) in from.iter().zip(1..) {
+            let (path, together) = (&path, &together);
+            scope.spawn(move || {
+                let mut rng = ChaCha20Rng::seed_from_u64(seed);
+                together.wait();
+                add(path, PASSWORD, from, PASSWORD, &mut rng).expect("added");
+            });
+        }
+    });
+    let kept = unsealed(&fs::read(&path).expect("readable"), PASSWORD).expect("opens");
+    assert_eq!(kept.len(), from.len() + 1);
+    assert!(kept.iter().map(|key| &key.public).eq(&read_public(&path).expect("the present one")));
+    assert_eq!(fs::read_dir(setting.folder.path()).expect("readable").count(), 2 * (from.len() + 1));
 }
 
 #[test]
