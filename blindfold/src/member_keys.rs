@@ -20,9 +20,9 @@ A key file holds the secrets of one member, a key for each epoch; the public fil
 /// `blindfold committee key …`
 #[derive(Subcommand, Debug)]
 pub enum KeyCommand {
-    /// Show what is public of the keys, from a key file or a public file; no password is needed
+    /// Show what the public file says of the keys, of which a key file may have more; no password is needed
     Show {
-        /// The file
+        /// The public file, or the key file that it lies beside
         file: PathBuf,
         /// Print JSON, as the public file has it
         #[arg(long)]
@@ -70,7 +70,11 @@ pub struct PasswordArgs {
 pub fn run(command: &KeyCommand) -> Result<()> {
     match command {
         KeyCommand::Show { file, json } => {
-            print(*json, &key_file::read_public(file).with_context(|| named(file))?);
+            let keys = key_file::read_public(file).with_context(|| named(file))?;
+            if !json {
+                println!("{} says, unchecked against the secrets:", named(&shown(file)));
+            }
+            print(*json, &keys);
         }
         KeyCommand::Add { file, from, from_password_file, password } => {
             let own = password_of(file, &password.password_file)?;
@@ -92,6 +96,11 @@ pub fn run(command: &KeyCommand) -> Result<()> {
 
 fn named(path: &Path) -> String {
     path.display().to_string()
+}
+
+/// The file that is read for what is public: a key file of the old form lies alone.
+fn shown(file: &Path) -> PathBuf {
+    Some(key_file::public_path(file)).filter(|beside| beside.exists()).unwrap_or_else(|| file.to_owned())
 }
 
 fn password_of(file: &Path, password_file: &Path) -> Result<Zeroizing<String>> {
@@ -148,7 +157,9 @@ mod tests {
         assert!(refused.contains("wrong password") && refused.contains("member-3.key"), "{refused}");
         add(Some(passwords[1].clone())).unwrap();
         let public = key_file::public_path(&file);
+        assert_eq!([shown(&file), shown(&public)], [public.clone(), public.clone()]);
         fs::remove_file(&public).unwrap();
+        assert_eq!(shown(&file), file);
         run(&KeyCommand::Public { file: file.clone(), password: password() }).unwrap();
         run(&KeyCommand::Show { file: file.clone(), json: true }).unwrap();
         run(&KeyCommand::Show { file: public, json: false }).unwrap();

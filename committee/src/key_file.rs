@@ -177,6 +177,18 @@ pub enum KeyFileError {
         /// Hashes of the parameters that the file has keys of.
         found: Vec<B256>,
     },
+    /// No key of these scheme parameters is public: there is none, or the public file is from before it was added.
+    #[error(
+        "the public file has no key of parameters {expected}, only of {}; if one was added, \
+         `blindfold committee key public FILE` brings it up to date",
+        list(found)
+    )]
+    PublicOtherParameters {
+        /// Hash of the parameters in use.
+        expected: B256,
+        /// Hashes of the parameters that the public file has keys of.
+        found: Vec<B256>,
+    },
     /// One key is wanted, the file has several, and nothing says which.
     #[error("the key file has several keys, of parameters {}: say which one is meant", list(found))]
     SeveralKeys {
@@ -331,12 +343,17 @@ pub fn read_public(path: &Path) -> Result<Vec<KeyFilePublic>, KeyFileError> {
 /// The one of a file's keys that is of these parameters; without parameters the only one.
 ///
 /// # Errors
-/// [`KeyFileError::OtherParameters`], [`KeyFileError::SeveralKeys`].
+/// [`KeyFileError::PublicOtherParameters`], [`KeyFileError::SeveralKeys`].
 pub fn public_of(
     mut keys: Vec<KeyFilePublic>,
     parameters_hash: Option<B256>,
 ) -> Result<KeyFilePublic, KeyFileError> {
-    let index = index_of(keys.iter(), parameters_hash)?;
+    let index = index_of(keys.iter(), parameters_hash).map_err(|error| match error {
+        KeyFileError::OtherParameters { expected, found } => {
+            KeyFileError::PublicOtherParameters { expected, found }
+        }
+        other => other,
+    })?;
     Ok(keys.swap_remove(index))
 }
 

@@ -210,6 +210,9 @@ fn one_file_holds_the_keys_of_several_epochs() {
     let unsaid = open_bls_key(&setting.path(), PASSWORD, None);
     assert!(matches!(unsaid, Err(KeyFileError::SeveralKeys { found }) if found == hashes));
     assert!(matches!(public_of(keys.to_vec(), None), Err(KeyFileError::SeveralKeys { .. })));
+    let old = public_of(keys[..1].to_vec(), Some(later.parameters_hash)).expect_err("not public");
+    assert!(old.to_string().starts_with("the public file has no key of parameters"), "{old}");
+    assert!(old.to_string().contains("`blindfold committee key public FILE`"), "{old}");
 
     // Nothing is written where nothing is new, and the other file stays as it was.
     let before = fs::read(setting.path()).expect("readable");
