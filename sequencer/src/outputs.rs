@@ -21,6 +21,8 @@ pub(crate) struct Proposer {
     pub(crate) l1: Arc<dyn L1Submitter>,
     /// How far execution is.
     pub(crate) executed: watch::Receiver<ExecutorStatus>,
+    /// Whether it says which blocks are safe: somebody follows what stands on L1.
+    pub(crate) knows_safe: bool,
 }
 
 impl Proposer {
@@ -60,13 +62,12 @@ impl Proposer {
             (status.block.map_or(0, |block| block.number), status.safe.map_or(0, |(number, _)| number))
         };
         let first = standing.last_block.saturating_add(1);
-        // What has no hints on L1 may become void, and is then executed otherwise.
-        let settled = executed.saturating_sub(self.cx.config.outputs.depth_blocks).min(safe);
-        if first > settled {
+        let through = settled(executed, self.cx.config.outputs.depth_blocks, self.knows_safe.then_some(safe));
+        if first > through {
             return Ok(false);
         }
         let blocks = self.cx.store.blocks(first, MAX_OUTPUTS).await?;
-        let outputs = claimable(&blocks, settled, &standing);
+        let outputs = claimable(&blocks, through, &standing);
         let Some(last) = outputs.last().map(|output| output.l2_block) else { return Ok(false) };
         let transaction = self.l1.propose_outputs(&outputs).await?.transaction;
         self.cx.metrics.outputs_proposed.add(outputs.len() as u64);
@@ -74,6 +75,12 @@ impl Proposer {
         tracing::info!(first, last, %transaction, "claimed outputs on L1");
         Ok(outputs.len() == MAX_OUTPUTS)
     }
+}
+
+/// The last block that may be claimed: deep enough, and safe where that is known. What has no hints on L1 may become void,
+/// and is then executed otherwise.
+fn settled(executed: u64, depth: u64, safe: Option<u64>) -> u64 {
+    executed.saturating_sub(depth).min(safe.unwrap_or(u64::MAX))
 }
 
 /// The claims of the leading blocks that follow the last claim without a gap, are not above block `through`, and are far
@@ -143,6 +150,14 @@ mod tests {
             state_root: B256::repeat_byte(0xee),
         };
         assert_eq!(claimable(&blocks[..1], 100, &standing), [expected]);
+    }
+
+    #[test]
+    fn what_is_not_safe_is_not_claimed() {
+        assert_eq!(settled(20, 10, Some(7)), 7);
+        assert_eq!(settled(20, 10, Some(15)), 10);
+        assert_eq!(settled(20, 10, Some(0)), 0);
+        assert_eq!((settled(20, 10, None), settled(5, 10, None)), (10, 0));
     }
 
     #[test]

@@ -357,6 +357,7 @@ impl Sequencer {
         tasks.spawn("blocks", relay_blocks(Arc::clone(&cx), executor.subscribe()));
         tasks.spawn("sealer", recovery.recover_and_seal(sealer, open));
         tasks.spawn("housekeeping", housekeeping.run());
+        let knows_safe = settlement.is_some();
         if let Some(settlement) = settlement {
             tasks.spawn("settlement", settlement.run(cx.stop.clone()));
         }
@@ -370,7 +371,7 @@ impl Sequencer {
         }
         if let Some(l1) = deps.outputs.filter(|_| cx.config.outputs.enabled) {
             let executed = executor.watch_status();
-            tasks.spawn("outputs", Proposer { cx: Arc::clone(&cx), l1, executed }.run());
+            tasks.spawn("outputs", Proposer { cx: Arc::clone(&cx), l1, executed, knows_safe }.run());
         }
         let (rpc_addr, admin_addr) = (rpc.local_addr(), admin.local_addr());
         tracing::info!(%rpc_addr, %admin_addr, head = cx.tracker.head().number, "the sequencer runs");
