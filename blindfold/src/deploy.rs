@@ -560,9 +560,9 @@ mod tests {
             let flags = [format!("--posting-deadline={blocks}"), "--forced-delay=10".to_owned()];
             warnings_about(&fixed(&[&flags[0], &flags[1]]).unwrap().timing).pop()
         };
-        let told = warning(MIN_SOUND_POSTING_DEADLINE - 1).unwrap();
-        assert!(told.contains("--posting-deadline 399") && told.contains("199 L1 blocks"), "{told}");
-        assert!(told.contains("deploy anew with --posting-deadline 400"), "{told}");
+        let message = warning(MIN_SOUND_POSTING_DEADLINE - 1).unwrap();
+        assert!(message.contains("--posting-deadline 399") && message.contains("199 L1 blocks"), "{message}");
+        assert!(message.contains("deploy anew with --posting-deadline 400"), "{message}");
         assert_eq!(warning(MIN_SOUND_POSTING_DEADLINE), None);
         assert!(warnings_about(&fixed(&[]).unwrap().timing).is_empty());
     }
@@ -573,8 +573,11 @@ mod tests {
             let flag = format!("--max-origin-age-seconds={seconds}");
             warnings_about(&fixed(&[&flag]).unwrap().timing)
         };
-        let told = warnings(MIN_SOUND_ORIGIN_AGE_SECONDS - 1);
-        assert!(told.iter().any(|told| told.contains("--max-origin-age-seconds 1799")), "{told:?}");
+        let messages = warnings(MIN_SOUND_ORIGIN_AGE_SECONDS - 1);
+        assert!(
+            messages.iter().any(|message| message.contains("--max-origin-age-seconds 1799")),
+            "{messages:?}"
+        );
         assert!(warnings(MIN_SOUND_ORIGIN_AGE_SECONDS).is_empty());
     }
 

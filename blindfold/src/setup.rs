@@ -117,10 +117,10 @@ fn print_keys(json: bool, pinned: &provers::Pinned) -> Result<()> {
 pub fn development_keys(dir: &Path) -> Result<provers::Pinned> {
     let started = now();
     let seed: [u8; 32] = random();
-    let mut told = |circuit: provers::ConfidentialCircuit| {
+    let mut report = |circuit: provers::ConfidentialCircuit| {
         eprintln!("[{:6.1} s] keys of the circuit {}", started.elapsed().as_secs_f64(), circuit.name());
     };
-    Ok(provers::development(dir, Ring::BALANCE, &seed, &mut told)?)
+    Ok(provers::development(dir, Ring::BALANCE, &seed, &mut report)?)
 }
 
 fn deployment(args: &DeploymentArgs) -> Result<()> {

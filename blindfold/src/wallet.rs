@@ -251,11 +251,11 @@ pub async fn run(args: WalletArgs) -> Result<()> {
 /// the id; and what kept it out may pass.
 fn standing(receipt: &Receipt) -> String {
     let reason = receipt.reason.as_deref();
-    let told = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let suffix = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
     let unopened =
         receipt.state == EnvelopeState::Skipped && reason.and_then(EnvelopeError::from_name).is_some();
     let note = if unopened { "; it, or a copy of it: until it expires it may still be executed" } else { "" };
-    format!("{}  {:?}{told}{note}", receipt.id, receipt.state)
+    format!("{}  {:?}{suffix}{note}", receipt.id, receipt.state)
 }
 
 /// A call that is made on L2, whichever way it goes there.

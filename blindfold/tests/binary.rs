@@ -9,15 +9,15 @@ fn run(arguments: &[&str]) -> Output {
 #[test]
 fn it_says_what_it_can_do_and_which_version_it_is() {
     for arguments in [["--help"].as_slice(), &["help", "devnet"], &["--version"]] {
-        let told = run(arguments);
-        let text = String::from_utf8_lossy(&told.stdout);
-        assert!(told.status.success() && text.contains("blindfold"), "{arguments:?}: {text}");
+        let output = run(arguments);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("blindfold"), "{arguments:?}: {text}");
     }
 }
 
 #[test]
 fn a_mistake_is_told_where_errors_are_told() {
-    let told = run(&["nothing-of-this-name"]);
-    assert_eq!((told.status.code(), told.stdout.as_slice()), (Some(2), b"".as_slice()));
-    assert!(String::from_utf8_lossy(&told.stderr).contains("--help"), "it says what to do next");
+    let output = run(&["nothing-of-this-name"]);
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), b"".as_slice()));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--help"), "it says what to do next");
 }

@@ -22,8 +22,8 @@ use tokio::time::{timeout, timeout_at};
 
 use crate::{MemberConfig, introduce::Introductions};
 
-/// A batch as the sequencer tells it.
-pub(crate) struct ToldBatch {
+/// A batch as the sequencer or a member serves it.
+pub(crate) struct ServedBatch {
     pub(crate) sealed: SealedBatch,
     pub(crate) certificate: Option<Certificate>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Round {
     /// Consecutive runs whose certificates stand. The items are not checked: they may be others than the header's.
     pub(crate) certified: Vec<CertifiedRun>,
     /// What follows, of the sequencer's chain.
-    pub(crate) uncertified: Vec<ToldBatch>,
+    pub(crate) uncertified: Vec<ServedBatch>,
     /// There is more certified to be fetched.
     pub(crate) more: bool,
     /// What is missing and was not given.
@@ -68,7 +68,7 @@ pub(crate) struct PeerRound {
     /// What was certified, as in [`Round`].
     pub(crate) certified: Vec<CertifiedRun>,
     /// What a member holds, where that was wanted and nobody has a certificate: the longest run that the sequencer signed.
-    pub(crate) uncertified: Vec<ToldBatch>,
+    pub(crate) uncertified: Vec<ServedBatch>,
     /// Whether other members may have more.
     pub(crate) more: bool,
     /// Members that claimed to hold more than they gave, or took too long to give it.
@@ -210,11 +210,11 @@ impl Sources {
                 round.more = true;
                 return round;
             }
-            let told = self.sealed(number).await;
-            let run = told.as_ref().filter(|_| !wanted.refused).and_then(ToldBatch::certified);
+            let served = self.sealed(number).await;
+            let run = served.as_ref().filter(|_| !wanted.refused).and_then(ServedBatch::certified);
             let Some(run) = self.standing(number, run).await else {
                 round.withheld = status.certified >= number;
-                self.fetch_uncertified(&mut round, number, status.head.number, told).await;
+                self.fetch_uncertified(&mut round, number, status.head.number, served).await;
                 return round;
             };
             bytes += run.bytes();
@@ -294,29 +294,35 @@ impl Sources {
         round.failed.extend(failed.into_inner());
     }
 
-    async fn fetch_uncertified(&self, round: &mut Round, first: u64, head: u64, mut next: Option<ToldBatch>) {
+    async fn fetch_uncertified(
+        &self,
+        round: &mut Round,
+        first: u64,
+        head: u64,
+        mut next: Option<ServedBatch>,
+    ) {
         let last = head.min(first.saturating_add(MAX_UNCERTIFIED_RUN as u64));
         let mut bytes = 0;
         for number in first..=last {
-            let told = match next.take() {
-                Some(told) => Some(told),
+            let served = match next.take() {
+                Some(served) => Some(served),
                 None => self.sealed(number).await,
             };
-            let Some(told) = told else {
+            let Some(served) = served else {
                 round.stuck = Some(format!("the sequencer does not give batch {number}"));
                 return;
             };
             // Of what is here its certificate alone counts, and no room is taken from what is not.
             let ours = self.tracker.store().header_hash(number).await;
-            if told.certificate.is_none() && ours == Ok(Some(told.sealed.header.hash())) {
+            if served.certificate.is_none() && ours == Ok(Some(served.sealed.header.hash())) {
                 continue;
             }
             if bytes > MAX_ROUND_BYTES {
                 round.more = true;
                 return;
             }
-            bytes += told.sealed.items.iter().map(Vec::len).sum::<usize>();
-            round.uncertified.push(told);
+            bytes += served.sealed.items.iter().map(Vec::len).sum::<usize>();
+            round.uncertified.push(served);
         }
     }
 
@@ -417,7 +423,7 @@ impl Sources {
     }
 
     /// Whether what a member holds is certified by what it shows, or was made by L1 (C-6).
-    async fn is_certified(&self, held: &ToldBatch) -> Result<bool, L1Error> {
+    async fn is_certified(&self, held: &ServedBatch) -> Result<bool, L1Error> {
         let (number, hash) = (held.sealed.header.number, held.sealed.header.hash());
         if let Some(certificate) = held.certificate {
             let named = (certificate.number, certificate.header_hash) == (number, hash);
@@ -434,9 +440,9 @@ impl Sources {
     }
 
     /// A batch from the sequencer, certified or not.
-    async fn sealed(&self, number: u64) -> Option<ToldBatch> {
+    async fn sealed(&self, number: u64) -> Option<ServedBatch> {
         match self.sequencer.get_batch(number).await {
-            Ok(info) => told(number, &info?),
+            Ok(info) => served(number, &info?),
             Err(error) => {
                 let error = ReceivedError::from(error);
                 tracing::debug!(number, %error, "the sequencer gave no batch");
@@ -449,8 +455,8 @@ impl Sources {
     /// sending an acknowledgement once a descendant is certified, so not every number has one. Without a certificate
     /// that stands, what it holds. Nothing is asked for beyond a header that the sequencer did not sign: anybody makes up
     /// headers that follow each other. Those that L1 made, L1 tells.
-    async fn run_of(&self, member: u16, number: u64) -> Result<CertifiedRun, Vec<ToldBatch>> {
-        let mut held: Vec<ToldBatch> = Vec::new();
+    async fn run_of(&self, member: u16, number: u64) -> Result<CertifiedRun, Vec<ServedBatch>> {
+        let mut held: Vec<ServedBatch> = Vec::new();
         let client = self.peers.iter().find(|(peer, _)| *peer == member).map(|(_, client)| client);
         let Some(client) = client else { return Err(held) };
         let deadline = now() + self.run_timeout;
@@ -505,7 +511,7 @@ impl GivenRun for CertifiedRun {
     }
 }
 
-impl ToldBatch {
+impl ServedBatch {
     /// What the sequencer tells, if it comes with its certificate.
     fn certified(&self) -> Option<CertifiedRun> {
         let certificate = self.certificate?;
@@ -532,7 +538,7 @@ async fn claim_of(member: u16, client: &HttpClient) -> Option<Claim> {
 }
 
 /// What a member holds under a number.
-async fn held_by(member: u16, client: &HttpClient, number: u64) -> Option<ToldBatch> {
+async fn held_by(member: u16, client: &HttpClient, number: u64) -> Option<ServedBatch> {
     let fault = |fault| tracing::warn!(member, number, %fault, "a member sent an undecodable batch");
     let answer = client.get_sealed(number).await.map_err(ReceivedError::from);
     let held: HeldBatch = answer
@@ -545,15 +551,15 @@ async fn held_by(member: u16, client: &HttpClient, number: u64) -> Option<ToldBa
         tracing::warn!(
             member,
             number,
-            told = sealed.header.number,
+            received = sealed.header.number,
             "a member gave another batch than asked for"
         );
         return None;
     }
-    Some(ToldBatch { sealed, certificate })
+    Some(ServedBatch { sealed, certificate })
 }
 
-fn told(number: u64, info: &BatchInfo) -> Option<ToldBatch> {
+fn served(number: u64, info: &BatchInfo) -> Option<ServedBatch> {
     let fault = |fault| tracing::warn!(number, %fault, "the sequencer sent an undecodable batch");
     let sealed = info.sealed.decode().map_err(fault).ok()?;
     let certificate = match &info.certificate {
@@ -563,10 +569,10 @@ fn told(number: u64, info: &BatchInfo) -> Option<ToldBatch> {
     if sealed.header.number != number {
         tracing::warn!(
             number,
-            told = sealed.header.number,
+            received = sealed.header.number,
             "the sequencer gave another batch than the one asked for"
         );
         return None;
     }
-    Some(ToldBatch { sealed, certificate })
+    Some(ServedBatch { sealed, certificate })
 }

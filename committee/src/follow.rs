@@ -20,7 +20,7 @@ use tokio::{
 use crate::{
     Evidence,
     acknowledge::{Acknowledger, NotAcknowledged, sleep_until, stopped},
-    catch_up::{CertifiedRun, PeerRound, Round, Source, Sources, Survey, ToldBatch, Wanted, WantedOfPeers},
+    catch_up::{CertifiedRun, PeerRound, Round, ServedBatch, Source, Sources, Survey, Wanted, WantedOfPeers},
     member::Context,
     share::ShareService,
     voting::Abstains,
@@ -840,10 +840,10 @@ impl Follower {
     async fn on_round(&mut self, round: Result<Round, JoinError>) {
         let before = self.place();
         let round = joined(round).unwrap_or_default();
-        let is_new = |told: &ToldBatch| !self.waiting.contains_key(&told.sealed.header.number);
+        let is_new = |served: &ServedBatch| !self.waiting.contains_key(&served.sealed.header.number);
         let news = !round.certified.is_empty() || round.uncertified.iter().any(is_new);
         let untaken = self.take_runs(round.certified).await;
-        self.take_told(round.uncertified).await;
+        self.take_served(round.uncertified).await;
         self.silent = round.silent;
         self.ask_peers |= round.withheld;
         // What cannot be taken is not asked for again while somebody else may have it.
@@ -867,7 +867,7 @@ impl Follower {
         let before = self.place();
         let round = joined(round).unwrap_or_default();
         let untaken = self.take_runs(round.certified).await;
-        self.take_told(round.uncertified).await;
+        self.take_served(round.uncertified).await;
         // Whoever gave something and was slow with the next counts as slow.
         for member in round.failed {
             self.pauses.failed(Source::Member(member));
@@ -906,12 +906,12 @@ impl Follower {
     }
 
     /// Takes what follows the certified head as it comes from the feed.
-    async fn take_told(&mut self, batches: Vec<ToldBatch>) {
-        for told in batches {
-            if let Some(certificate) = told.certificate {
+    async fn take_served(&mut self, batches: Vec<ServedBatch>) {
+        for served in batches {
+            if let Some(certificate) = served.certificate {
                 self.on_certificate(certificate);
             }
-            self.on_header(Arc::new(told.sealed)).await;
+            self.on_header(Arc::new(served.sealed)).await;
         }
     }
 

@@ -530,7 +530,7 @@ contract HintChallengesTest is HintFixture {
     function testVerifierThatFailsIsNoAnswer() public {
         (uint64 id, Challenge memory c) = wrongKey();
         verifier.fail(MockHintVerifier.Failure.Reverts);
-        reverts(id, c, abi.encodeWithSelector(MockHintVerifier.ToldToRevert.selector));
+        reverts(id, c, abi.encodeWithSelector(MockHintVerifier.MockRevert.selector));
         verifier.fail(MockHintVerifier.Failure.AnswersTooLittle);
         reverts(id, c, "");
         verifier.fail(MockHintVerifier.Failure.RunsOutOfGas);

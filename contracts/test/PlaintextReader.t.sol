@@ -58,7 +58,7 @@ contract PlaintextReaderTest is HintFixture {
         hints.provePlaintext(p);
         p = plaintext(b, KEYED);
         verifier.fail(MockHintVerifier.Failure.Reverts);
-        vm.expectRevert(abi.encodeWithSelector(MockHintVerifier.ToldToRevert.selector));
+        vm.expectRevert(abi.encodeWithSelector(MockHintVerifier.MockRevert.selector));
         hints.provePlaintext(p);
     }
 

@@ -95,7 +95,7 @@ impl Follower {
                         Some(item) => self.item(item).await,
                         None => return false,
                     },
-                    told = self.sequencer_round.told() => self.on_told(told).await,
+                    answer = self.sequencer_round.answer() => self.on_answer(answer).await,
                     round = self.member_rounds.ended() => self.on_members(round).await,
                     round = self.l1_rounds.ended() => self.on_l1(round),
                     Some(heard) = self.standing.join_next() => {

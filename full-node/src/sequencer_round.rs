@@ -11,14 +11,14 @@ use crate::node::Node;
 use crate::sync::SyncEnd;
 
 /// The batch of a number, or why there is none.
-pub(crate) type Told = Result<(u64, BatchInfo), SyncEnd>;
+pub(crate) type RoundAnswer = Result<(u64, BatchInfo), SyncEnd>;
 
 /// A round over the sequencer's batches, number by number. One question is under way at a time, so that one answer is in
 /// memory and the next question asks for what is still missing then. Nothing is taken here. Dropping it ends the question
 /// under way.
 pub(crate) struct SequencerRound {
     node: Arc<Node>,
-    question: JoinSet<Told>,
+    question: JoinSet<RoundAnswer>,
 }
 
 impl SequencerRound {
@@ -34,20 +34,20 @@ impl SequencerRound {
     pub(crate) fn ask(&mut self, number: u64) {
         if !self.is_under_way() {
             let node = Arc::clone(&self.node);
-            self.question.spawn(async move { told(&node, number).await });
+            self.question.spawn(async move { batch_of(&node, number).await });
         }
     }
 
     /// The answer to the question under way; for ever where there is none. Nothing is lost when the future is dropped.
-    pub(crate) async fn told(&mut self) -> Told {
+    pub(crate) async fn answer(&mut self) -> RoundAnswer {
         match self.question.join_next().await {
-            Some(told) => joined(told).unwrap_or(Err(SyncEnd::Unavailable)),
+            Some(answer) => joined(answer).unwrap_or(Err(SyncEnd::Unavailable)),
             None => std::future::pending().await,
         }
     }
 }
 
-async fn told(node: &Node, number: u64) -> Told {
+async fn batch_of(node: &Node, number: u64) -> RoundAnswer {
     let Some(sequencer) = &node.sequencer else { return Err(SyncEnd::Unavailable) };
     match sequencer.get_batch(number).await {
         Ok(Some(info)) => Ok((number, info)),

@@ -15,7 +15,7 @@ use crate::hint_fetcher::Wake;
 use crate::member_rounds::MemberRound;
 use crate::members::CertifiedRun;
 use crate::node::{AncestorSource, Node};
-use crate::sequencer_round::Told;
+use crate::sequencer_round::RoundAnswer;
 
 /// How a round over the sequencer's batches ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,8 +55,8 @@ impl Follower {
     }
 
     /// Takes what the sequencer told, and asks for the next number, until it has no more.
-    pub(crate) async fn on_told(&mut self, told: Told) {
-        let (number, end) = match told {
+    pub(crate) async fn on_answer(&mut self, answer: RoundAnswer) {
+        let (number, end) = match answer {
             Ok((number, info)) => (number, self.take_batch(number, info).await.err()),
             Err(end) => return self.caught_up(end).await,
         };

@@ -175,15 +175,15 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
     // The hints in the blob are the node's own, so what they open is safe; final when they are.
     let mut marked = node.executor().watch_status();
     let number = |block: Option<(u64, B256)>| block.map(|(number, _)| number);
-    let told = marked.wait_for(|status| number(status.safe) == Some(3));
-    let told = within("the safe block", told).await.unwrap().clone();
-    assert_eq!(told.block.map(|block| block.hash), told.safe.map(|(_, hash)| hash));
-    assert_eq!(number(told.finalized), None);
+    let safe = marked.wait_for(|status| number(status.safe) == Some(3));
+    let status = within("the safe block", safe).await.unwrap().clone();
+    assert_eq!(status.block.map(|block| block.hash), status.safe.map(|(_, hash)| hash));
+    assert_eq!(number(status.finalized), None);
     publisher.finalize_hints(1).await.unwrap();
     publisher.finalize_hints(2).await.unwrap();
     anvil.mine(4).await.unwrap();
     let last = marked.wait_for(|status| number(status.finalized) == Some(3));
-    assert_eq!(within("the final block", last).await.unwrap().finalized, told.safe);
+    assert_eq!(within("the final block", last).await.unwrap().finalized, status.safe);
     let mut truth = executor.watch_status();
     let reached = truth.wait_for(|status| status.block.is_some_and(|block| block.number == 3));
     within("the truth's blocks", reached).await.unwrap();

@@ -45,13 +45,13 @@ impl Answerer {
     pub(crate) async fn run(self) {
         let mut stop = self.cx.stop.clone();
         let pause = Duration::from_millis(self.cx.config.accusations.interval_ms);
-        let mut told = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         loop {
             // What is under way when the sequencer stops is found out at the next start.
             tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
-                () = self.answer_all(&mut told) => {}
+                () = self.answer_all(&mut reported) => {}
             }
             tokio::select! {
                 biased;
@@ -61,8 +61,8 @@ impl Answerer {
         }
     }
 
-    /// One round over everything that is open. `told` holds the lost ones of which the log was told.
-    async fn answer_all(&self, told: &mut BTreeSet<(B256, B256, u64)>) {
+    /// One round over everything that is open. `reported` holds the lost ones of which the log was told.
+    async fn answer_all(&self, reported: &mut BTreeSet<(B256, B256, u64)>) {
         let open = match self.l1.reader().open_accusations(self.cx.chain.genesis_l1_origin).await {
             Ok(open) => open,
             Err(fault) => {
@@ -91,7 +91,7 @@ impl Answerer {
                 }
             }
         }
-        for (envelope_id, item_hash, seal_by) in lost.difference(told) {
+        for (envelope_id, item_hash, seal_by) in lost.difference(reported) {
             tracing::error!(
                 %envelope_id,
                 %item_hash,
@@ -101,7 +101,7 @@ impl Answerer {
         }
         self.cx.metrics.accusations_open.set(left);
         self.cx.metrics.accusations_lost.set(lost.len() as u64);
-        *told = lost;
+        *reported = lost;
     }
 
     async fn answer_one(&self, accusation: &OpenAccusation) -> Result<Outcome, L1RoundError> {

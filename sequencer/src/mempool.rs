@@ -108,7 +108,7 @@ struct Entry<T> {
     arrival: u64,
     ready: bool,
     /// Its promise was signed, so it stands whatever comes.
-    told: bool,
+    signed: bool,
     /// Somebody was told that it is admitted, so it is on disk.
     acknowledged: bool,
     item: T,
@@ -281,7 +281,7 @@ impl<T: Clone> Mempool<T> {
         let Some(entry) = self.entries.get_mut(id) else { return Telling::Gone };
         match entry.meta.seal_by {
             Some(seal_by) if entry.ready && seal_by > reached => {
-                entry.told = true;
+                entry.signed = true;
                 Telling::Tell(seal_by)
             }
             _ => {
@@ -324,7 +324,7 @@ impl<T: Clone> Mempool<T> {
         self.insert(meta, item);
         if let Some(entry) = self.entries.get_mut(&id) {
             // Whoever asked may have it.
-            (entry.told, entry.acknowledged) = (entry.meta.seal_by.is_some(), true);
+            (entry.signed, entry.acknowledged) = (entry.meta.seal_by.is_some(), true);
         }
         self.ready(&id);
         true
@@ -340,7 +340,7 @@ impl<T: Clone> Mempool<T> {
         let arrival = self.arrivals;
         self.arrivals += 1;
         self.entries
-            .insert(meta.id, Entry { meta, arrival, ready: false, told: false, acknowledged: false, item });
+            .insert(meta.id, Entry { meta, arrival, ready: false, signed: false, acknowledged: false, item });
     }
 
     /// Whether the envelope is here and durable.
@@ -375,7 +375,7 @@ impl<T: Clone> Mempool<T> {
 
     /// Takes back a promise that was not told to anybody.
     pub fn take_back(&mut self, id: &B256) {
-        let Some(entry) = self.entries.get_mut(id).filter(|entry| !entry.told) else { return };
+        let Some(entry) = self.entries.get_mut(id).filter(|entry| !entry.signed) else { return };
         if let Some(seal_by) = entry.meta.seal_by.take() {
             self.promised.remove(&(seal_by, entry.arrival, *id));
             self.reservations.release(seal_by, entry.meta.demand());

@@ -152,7 +152,7 @@ impl Story<'_> {
 }
 
 /// Tells that a proof is being made, which takes seconds.
-fn told(progress: &Progress, what: &'static str) -> provers::Progress {
+fn proving(progress: &Progress, what: &'static str) -> provers::Progress {
     let progress = *progress;
     Box::new(move |part| {
         if part == Proving::Key {
@@ -176,22 +176,23 @@ pub async fn confidential_transfer(devnet: &Devnet, progress: &Progress) -> Resu
     let (alices, bobs) = (alice.confidential.address(), bob.confidential.address());
 
     for (user, name) in [(&alice, "account 1 registers"), (&bob, "account 2 registers")] {
-        let made = user.confidential.register(&user.keys, told(progress, "a registration")).await?;
+        let made = user.confidential.register(&user.keys, proving(progress, "a registration")).await?;
         story.applied(user, name, made).await?;
     }
     let made = alice.confidential.deposit(alices, 5_000).await?;
     story.applied(&alice, "account 1 deposits 5000, in public", made).await?;
     let made = alice.confidential.rollover().await?;
     story.applied(&alice, "account 1 rolls over", made).await?;
-    let made = alice.confidential.send(bobs, 1_200, None, &alice.keys, told(progress, "a transfer")).await?;
+    let made =
+        alice.confidential.send(bobs, 1_200, None, &alice.keys, proving(progress, "a transfer")).await?;
     let paid = story
         .applied(&alice, "account 1 pays account 2 an amount that only they and the auditor read", made)
         .await?;
     let made = bob.confidential.rollover().await?;
     story.applied(&bob, "account 2 rolls over", made).await?;
-    let made = bob.confidential.withdraw(bobs, 200, &bob.keys, told(progress, "a withdrawal")).await?;
+    let made = bob.confidential.withdraw(bobs, 200, &bob.keys, proving(progress, "a withdrawal")).await?;
     story.applied(&bob, "account 2 withdraws 200, in public", made).await?;
-    let made = alice.confidential.refresh(&alice.keys, told(progress, "a refresh")).await?;
+    let made = alice.confidential.refresh(&alice.keys, proving(progress, "a refresh")).await?;
     story.applied(&alice, "account 1 refreshes", made).await?;
 
     let (of_alice, of_bob) = (alice.confidential.balances().await?, bob.confidential.balances().await?);

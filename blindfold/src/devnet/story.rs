@@ -39,12 +39,12 @@ pub async fn first_transfer(devnet: &Devnet, progress: &Progress) -> Result<()> 
     let (raw, hash) = sign(&fields, &from);
     wait_for_deposit(devnet).await?;
     let started = now();
-    let told = |what: String| progress.step(format!("  +{:>5} ms  {what}", started.elapsed().as_millis()));
+    let report = |what: String| progress.step(format!("  +{:>5} ms  {what}", started.elapsed().as_millis()));
 
     progress
         .step("a first encrypted transfer, sent to the proxy by a wallet that knows nothing of Blindfold");
     proxy.call("eth_sendRawTransaction", &[json!(raw)]).await?;
-    told(format!("the proxy holds transaction {hash} and encrypts it"));
+    report(format!("the proxy holds transaction {hash} and encrypts it"));
     let mut envelope = None;
     let mut state = String::new();
     loop {
@@ -58,7 +58,7 @@ pub async fn first_transfer(devnet: &Devnet, progress: &Progress) -> Result<()> 
             let traced = proxy.call("proxy_getEnvelope", &[json!(hash)]).await?;
             envelope = traced["envelope"].as_str().map(str::to_owned);
             if let Some(id) = &envelope {
-                told(format!("the sequencer has envelope {id} and cannot read it"));
+                report(format!("the sequencer has envelope {id} and cannot read it"));
             }
         }
         if let Some(id) = &envelope {
@@ -68,13 +68,13 @@ pub async fn first_transfer(devnet: &Devnet, progress: &Progress) -> Result<()> 
             let receipt = if executed.is_null() { sealed } else { executed };
             let now = receipt["state"].as_str().unwrap_or_default().to_owned();
             if now != state {
-                told(sentence(&now, &receipt));
+                report(sentence(&now, &receipt));
                 state = now;
             }
         }
         if let Some(receipt) = node.transaction_receipt(&hash).await? {
             let block = receipt["blockNumber"].as_str().context("a receipt without block")?.to_owned();
-            told(format!("the wallet sees its receipt: block {block}, status {}", receipt["status"]));
+            report(format!("the wallet sees its receipt: block {block}, status {}", receipt["status"]));
             break;
         }
         sleep(Duration::from_millis(LOOK_INTERVAL_MS)).await;

@@ -102,7 +102,7 @@ pub(super) fn read_parameters(path: &Path) -> Result<Parameters> {
 /// The epochs on L1's newest final block. A committee that was just registered is waited for until it is final.
 async fn registered_epochs(l1: &dyn L1Reader) -> Result<Epochs> {
     let deadline = now() + Duration::from_millis(EPOCH_TIMEOUT_MS);
-    let mut told = false;
+    let mut warned = false;
     loop {
         let missing = match l1.epochs().await {
             Ok(epochs) if !epochs.as_slice().is_empty() => return Ok(epochs),
@@ -113,9 +113,9 @@ async fn registered_epochs(l1: &dyn L1Reader) -> Result<Epochs> {
         if now() > deadline {
             bail!("{missing}; register the committee first (docs/operate.md), then start again");
         }
-        if !told {
+        if !warned {
             tracing::warn!("{missing}; waiting");
-            told = true;
+            warned = true;
         }
         sleep(Duration::from_millis(EPOCH_POLL_INTERVAL_MS)).await;
     }

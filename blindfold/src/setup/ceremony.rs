@@ -205,8 +205,8 @@ pub(super) fn powers(command: PowersCommand) -> Result<()> {
                 "{}: {contributions} contributions, for circuits of up to {rows} rows; compare with what was published:\n{hash}",
                 file.display()
             );
-            let told = json!({"file": file, "rows": rows, "contributions": contributions, "hash": hash});
-            print(args.out.json, &told, text)
+            let output = json!({"file": file, "rows": rows, "contributions": contributions, "hash": hash});
+            print(args.out.json, &output, text)
         }
         PowersCommand::Contribute(args) => {
             absent(&args.out.out)?;
@@ -216,7 +216,7 @@ pub(super) fn powers(command: PowersCommand) -> Result<()> {
                 None => state.contribute()?,
             }
             write_new(&args.out.out, &state.encode())?;
-            args.told(&[("powers", state.contributions())])
+            args.print_last(&[("powers", state.contributions())])
         }
         PowersCommand::Verify(args) => {
             let (from, json) = (&args.from.from, args.from.json);
@@ -253,7 +253,7 @@ pub(super) fn phase2(command: Phase2Command) -> Result<()> {
                 None => state.contribute()?,
             }
             write_new(&args.out.out, &state.encode())?;
-            args.told(&of_circuits(&state))
+            args.print_last(&of_circuits(&state))
         }
         Phase2Command::Verify(args) => {
             let (powers, state) = (read_powers(&args.powers)?, read_keys(&args.from.from)?);
@@ -305,7 +305,7 @@ impl ContributeArgs {
     }
 
     /// Prints what the contributor publishes.
-    fn told(&self, chains: &[(&'static str, Vec<Contributed>)]) -> Result<()> {
+    fn print_last(&self, chains: &[(&'static str, Vec<Contributed>)]) -> Result<()> {
         let last: Vec<_> =
             chains.iter().filter_map(|(name, chain)| Some((*name, vec![*chain.last()?]))).collect();
         listed(self.out.json, &last, None)

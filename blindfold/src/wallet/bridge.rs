@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn ether_without_a_way_back_is_not_sent_unless_the_user_says_so() {
         let portal = |outlet, takes_deposits_without_outlet| Portal { outlet, takes_deposits_without_outlet };
-        let refused = |portal, told| may_send(&portal, told).unwrap_err().to_string();
+        let refused = |portal, no_way_back| may_send(&portal, no_way_back).unwrap_err().to_string();
         assert!(refused(portal(None, false), true).contains("takes no deposits"));
         assert!(refused(portal(None, true), false).contains("--no-way-back"));
         may_send(&portal(None, true), true).unwrap();

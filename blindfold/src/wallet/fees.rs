@@ -222,7 +222,7 @@ async fn payable(
 ) -> Result<(FeeProof, AccountProof)> {
     let started = now();
     let delay = l1.claim_delay().await?;
-    let mut told = false;
+    let mut announced = false;
     loop {
         match FeeProof::fetch_payable(node, newest.payer, l1).await {
             Ok(Some((shown, proof))) if claimable(shown.account.withdrawn, paid) != U256::ZERO => {
@@ -233,12 +233,12 @@ async fn payable(
             Err(FeeProofError::Server(ReceivedError::Refused(error))) if error.retry => {}
             Err(error) => return Err(error.into()),
         }
-        if !told {
+        if !announced {
             let number = newest.number;
             eprintln!(
                 "  withdrawn by header {number} at the latest, paid out {delay} L1 blocks after its posting"
             );
-            told = true;
+            announced = true;
         }
         if started.elapsed() >= limit {
             bail!(

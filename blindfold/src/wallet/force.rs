@@ -231,21 +231,21 @@ mod tests {
     fn nothing_was_paid_only_where_l1_was_given_nothing_or_refused_it() {
         let (call, transaction) = ("force", B256::repeat_byte(3));
         let away = || L1Error::Timeout { method: "eth_sendRawTransaction".to_owned(), timeout_ms: 1 };
-        let told = |error| format!("{:#}", not_enqueued("envelope", error));
+        let message = |error| format!("{:#}", not_enqueued("envelope", error));
         for out in [
             L1Error::Unconfirmed { call, transaction, waited_ms: 1 },
             L1Error::Unanswered { call, transaction, cause: Box::new(away()) },
         ] {
-            let told = told(out);
+            let message = message(out);
             assert!(
-                told.contains("may be enqueued still") && told.contains(&transaction.to_string()),
-                "{told}"
+                message.contains("may be enqueued still") && message.contains(&transaction.to_string()),
+                "{message}"
             );
         }
-        assert!(told(away()).contains("nothing was paid"));
+        assert!(message(away()).contains("nothing was paid"));
         let reverted = L1Error::Reverted { call, reason: "EpochEndAnnounced".to_owned() };
-        assert!(told(reverted).contains("nothing was paid"));
-        let failed = told(L1Error::Failed { call, transaction });
+        assert!(message(reverted).contains("nothing was paid"));
+        let failed = message(L1Error::Failed { call, transaction });
         assert!(failed.contains("was not enqueued") && failed.contains("gas was paid"), "{failed}");
     }
 

@@ -64,7 +64,7 @@ async fn the_key_alone_recovers_an_account() {
     assert_eq!((balances.public, balances.nonce), (ALLOCATION - 500, 2));
     assert_eq!((balances.available_terms, balances.pending_terms, balances.advice), (3, 0, None));
     let history = recovered.history().await.unwrap();
-    let told: Vec<_> = history.iter().map(|entry| (entry.kind, entry.change, entry.with)).collect();
+    let listed: Vec<_> = history.iter().map(|entry| (entry.kind, entry.change, entry.with)).collect();
     let to_bob = -120 - i128::from(MINIMUM_FEE);
     let want = [
         ("register", 0, None),
@@ -72,7 +72,7 @@ async fn the_key_alone_recovers_an_account() {
         ("rollover", 0, None),
         ("transfer", to_bob, Some(bob().address())),
     ];
-    assert_eq!(told, want);
+    assert_eq!(listed, want);
 
     let of_bob = coprocessor.wallet(bob());
     assert_eq!(of_bob.balances().await.unwrap().pending, 120);

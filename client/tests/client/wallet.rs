@@ -459,7 +459,7 @@ async fn an_envelope_is_skipped_only_where_these_bytes_are_and_never_will_be_any
         index: Some(1),
         ..receipt(id, EnvelopeState::Skipped)
     };
-    let told = |receipt: Receipt, item: &Envelope| {
+    let serve = |receipt: Receipt, item: &Envelope| {
         let batch = Batch::judged(item, receipt.reason.as_deref()).info();
         let mut node = world.node.state.lock();
         node.batches.insert(NUMBER, batch);
@@ -472,7 +472,7 @@ async fn an_envelope_is_skipped_only_where_these_bytes_are_and_never_will_be_any
     };
 
     // Anybody can make a copy that is skipped, and have L1 force it into a batch: the envelope itself comes later.
-    told(skipped("invalid_fee_signature"), &copy_of(&envelope));
+    serve(skipped("invalid_fee_signature"), &copy_of(&envelope));
     goes_on(now().await);
     let (reported, mut reports) = tokio::sync::mpsc::unbounded_channel();
     let script = async {
@@ -485,10 +485,10 @@ async fn an_envelope_is_skipped_only_where_these_bytes_are_and_never_will_be_any
     assert_eq!(ended.unwrap().state, EnvelopeState::Executed);
 
     // A fault of these bytes stays. What depends on the batch may pass.
-    told(skipped("invalid_fee_signature"), &envelope);
+    serve(skipped("invalid_fee_signature"), &envelope);
     assert_eq!(now().await.unwrap().reason.as_deref(), Some("invalid_fee_signature"));
     for reason in ["insufficient_funds", "fee_too_low", "fee_nonce_used", "wrong_generation"] {
-        told(skipped(reason), &envelope);
+        serve(skipped(reason), &envelope);
         goes_on(now().await);
     }
     // The sequencer's word, where it is asked as the node: in no batch.
@@ -501,7 +501,7 @@ async fn an_envelope_is_skipped_only_where_these_bytes_are_and_never_will_be_any
     assert_eq!(now().await.unwrap().reason.as_deref(), Some("bad_bundle"));
 
     // When the node has every batch that can hold it, whatever was skipped is all there is.
-    told(skipped("invalid_fee_signature"), &copy_of(&envelope));
+    serve(skipped("invalid_fee_signature"), &copy_of(&envelope));
     world.node.state.lock().certified = expiry;
     assert_eq!(now().await.unwrap().state, EnvelopeState::Skipped);
     world.node.state.lock().set(id, EnvelopeState::Certified);

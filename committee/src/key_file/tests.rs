@@ -387,7 +387,7 @@ fn half_of_a_pair_is_told_and_mended() {
     fs::remove_file(&path).expect("removed");
     for refused in [open(&path, PASSWORD, &setting.parameters).err(), read_public(&path).err()] {
         assert!(
-            matches!(&refused, Some(KeyFileError::SecretsMissing { path: told }) if *told == path),
+            matches!(&refused, Some(KeyFileError::SecretsMissing { path: missing }) if *missing == path),
             "{refused:?}"
         );
     }

@@ -8,7 +8,7 @@ import { BatchHeader, BatchHeaders } from "../../src/libraries/BatchHeaders.sol"
 import { EnvelopeParts, Envelopes } from "../../src/libraries/Envelopes.sol";
 import { BlsSigner } from "./BlsSigner.sol";
 import { HintLibraries } from "./HintLibraries.sol";
-import { MockCommitteeRegistry, MockHintVerifier, ToldInbox } from "./HintMocks.sol";
+import { MockCommitteeRegistry, MockHintVerifier, MockRunInbox } from "./HintMocks.sol";
 import { MerkleProofs } from "./MerkleProofs.sol";
 import { Test } from "./Test.sol";
 
@@ -46,7 +46,7 @@ abstract contract HintFixture is Test {
         Item[][] items;
     }
 
-    ToldInbox internal inbox;
+    MockRunInbox internal inbox;
     MockCommitteeRegistry internal committees;
     MockHintVerifier internal verifier;
     HintRegistry internal hints;
@@ -55,7 +55,7 @@ abstract contract HintFixture is Test {
     mapping(uint256 k => bytes point) private points;
 
     function deployHints() internal {
-        inbox = new ToldInbox(
+        inbox = new MockRunInbox(
             Timing({
                 postingDeadline: 14_400,
                 forcedDelay: 300,

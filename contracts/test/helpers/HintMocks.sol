@@ -10,7 +10,7 @@ import { MerkleTree } from "../../src/libraries/MerkleTree.sol";
 import { BlsSigner } from "./BlsSigner.sol";
 
 /// @dev Has the runs that it is told of.
-contract ToldInbox is IBlindedInbox {
+contract MockRunInbox is IBlindedInbox {
     using BatchHeaders for BatchHeader;
 
     mapping(uint64 last => bytes32 commitment) public runCommitment;
@@ -169,7 +169,7 @@ contract MockHintVerifier is IHintVerifier {
         AnswersTooLittle
     }
 
-    error ToldToRevert();
+    error MockRevert();
 
     mapping(bytes32 ciphertext => bytes16 key) private keys;
     Failure public failure;
@@ -191,7 +191,7 @@ contract MockHintVerifier is IHintVerifier {
         bytes16 key,
         bytes calldata encryptionKey
     ) external view returns (bool ok, bytes memory message) {
-        if (failure == Failure.Reverts) revert ToldToRevert();
+        if (failure == Failure.Reverts) revert MockRevert();
         if (failure == Failure.RunsOutOfGas) {
             while (true) { }
         }

@@ -20,13 +20,13 @@ pub trait Backend: Send + Sync {
     /// How many threads it may use, one at least.
     fn threads(&self) -> usize;
 
-    /// Has `told` called, on any thread, whenever a device fails at an operation that the CPU then does. One that computes
-    /// on the CPU alone never calls.
-    fn on_device_failure(&self, _told: Box<dyn Fn(Operation) + Send + Sync>) {}
+    /// Has `listener` called, on any thread, whenever a device fails at an operation that the CPU then does. One that
+    /// computes on the CPU alone never calls.
+    fn on_device_failure(&self, _listener: Box<dyn Fn(Operation) + Send + Sync>) {}
 
-    /// Has `told` called, on any thread, whenever [`Portable`] accepts what a faster backend refused
+    /// Has `listener` called, on any thread, whenever [`Portable`] accepts what a faster backend refused
     /// ([`crate::Decided`]): a defect of that backend or of this machine.
-    fn on_overruled(&self, _told: Box<dyn Fn(Check) + Send + Sync>) {}
+    fn on_overruled(&self, _listener: Box<dyn Fn(Check) + Send + Sync>) {}
 
     /// Computes now what the first batch of this size would have to compute: seconds for large B.
     ///

@@ -78,7 +78,7 @@ impl Decided {
     }
 
     fn tell(&self, check: Check) {
-        self.listeners().iter().for_each(|told| told(check));
+        self.listeners().iter().for_each(|listener| listener(check));
     }
 
     /// The results, with those of refused items replaced by what `again` gives for their indices.
@@ -121,12 +121,12 @@ impl Backend for Decided {
         self.fast.threads()
     }
 
-    fn on_device_failure(&self, told: Box<dyn Fn(Operation) + Send + Sync>) {
-        self.fast.on_device_failure(told);
+    fn on_device_failure(&self, listener: Box<dyn Fn(Operation) + Send + Sync>) {
+        self.fast.on_device_failure(listener);
     }
 
-    fn on_overruled(&self, told: Box<dyn Fn(Check) + Send + Sync>) {
-        self.listeners().push(told);
+    fn on_overruled(&self, listener: Box<dyn Fn(Check) + Send + Sync>) {
+        self.listeners().push(listener);
     }
 
     fn prepare(&self, parameters: &Parameters, batch: usize) -> Result<(), BatchError> {

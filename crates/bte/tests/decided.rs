@@ -171,9 +171,9 @@ type Counts = Arc<Mutex<HashMap<Check, usize>>>;
 
 fn counted(backend: &dyn Backend) -> Counts {
     let counts = Counts::default();
-    let told = Arc::clone(&counts);
+    let shared = Arc::clone(&counts);
     backend.on_overruled(Box::new(move |check| {
-        *told.lock().expect("nobody panics").entry(check).or_default() += 1;
+        *shared.lock().expect("nobody panics").entry(check).or_default() += 1;
     }));
     counts
 }

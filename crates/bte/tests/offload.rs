@@ -18,9 +18,9 @@ type Failures = Arc<Mutex<Vec<(Operation, DeviceError)>>>;
 
 fn offload(device: impl Accelerator + 'static) -> (Offload, Failures) {
     let failures = Failures::default();
-    let told = Arc::clone(&failures);
+    let shared = Arc::clone(&failures);
     let note = move |operation, error: &DeviceError| {
-        told.lock().expect("no panic meanwhile").push((operation, error.clone()));
+        shared.lock().expect("no panic meanwhile").push((operation, error.clone()));
     };
     (Offload::new(Arc::new(device), 1, note), failures)
 }
@@ -89,17 +89,17 @@ fn a_device_that_fails_at_any_call_changes_nothing_and_is_reported() {
 fn every_failure_is_told_to_all_who_listen() {
     let case = Case::new(4, 71);
     let (backend, failures) = offload(Double::failing_from(1));
-    let told = [Arc::new(Mutex::new(vec![])), Arc::new(Mutex::new(vec![]))];
-    for told in told.clone() {
+    let heard = [Arc::new(Mutex::new(vec![])), Arc::new(Mutex::new(vec![]))];
+    for shared in heard.clone() {
         let note =
-            move |operation: Operation| told.lock().expect("no panic meanwhile").push(operation.name());
+            move |operation: Operation| shared.lock().expect("no panic meanwhile").push(operation.name());
         backend.on_device_failure(Box::new(note));
     }
     assert_eq!(case.results(&backend), case.results(&*auto(1)));
     let names: Vec<_> = taken(&failures).into_iter().map(|(operation, _)| operation.name()).collect();
     assert!(!names.is_empty() && names.iter().all(|name| Operation::NAMES.contains(name)));
-    for told in told {
-        assert_eq!(*told.lock().expect("no panic meanwhile"), names);
+    for shared in heard {
+        assert_eq!(*shared.lock().expect("no panic meanwhile"), names);
     }
 }
 

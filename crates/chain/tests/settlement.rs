@@ -217,7 +217,7 @@ impl Stage {
     }
 
     /// Waits until the client was told of these blocks.
-    async fn told(&self, safe: u64, finalized: Option<u64>) {
+    async fn until_marked(&self, safe: u64, finalized: Option<u64>) {
         let mut status = self.machine.executor.watch_status();
         let number = |block: Option<(u64, B256)>| block.map(|(number, _)| number);
         let there = status
@@ -247,22 +247,22 @@ async fn a_batch_is_safe_with_headers_data_and_hints_and_final_with_final_hints(
     l1.tell(13, struck(2, 2));
     l1.post(13, &stage.run(3..=4));
     assert_eq!(stage.marks(&mut settlement).await, (4, 2, 0));
-    stage.told(1, None).await;
+    stage.until_marked(1, None).await;
     l1.tell(14, finalized(2));
     assert_eq!(stage.marks(&mut settlement).await, (4, 2, 2));
-    stage.told(1, Some(1)).await;
+    stage.until_marked(1, Some(1)).await;
     // What L1 declared void needs no hints, what has no envelope does not either.
     l1.tell(15, void(4));
     l1.post(15, &stage.run(5..=6));
     l1.post(15, &stage.run(7..=7));
     assert_eq!(stage.marks(&mut settlement).await, (7, 4, 4));
-    stage.told(2, Some(2)).await;
+    stage.until_marked(2, Some(2)).await;
     l1.hint(16, 3, &stage.run(5..=6), |_| {});
     assert_eq!(stage.marks(&mut settlement).await, (7, 7, 4), "a header without an envelope needs none");
-    stage.told(3, Some(2)).await;
+    stage.until_marked(3, Some(2)).await;
     l1.tell(17, finalized(6));
     assert_eq!(stage.marks(&mut settlement).await, (7, 7, 7));
-    stage.told(3, Some(3)).await;
+    stage.until_marked(3, Some(3)).await;
 }
 
 #[tokio::test]
@@ -357,7 +357,7 @@ async fn marks_survive_restarts_and_never_fall() {
     l1.post(12, &stage.run(3..=4));
     l1.hint(13, 2, &stage.run(3..=4), |_| {});
     assert_eq!(stage.marks(&mut settlement).await, (4, 4, 2));
-    stage.told(1, Some(1)).await;
+    stage.until_marked(1, Some(1)).await;
     drop(settlement);
     // Another process: blocks up to 11 are not read again, and a strike meanwhile takes nothing back.
     l1.runs.lock().retain(|(run, _)| run.posted_at > 11);
@@ -369,7 +369,7 @@ async fn marks_survive_restarts_and_never_fall() {
     l1.tell(15, void(4));
     assert_eq!(stage.marks(&mut settlement).await, (4, 4, 4));
     // The header that closes the second of batches 3 and 4 is not posted.
-    stage.told(1, Some(1)).await;
+    stage.until_marked(1, Some(1)).await;
 }
 
 /// Else nobody could prove what the vault owes him: on an idle chain hints are final at once, and a day has thousands of
@@ -412,7 +412,7 @@ async fn a_client_that_lost_its_blocks_gets_them_back_before_it_is_told() {
     stage.l1.hint(11, 1, &stage.run(1..=7), |_| {});
     stage.machine.client.lose_blocks_above(1);
     assert_eq!(stage.marks(&mut settlement).await, (7, 7, 0));
-    stage.told(3, None).await;
+    stage.until_marked(3, None).await;
     assert_eq!(stage.machine.client.imported.load(Ordering::SeqCst), 2);
     // Killed again while nothing happens: it is told again.
     stage.machine.client.lose_blocks_above(0);
@@ -422,7 +422,7 @@ async fn a_client_that_lost_its_blocks_gets_them_back_before_it_is_told() {
         }
     })
     .await;
-    stage.told(3, None).await;
+    stage.until_marked(3, None).await;
 }
 
 #[tokio::test]

@@ -138,10 +138,10 @@ impl ManagedAnvil {
             // Both were asked for as pipes.
             return Err(AnvilError::NotListening { output: "its output is not connected".to_owned() });
         };
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         // Reads on for as long as the child lives, so that it never blocks on a full pipe.
         std::thread::spawn(move || {
-            let mut tell = Some(tell);
+            let mut sender = Some(sender);
             for line in BufReader::new(stdout).lines() {
                 let Ok(line) = line else { break };
                 if let Some(log) = log.as_mut() {
@@ -149,9 +149,9 @@ impl ManagedAnvil {
                     let _ = writeln!(log, "{line}");
                 }
                 if let Some(address) = line.trim().strip_prefix(LISTENING)
-                    && let Some(tell) = tell.take()
+                    && let Some(sender) = sender.take()
                 {
-                    let _ = tell.send(address.to_owned());
+                    let _ = sender.send(address.to_owned());
                 }
             }
         });
@@ -161,7 +161,7 @@ impl ManagedAnvil {
             chain_id: config.chain_id,
             rpc: Rpc::new("http://127.0.0.1", CALL_TIMEOUT_MS)?,
         };
-        let listening = blocking(move || told.recv_timeout(Duration::from_millis(START_TIMEOUT_MS)).ok())
+        let listening = blocking(move || receiver.recv_timeout(Duration::from_millis(START_TIMEOUT_MS)).ok())
             .await
             .ok()
             .flatten();

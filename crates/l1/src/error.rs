@@ -320,7 +320,7 @@ pub enum L1Error {
     },
     /// Whoever answers for L1 here answers for a part of it only.
     #[error("this view of L1 does not tell {what}")]
-    Untold {
+    Unsupported {
         /// The question that it does not answer.
         what: &'static str,
     },
@@ -386,7 +386,7 @@ impl L1Error {
             | Self::FinalityBroken { .. }
             | Self::TransactionTooLarge { .. }
             | Self::GasAboveLimit { .. }
-            | Self::Untold { .. }
+            | Self::Unsupported { .. }
             | Self::Blobs(_)
             | Self::Run(_)
             | Self::UnknownEpoch(_)

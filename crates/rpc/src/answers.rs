@@ -55,7 +55,7 @@ struct Held {
     of_accounts: HashMap<Account, Taken>,
     of_all_addresses: Taken,
     /// Given back, and not told to those who wait.
-    untold: u64,
+    unannounced: u64,
 }
 
 /// What bytes are taken for.
@@ -211,10 +211,10 @@ impl Budget {
             }
         }
         // Only what is not small is waited for. Large answers come back in pieces as they are read, however small.
-        held.untold = held.untold.saturating_add(less.beyond_small());
-        let tell = held.untold >= SMALL_ANSWER_BYTES;
+        held.unannounced = held.unannounced.saturating_add(less.beyond_small());
+        let tell = held.unannounced >= SMALL_ANSWER_BYTES;
         if tell {
-            held.untold = 0;
+            held.unannounced = 0;
         }
         drop(held);
         if tell {

@@ -332,20 +332,20 @@ mod tests {
     async fn tasks_spawned_from_tasks_are_joined_and_none_outlives_the_role() {
         let tasks = Tasks::new();
         let (spawner, mut stop) = (tasks.spawner(), tasks.stop());
-        let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
         tasks.spawn("parent", async move {
-            let (told, mut of_child) = (told.clone(), spawner.stop());
+            let (sender, mut of_child) = (sender.clone(), spawner.stop());
             spawner.clone().spawn("child", async move {
                 until(&mut of_child).await;
                 tokio::task::yield_now().await;
-                told.send(()).expect("the test listens");
+                sender.send(()).expect("the test listens");
             });
             until(&mut stop).await;
         });
         tokio::task::yield_now().await;
         let spawner = tasks.spawner();
         tasks.shutdown().await;
-        assert_eq!(heard.recv().await, Some(()), "the child ended in order");
+        assert_eq!(receiver.recv().await, Some(()), "the child ended in order");
 
         let (held, released) = tokio::sync::oneshot::channel::<()>();
         let tasks = Tasks::new();

@@ -85,7 +85,7 @@ impl LineLimit {
         if places.tell_at.is_none_or(|at| now < at) {
             return Vec::new();
         }
-        let mut told = Vec::new();
+        let mut suppressed = Vec::new();
         let mut next = None;
         for count in places.counts.values_mut().filter(|count| count.suppressed > 0) {
             let over = count.began + self.window;
@@ -94,11 +94,11 @@ impl LineLimit {
                 continue;
             }
             let (target, line) = (count.metadata.target(), count.metadata.line().unwrap_or_default());
-            told.push(Suppressed { target, line, lines: count.suppressed });
+            suppressed.push(Suppressed { target, line, lines: count.suppressed });
             (count.began, count.written, count.suppressed) = (now, 0, 0);
         }
         places.tell_at = next;
-        told
+        suppressed
     }
 }
 
@@ -187,9 +187,12 @@ mod tests {
         let admitted = (0..100).filter(|_| limit.admit(&METADATA, begin)).count();
         assert_eq!(admitted, MAX_LINES_PER_WINDOW as usize);
         assert_eq!(limit.over(begin + window / 2), []);
-        let told = limit.over(begin + window);
+        let suppressed = limit.over(begin + window);
         let lines = 100 - u64::from(MAX_LINES_PER_WINDOW);
-        assert_eq!(told.iter().map(|told| (told.target, told.lines)).collect::<Vec<_>>(), [("here", lines)]);
+        assert_eq!(
+            suppressed.iter().map(|line| (line.target, line.lines)).collect::<Vec<_>>(),
+            [("here", lines)]
+        );
         assert_eq!(limit.over(begin + window), [], "once");
         assert!(limit.admit(&METADATA, begin + window), "a new window");
         // Without suppressed lines a window ends by itself.

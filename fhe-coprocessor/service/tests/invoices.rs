@@ -90,8 +90,8 @@ async fn a_total_is_the_plain_sum_and_what_is_wrong_is_named() {
         ([&key, &quantities, &claims(&prices)], "invalid_prices"),
         ([&key, &quantities, &answer], "invalid_prices"),
     ] {
-        let (told, retry, text) = refused(&client, call).await;
-        assert_eq!((told.as_str(), retry), (reason, false), "{text}");
+        let (refusal, retry, text) = refused(&client, call).await;
+        assert_eq!((refusal.as_str(), retry), (reason, false), "{text}");
     }
     coprocessor.shutdown().await;
 }

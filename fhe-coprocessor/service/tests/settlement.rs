@@ -78,12 +78,12 @@ async fn statuses_tell_what_is_safe_and_what_is_final() {
     executed(&coprocessor, 4).await;
     let client = client(coprocessor.rpc_addr());
     // The marks follow the batches: they are looked at again until they are there, no more often than callers may ask.
-    let told = async || {
+    let marks = async || {
         let status = client.get_status().await.unwrap();
         (status.batch, status.safe, status.finalized)
     };
     within("the marks", async {
-        while told().await != (4, 2, 1) {
+        while marks().await != (4, 2, 1) {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     })

@@ -29,7 +29,7 @@ pub(super) enum Judgement {
     /// This entry is wrong, the first that was found.
     Wrong(EntryFault),
     /// This node cannot tell: it lacks the epoch's parameters, or it stops.
-    Untold,
+    Undecided,
 }
 
 impl Judge {
@@ -43,13 +43,13 @@ impl Judge {
         posted: PostedBatch,
     ) -> Result<Judgement, StoreError> {
         let verdicts = verdicts(&record)?;
-        let Some(parameters) = self.parameters.at(record.number) else { return Ok(Judgement::Untold) };
+        let Some(parameters) = self.parameters.at(record.number) else { return Ok(Judgement::Undecided) };
         let backend = Arc::clone(&self.backend);
         let judged = blindfold_runtime::blocking(move || match entries(&posted, &verdicts) {
             Ok(entries) => verified(backend.as_ref(), &parameters, &record, &verdicts, entries),
             Err(fault) => Judgement::Wrong(fault),
         });
-        Ok(judged.await.unwrap_or(Judgement::Untold))
+        Ok(judged.await.unwrap_or(Judgement::Undecided))
     }
 }
 
@@ -90,11 +90,11 @@ fn verified(
         Err(HintsError::WrongSingleton { index }) => Judgement::Wrong((index, FaultKind::WrongRelease, None)),
         Err(HintsError::FalseMalformed { index }) => match opened(parameters, record, &hints, index) {
             Some(key) => Judgement::Wrong((index, FaultKind::NotMalformed, Some(key))),
-            None => Judgement::Untold,
+            None => Judgement::Undecided,
         },
         Err(fault) => {
             tracing::error!(number = record.number, %fault, "hints on L1 cannot be judged");
-            Judgement::Untold
+            Judgement::Undecided
         }
     }
 }

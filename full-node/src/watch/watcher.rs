@@ -304,7 +304,7 @@ impl Watcher {
                 None => match self.deps.judge.judge(record, batch).await? {
                     Judgement::Right => None,
                     Judgement::Wrong(fault) => Some(fault),
-                    Judgement::Untold => return Ok(None),
+                    Judgement::Undecided => return Ok(None),
                 },
             };
             if let Some((index, kind, key)) = fault {

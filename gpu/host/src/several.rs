@@ -25,7 +25,7 @@ struct Member {
     /// Items it is working on.
     load: AtomicUsize,
     out: AtomicBool,
-    told: Arc<OutOfService>,
+    listener: Arc<OutOfService>,
 }
 
 impl Several {
@@ -35,10 +35,10 @@ impl Several {
         devices: Vec<Box<dyn Accelerator>>,
         out_of_service: impl Fn(usize, &DeviceError) + Send + Sync + 'static,
     ) -> Self {
-        let told: Arc<OutOfService> = Arc::new(out_of_service);
+        let listener: Arc<OutOfService> = Arc::new(out_of_service);
         let member = |(number, accelerator)| {
             let (load, out) = (AtomicUsize::new(0), AtomicBool::new(false));
-            Arc::new(Member { number, accelerator, load, out, told: Arc::clone(&told) })
+            Arc::new(Member { number, accelerator, load, out, listener: Arc::clone(&listener) })
         };
         Self { name, devices: devices.into_iter().enumerate().map(member).collect() }
     }
@@ -61,7 +61,7 @@ impl Member {
         if let Err(error @ (DeviceError::Failed { .. } | DeviceError::Corrupt)) = &done
             && !self.out.swap(true, Ordering::Relaxed)
         {
-            (self.told)(self.number, error);
+            (self.listener)(self.number, error);
         }
         done
     }

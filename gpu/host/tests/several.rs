@@ -13,9 +13,9 @@ type Out = Arc<Mutex<Vec<usize>>>;
 
 fn several(doubles: &[Double]) -> (Several, Out) {
     let out = Out::default();
-    let told = Arc::clone(&out);
+    let shared = Arc::clone(&out);
     let devices = doubles.iter().map(|double| Box::new(double.clone()) as Box<dyn Accelerator>).collect();
-    let note = move |number, _: &DeviceError| told.lock().expect("no panic meanwhile").push(number);
+    let note = move |number, _: &DeviceError| shared.lock().expect("no panic meanwhile").push(number);
     (Several::new("several", devices, note), out)
 }
 
@@ -73,9 +73,9 @@ fn without_a_device_in_service_the_processor_does_everything() {
     let several = Arc::new(several);
     assert!(several.takes(Operation::Batch, 3));
     let failures = Arc::new(Mutex::new(0));
-    let told = Arc::clone(&failures);
+    let shared = Arc::clone(&failures);
     let backend =
-        Offload::new(several.clone(), 1, move |_, _| *told.lock().expect("no panic meanwhile") += 1);
+        Offload::new(several.clone(), 1, move |_, _| *shared.lock().expect("no panic meanwhile") += 1);
     for _ in 0..3 {
         case.opens(&backend);
     }

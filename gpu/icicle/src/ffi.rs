@@ -103,10 +103,10 @@ pub(crate) fn available(device: &Device) -> bool {
 pub(crate) fn registered() -> String {
     let mut names = [0u8; NAMES_BYTES];
     // SAFETY: writes at most so many bytes of names; room for words.
-    let told = done(|words, room| unsafe {
+    let outcome = done(|words, room| unsafe {
         blindfold_icicle_registered(names.as_mut_ptr().cast(), NAMES_BYTES, words, room)
     });
-    told.map_or_else(|_| String::new(), |()| text(&names))
+    outcome.map_or_else(|_| String::new(), |()| text(&names))
 }
 
 /// Makes a device that of this thread.

@@ -98,9 +98,9 @@ fn main() -> Result<()> {
     let icicle = Icicle::new(&settings)?;
     let timed = Arc::new(Timed { device: icicle, sums: AtomicUsize::new(0), ns: AtomicU64::new(0) });
     let failed = Arc::new(Mutex::new(None));
-    let told = Arc::clone(&failed);
+    let shared = Arc::clone(&failed);
     let offload = Offload::new(Arc::<Timed>::clone(&timed), *threads, move |operation, fault| {
-        if let Ok(mut failed) = told.lock() {
+        if let Ok(mut failed) = shared.lock() {
             *failed = Some(format!("{}: {fault}", operation.name()));
         }
     });

@@ -69,7 +69,7 @@ fn ordered(earlier: u32, at: u32, who: Who) -> bool {
         || earlier != MANY_WARPS && warp_of(earlier) == warp_of(who.thread) && at != who.time
 }
 
-fn told(id: u32) -> String {
+fn describe(id: u32) -> String {
     match id {
         MANY_WARPS => "of several warps".to_owned(),
         id if id & MANY_LANES != 0 => format!("of warp {}, one of several,", id & !MANY_LANES),
@@ -82,7 +82,7 @@ impl Cell {
     fn used(&mut self, who: Who, way: Way) -> Result<(), (String, &'static str)> {
         let after_write = ordered(self.writer, self.written, who) || self.atomic && way == Way::Atomic;
         if !after_write || way == Way::ReadOnly && self.writer != NOBODY {
-            return Err((told(self.writer), if self.atomic { "added to" } else { "wrote" }));
+            return Err((describe(self.writer), if self.atomic { "added to" } else { "wrote" }));
         }
         match way {
             Way::Read | Way::ReadOnly => {
@@ -101,7 +101,7 @@ impl Cell {
             Way::Write | Way::Atomic => {
                 if !ordered(self.reader, self.read, who) || self.read_only {
                     return Err((
-                        told(self.reader),
+                        describe(self.reader),
                         if self.read_only { "read as never written" } else { "read" },
                     ));
                 }

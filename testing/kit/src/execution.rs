@@ -41,8 +41,8 @@ pub struct ScriptedExecution {
     pub imported: AtomicUsize,
     /// What is marked safe and finalized; a client that loses blocks forgets both.
     pub finality: Mutex<Option<(B256, B256)>>,
-    /// How often it was told.
-    pub told: AtomicUsize,
+    /// How often it was told what is safe and finalized.
+    pub finality_updates: AtomicUsize,
     /// The number that it answers to whoever asks for its final block.
     pub final_number: AtomicU64,
     /// Makes this client's blocks differ from everybody else's.
@@ -188,7 +188,7 @@ impl ExecutionClient for ScriptedExecution {
             return Err(EngineError::UnknownFinality { safe, finalized, reason });
         }
         *self.finality.lock() = Some((safe, finalized));
-        self.told.fetch_add(1, Ordering::SeqCst);
+        self.finality_updates.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
 

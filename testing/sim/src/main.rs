@@ -85,7 +85,7 @@ fn main() -> Result<ExitCode> {
     let mut report = kept.unwrap_or_else(|| Report { first_seed: arguments.first_seed, ..Report::default() });
     runner::run(&arguments, &mut report, |seed, outcome| {
         if !arguments.json {
-            println!("{}", told(seed, outcome));
+            println!("{}", summary(seed, outcome));
         }
     })?;
     if arguments.json {
@@ -146,7 +146,7 @@ fn planted(arguments: &Arguments) -> Result<ExitCode> {
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn told(seed: u64, outcome: &Value) -> String {
+fn summary(seed: u64, outcome: &Value) -> String {
     if !is_broken(outcome) {
         return format!("seed {seed}: ok");
     }

@@ -266,12 +266,12 @@ async fn progress(world: &Arc<World>) {
 
 /// How far everybody is.
 async fn standing(world: &Arc<World>) -> String {
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     for role in world.plan.cast().with_disk() {
         let heads = match world.store(role) {
             Some(store) => store.heads().await.unwrap_or_default(),
             None => {
-                told.push(format!("{role} is down"));
+                lines.push(format!("{role} is down"));
                 continue;
             }
         };
@@ -279,9 +279,9 @@ async fn standing(world: &Arc<World>) -> String {
         let block = heads.block.map_or(0, |(number, _)| number);
         let (certified, hinted) =
             (heads.certified.unwrap_or_default(), heads.hinted_through.unwrap_or_default());
-        told.push(format!("{role} sealed {sealed} certified {certified} hinted {hinted} block {block}"));
+        lines.push(format!("{role} sealed {sealed} certified {certified} hinted {hinted} block {block}"));
     }
-    told.join(", ")
+    lines.join(", ")
 }
 
 /// Looks at a role's ledger and queues. One that is killed meanwhile is looked at later.

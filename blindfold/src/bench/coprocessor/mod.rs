@@ -159,7 +159,7 @@ struct Progress {
     what: &'static str,
     of: usize,
     started: Instant,
-    told: Instant,
+    printed: Instant,
 }
 
 impl Progress {
@@ -167,12 +167,12 @@ impl Progress {
 
     fn new(what: &'static str, of: usize) -> Self {
         eprintln!("{what}: {of}");
-        Self { what, of, started: now(), told: now() }
+        Self { what, of, started: now(), printed: now() }
     }
 
     fn at(&mut self, done: usize) {
-        if done == self.of || self.told.elapsed().as_secs() >= Self::EVERY_S {
-            self.told = now();
+        if done == self.of || self.printed.elapsed().as_secs() >= Self::EVERY_S {
+            self.printed = now();
             let seconds = self.started.elapsed().as_secs_f64();
             eprintln!("{}: {done} of {} in {seconds:.0} s", self.what, self.of);
         }

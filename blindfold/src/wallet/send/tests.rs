@@ -105,7 +105,7 @@ fn only_a_transaction_in_a_block_is_a_success() {
     let ended = |receipt: Receipt| outcome(&receipt, &[TRANSACTION]).map_err(|error| error.to_string());
     let executed = ended(receipt(EnvelopeState::Executed, None, inner(true, None)));
     assert_eq!(executed.as_deref(), Ok("Executed in block 3"));
-    for (failed, told) in [
+    for (failed, expected) in [
         (receipt(EnvelopeState::Skipped, Some("invalid_proof"), None), "skipped (invalid_proof)"),
         (receipt(EnvelopeState::Malformed, None, None), "malformed"),
         (receipt(EnvelopeState::Expired, None, None), "expired"),
@@ -116,7 +116,7 @@ fn only_a_transaction_in_a_block_is_a_success() {
         ),
     ] {
         let error = ended(failed).unwrap_err();
-        assert!(error.contains(told) && error.contains("0x0505"), "{error}");
+        assert!(error.contains(expected) && error.contains("0x0505"), "{error}");
     }
 }
 
@@ -131,7 +131,10 @@ fn what_was_sent_is_told_though_nothing_became_of_it_in_time() {
         bytes: 700,
     };
     assert!(line(&sent).ends_with("promised by batch 77, by whom could not be checked: L1 is away"));
-    let told = report(&sent, None);
-    assert_eq!((&told["sent"]["promise"], &told["receipt"]), (&"0x0102".into(), &serde_json::Value::Null));
-    assert_eq!(told["sent"]["envelope"], serde_json::json!(sent.envelope));
+    let output = report(&sent, None);
+    assert_eq!(
+        (&output["sent"]["promise"], &output["receipt"]),
+        (&"0x0102".into(), &serde_json::Value::Null)
+    );
+    assert_eq!(output["sent"]["envelope"], serde_json::json!(sent.envelope));
 }

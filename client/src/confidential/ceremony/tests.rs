@@ -33,13 +33,13 @@ fn powers() -> &'static (PowersState, Vec<B256>) {
     static POWERS: OnceLock<(PowersState, Vec<B256>)> = OnceLock::new();
     POWERS.get_or_init(|| {
         let mut state = PowersState::new(ring()).unwrap();
-        let mut told = Vec::new();
+        let mut published = Vec::new();
         for closing in [false, false, true] {
             state = PowersState::decode(&state.encode()).unwrap();
             if closing { state.close(beacon(1)) } else { state.contribute() }.unwrap();
-            told.push(state.contributions().last().unwrap().hash);
+            published.push(state.contributions().last().unwrap().hash);
         }
-        (state, told)
+        (state, published)
     })
 }
 
@@ -59,8 +59,8 @@ fn proves(keys: &ProvingKeys, proofs: &Groth16Proofs) {
     let witness = World::new(ring(), SEED).withdrawal(100, 30);
     let statement = witness.statement.clone();
     let mut parts = Vec::new();
-    let mut told = |part| parts.push(part);
-    let proof = keys.prove(ring(), &Witness::Withdrawal(Box::new(witness)), &mut told).unwrap();
+    let mut on_part = |part| parts.push(part);
+    let proof = keys.prove(ring(), &Witness::Withdrawal(Box::new(witness)), &mut on_part).unwrap();
     assert_eq!(parts.len(), 6, "{parts:?}");
     let proof = Proof::decode(&proof.0).unwrap();
     assert_eq!(proofs.withdrawal.verify(&statement, &proof), Ok(()));
@@ -71,22 +71,22 @@ fn proves(keys: &ProvingKeys, proofs: &Groth16Proofs) {
 
 #[test]
 fn a_ceremony_of_three_makes_keys_that_production_takes() {
-    let (powers, told) = powers();
+    let (powers, published) = powers();
     powers.verify(None).unwrap();
     let listed = powers.contributions();
-    assert_eq!(listed.iter().map(|one| one.hash).collect::<Vec<_>>(), *told);
+    assert_eq!(listed.iter().map(|one| one.hash).collect::<Vec<_>>(), *published);
     assert_eq!(listed.iter().map(|one| one.place).collect::<Vec<_>>(), [1, 2, 3]);
     assert_eq!(listed.iter().map(|one| one.beacon).collect::<Vec<_>>(), [None, None, Some(beacon(1))]);
 
     let mut state = begun();
-    let mut told = Vec::new();
+    let mut published = Vec::new();
     for closing in [false, false, false, true] {
         state = KeysState::decode(&state.encode()).unwrap();
         if closing { state.close(beacon(2)) } else { state.contribute() }.unwrap();
-        told.push(state.contributions());
+        published.push(state.contributions());
     }
     for (place, (circuit, listed)) in state.contributions().into_iter().enumerate() {
-        let own: Vec<Contributed> = told.iter().map(|at| *at[place].1.last().unwrap()).collect();
+        let own: Vec<Contributed> = published.iter().map(|at| *at[place].1.last().unwrap()).collect();
         assert_eq!((listed.len(), listed), (4, own), "{}", circuit.name());
     }
 

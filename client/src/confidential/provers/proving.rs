@@ -112,10 +112,10 @@ impl ProvingKeys {
         let key = files::proving_key(&self.dir, &self.pinned, name)?;
         let verifier = Verifier::new(key.verifying().clone());
         let prover: Prover<Bls12_381, C> = Prover::new(circuit, key).map_err(KeysError::from)?;
-        let mut told = |stage| progress(Proving::Stage(stage));
+        let mut on_stage = |stage| progress(Proving::Stage(stage));
         let secret: Zeroizing<Vec<u8>> = Zeroizing::new(secret.iter().map(|s| s.to_le_bytes()[0]).collect());
         let mut rng = HedgedRng::new(&secret, &[b"proof", &statement.digest()], &mut rng());
-        let proof = prover.prove_with(statement, witness, &mut rng, &mut told)?;
+        let proof = prover.prove_with(statement, witness, &mut rng, &mut on_stage)?;
         progress(Proving::Check);
         verifier.verify(statement, &proof).map_err(ProvingError::Malformed)?;
         let mut bytes = [0; PROOF_BYTES];

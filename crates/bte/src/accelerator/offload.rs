@@ -60,10 +60,10 @@ impl Offload {
         fallback: impl Fn(Operation, &DeviceError) + Send + Sync + 'static,
     ) -> Self {
         let listeners = Arc::new(Mutex::<Listeners>::default());
-        let told = Arc::clone(&listeners);
+        let shared = Arc::clone(&listeners);
         let fallback = move |operation, error: &DeviceError| {
             fallback(operation, error);
-            locked(&told).iter().for_each(|told| told(operation));
+            locked(&shared).iter().for_each(|listener| listener(operation));
         };
         let cpu = Cpu::new(threads);
         Self { accelerator, cpu, fallback: Arc::new(fallback), listeners, loaded: Mutex::default() }
@@ -229,8 +229,8 @@ impl Backend for Offload {
         self.cpu.backend().threads()
     }
 
-    fn on_device_failure(&self, told: Box<dyn Fn(Operation) + Send + Sync>) {
-        locked(&self.listeners).push(told);
+    fn on_device_failure(&self, listener: Box<dyn Fn(Operation) + Send + Sync>) {
+        locked(&self.listeners).push(listener);
     }
 
     fn prepare(&self, parameters: &Parameters, batch: usize) -> Result<(), BatchError> {

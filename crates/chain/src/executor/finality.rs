@@ -60,7 +60,7 @@ impl Runner {
                 self.restore_client().await?;
                 Ok(client.set_finality(safe, finalized).await)
             }
-            told => Ok(told),
+            outcome => Ok(outcome),
         }
     }
 }

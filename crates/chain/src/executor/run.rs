@@ -128,8 +128,8 @@ struct Parent {
     origin: Option<(u64, u64)>,
 }
 
-/// What L1 told of void runs.
-struct ToldVoid {
+/// What L1 answers of void runs.
+struct VoidAnswer {
     /// The final block as of which these are all.
     seen: L1Origin,
     runs: Vec<VoidRun>,
@@ -138,20 +138,20 @@ struct ToldVoid {
 }
 
 /// What L1 declared void.
-async fn ask_what_is_void(l1: Arc<dyn L1Reader>) -> Result<ToldVoid, L1Error> {
+async fn ask_what_is_void(l1: Arc<dyn L1Reader>) -> Result<VoidAnswer, L1Error> {
     // The block first: what is known speaks for it at least.
     let seen = l1.finalized().await?;
     let runs = l1.void_runs().await?;
-    Ok(ToldVoid { seen, runs, newest: l1.newest().await? })
+    Ok(VoidAnswer { seen, runs, newest: l1.newest().await? })
 }
 
 /// The answer to the question under way; none comes where there is no question.
-async fn answer(asking: &mut Option<JoinHandle<Result<ToldVoid, L1Error>>>) -> Result<ToldVoid, L1Error> {
+async fn answer(asking: &mut Option<JoinHandle<Result<VoidAnswer, L1Error>>>) -> Result<VoidAnswer, L1Error> {
     let Some(task) = asking else { return std::future::pending().await };
-    let told = task.await;
+    let joined = task.await;
     *asking = None;
-    match told {
-        Ok(told) => told,
+    match joined {
+        Ok(answer) => answer,
         // It panicked, and whoever watches for that ends the role.
         Err(_) => std::future::pending().await,
     }
@@ -165,8 +165,8 @@ enum Woken {
     Settled,
     /// It is time to.
     Due,
-    /// L1 has told what is void.
-    Told(Result<ToldVoid, L1Error>),
+    /// L1 has answered what is void.
+    Answered(Result<VoidAnswer, L1Error>),
 }
 
 pub(super) struct Runner {
@@ -186,7 +186,7 @@ pub(super) struct Runner {
     /// When client and void runs are looked at next, however much there is to be executed.
     look_at: Instant,
     /// The question under way what is void. Nothing waits for its answer, and nothing breaks it off.
-    asking: Option<JoinHandle<Result<ToldVoid, L1Error>>>,
+    asking: Option<JoinHandle<Result<VoidAnswer, L1Error>>>,
     /// How far the batches stood on L1 when it was asked.
     asked_with: Settled,
     /// So far as the batches stand on L1, blocks were compared with what is void there.
@@ -405,8 +405,8 @@ impl Runner {
             self.ask_what_is_void();
         }
         if self.asking.as_ref().is_some_and(JoinHandle::is_finished) {
-            let told = answer(&mut self.asking).await;
-            self.heard(told).await?;
+            let answer = answer(&mut self.asking).await;
+            self.heard(answer).await?;
         }
         loop {
             while certified.borrow_and_update().number >= self.next_batch {
@@ -421,8 +421,8 @@ impl Runner {
             self.set_state(ExecutionState::Waiting);
             match self.wake(async || certified.changed().await.is_ok()).await? {
                 // What became void late is noticed without the next second, too.
-                Woken::Told(told) => {
-                    if self.heard(told).await? {
+                Woken::Answered(answer) => {
+                    if self.heard(answer).await? {
                         self.halted = false;
                         self.read_deposits_ahead().await;
                     }
@@ -442,7 +442,7 @@ impl Runner {
                 changed.map_err(|_| End::Stopped)?;
                 Woken::Settled
             }
-            told = answer(&mut self.asking) => Woken::Told(told),
+            answer = answer(&mut self.asking) => Woken::Answered(answer),
             () = tokio::time::sleep_until(self.look_at) => Woken::Due,
         };
         if matches!(woken, Woken::Due | Woken::Settled) {
@@ -466,14 +466,14 @@ impl Runner {
     }
 
     /// Takes the answer to the question under way. False where L1 has none for now.
-    async fn heard(&mut self, told: Result<ToldVoid, L1Error>) -> Result<bool, End> {
-        let told = match told {
-            Ok(told) => told,
+    async fn heard(&mut self, answer: Result<VoidAnswer, L1Error>) -> Result<bool, End> {
+        let answer = match answer {
+            Ok(answer) => answer,
             Err(fault) if fault.may_pass() => return Ok(false),
             Err(fault) => return Err(fault.into()),
         };
         let compared = self.asked_with;
-        self.take_void_runs(told).await?;
+        self.take_void_runs(answer).await?;
         self.compared.raise(compared);
         self.mark(false).await?;
         Ok(true)
@@ -515,8 +515,8 @@ impl Runner {
     }
 
     /// Takes back what is executed of what L1 declared void (VR-2). Is not to be broken off.
-    async fn take_void_runs(&mut self, told: ToldVoid) -> Result<(), End> {
-        let ToldVoid { seen, runs, newest } = told;
+    async fn take_void_runs(&mut self, answer: VoidAnswer) -> Result<(), End> {
+        let VoidAnswer { seen, runs, newest } = answer;
         let fresh = runs.get(self.void.checked()..).unwrap_or_default();
         let executed = self.first_executed(fresh).await?;
         self.void.read(&seen, newest, runs.len());
@@ -604,8 +604,8 @@ impl Runner {
         while !self.void.too_early_for(origin) {
             let compared = *self.settled.borrow();
             match ask_what_is_void(Arc::clone(&self.deps.l1)).await {
-                Ok(told) => {
-                    self.take_void_runs(told).await?;
+                Ok(answer) => {
+                    self.take_void_runs(answer).await?;
                     self.compared.raise(compared);
                     break;
                 }
@@ -633,8 +633,8 @@ impl Runner {
                 return Ok(outcomes);
             }
             self.set_state(ExecutionState::WaitingForHints { number });
-            if let Woken::Told(told) = self.wake(async || arrivals.changed().await.is_ok()).await? {
-                self.heard(told).await?;
+            if let Woken::Answered(answer) = self.wake(async || arrivals.changed().await.is_ok()).await? {
+                self.heard(answer).await?;
             }
         }
     }

@@ -56,7 +56,7 @@ use crate::{
 /// or that its last one need not be final.
 ///
 /// The client answers everything. Whoever answers for a part only, as the script of a test, leaves the rest to what stands
-/// here: [`L1Error::Untold`].
+/// here: [`L1Error::Unsupported`].
 #[async_trait]
 pub trait L1Reader: Send + Sync {
     /// The newest final block, as far as L1 tells it.
@@ -64,7 +64,7 @@ pub trait L1Reader: Send + Sync {
 
     /// The number of the newest block, final or not: by it L1 counts its deadlines.
     async fn newest(&self) -> Result<u64, L1Error> {
-        untold("newest")
+        unsupported("newest")
     }
 
     /// When the newest block was made, final or not, in seconds; `None` where that is not known.
@@ -81,12 +81,12 @@ pub trait L1Reader: Send + Sync {
 
     /// The deadlines of the deployment. They never change.
     async fn timing(&self) -> Result<L1Timing, L1Error> {
-        untold("timing")
+        unsupported("timing")
     }
 
     /// The block of this number, `None` while it is not final here.
     async fn origin(&self, _number: u64) -> Result<Option<L1Origin>, L1Error> {
-        untold("origin")
+        unsupported("origin")
     }
 
     /// The hash of the block of this number on L1's newest chain, final or not; `None` where whoever answers has none yet.
@@ -96,35 +96,35 @@ pub trait L1Reader: Send + Sync {
 
     /// The epochs registered in `CommitteeRegistry`, in order.
     async fn epochs(&self) -> Result<Epochs, L1Error> {
-        untold("epochs")
+        unsupported("epochs")
     }
 
     /// The end of an epoch at the head that is announced, and that nothing has taken back; whether or not it is due. Asked
     /// often, so answered from what is known already.
     async fn announced_end(&self) -> Result<Option<AnnouncedEnd>, L1Error> {
-        untold("announced_end")
+        unsupported("announced_end")
     }
 
     /// Everything that the validity rule asks of blocks `after + 1 ..= through`, and the forced queue from entry
     /// `cursor` on as far as it stood at block `through`, at most [`MAX_FORCED_ENTRIES`]. `through` is final and not
     /// below `after`.
     async fn facts(&self, _after: u64, _through: u64, _cursor: u64) -> Result<L1News, L1Error> {
-        untold("facts")
+        unsupported("facts")
     }
 
     /// What was deposited for L2 in blocks `after + 1 ..= through`, in L1 order. `through` is final.
     async fn bridge_deposits(&self, _after: u64, _through: u64) -> Result<Vec<L1Deposit>, L1Error> {
-        untold("bridge_deposits")
+        unsupported("bridge_deposits")
     }
 
     /// The header that L1 made for this number, if it made one.
     async fn l1_header(&self, _number: u64) -> Result<Option<FallbackHeader>, L1Error> {
-        untold("l1_header")
+        unsupported("l1_header")
     }
 
     /// The newest number for which L1 made a header. Asked often, so answered from what is known already.
     async fn last_l1_header(&self) -> Result<Option<u64>, L1Error> {
-        untold("last_l1_header")
+        unsupported("last_l1_header")
     }
 
     /// The headers that L1 made for this number and later ones, oldest first. Answered from what is known already.
@@ -154,23 +154,23 @@ pub trait L1Reader: Send + Sync {
 
     /// All runs that L1 declared void, in L1 order. Asked for every batch, so answered from what is known already.
     async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Error> {
-        untold("void_runs")
+        unsupported("void_runs")
     }
 
     /// The block in which this number was posted.
     async fn posted_at(&self, _number: u64) -> Result<Option<u64>, L1Error> {
-        untold("posted_at")
+        unsupported("posted_at")
     }
 
     /// Whether hints of this number stand on L1: an open posting, or a final one.
     async fn hints_on_l1(&self, _number: u64) -> Result<bool, L1Error> {
-        untold("hints_on_l1")
+        unsupported("hints_on_l1")
     }
 
     /// The runs posted in blocks `after + 1 ..= through`, in order, with their data, and the headers that L1 made among
     /// them. `through` is final.
     async fn postings(&self, _after: u64, _through: u64) -> Result<Vec<Posting>, L1Error> {
-        untold("postings")
+        unsupported("postings")
     }
 
     /// The batches of these headers that were posted again in blocks `after + 1 ..= through`, as many as there are.
@@ -181,83 +181,83 @@ pub trait L1Reader: Send + Sync {
         _after: u64,
         _through: u64,
     ) -> Result<FoundData, L1Error> {
-        untold("reposted_data")
+        unsupported("reposted_data")
     }
 
     /// The runs posted in blocks `after + 1 ..= through`, certified or made by L1, and the hashes of their last headers, in
     /// order, without their data. `through` need not be final.
     async fn posted_runs(&self, _after: u64, _through: u64) -> Result<Vec<(RunReference, B256)>, L1Error> {
-        untold("posted_runs")
+        unsupported("posted_runs")
     }
 
     /// For each header of a posted run, and of what was posted in the same call, its batch as L1 holds it: beside the
     /// header, or posted again up to block `through`, which is final. Where one is missing: why.
     async fn posted_data(&self, _run: &RunReference, _through: u64) -> Result<PostedData, L1Error> {
-        untold("posted_data")
+        unsupported("posted_data")
     }
 
     /// The hints posted in blocks `after + 1 ..= through`, in order, right or wrong. `through` is final.
     async fn posted_hints(&self, _after: u64, _through: u64) -> Result<Vec<PostedHints>, L1Error> {
-        untold("posted_hints")
+        unsupported("posted_hints")
     }
 
     /// What happened to hints in blocks `after + 1 ..= through`, in L1 order. `through` need not be final.
     async fn hint_events(&self, _after: u64, _through: u64) -> Result<Vec<HintEvent>, L1Error> {
-        untold("hint_events")
+        unsupported("hint_events")
     }
 
     /// How many blocks after a header's posting `FeeVault` pays out its ledger. Never changes.
     async fn claim_delay(&self) -> Result<u64, L1Error> {
-        untold("claim_delay")
+        unsupported("claim_delay")
     }
 
     /// Where the inbox stands after the newest block.
     async fn posted_head(&self) -> Result<PostedHead, L1Error> {
-        untold("posted_head")
+        unsupported("posted_head")
     }
 
     /// The posted run that holds header `number`, not older than block `since`; `None` while it is not posted. It need
     /// not be final.
     async fn run_of(&self, _number: u64, _since: u64) -> Result<Option<PostedRun>, L1Error> {
-        untold("run_of")
+        unsupported("run_of")
     }
 
     /// The accusations of the sequencer that wait for an answer after the newest block; none is older than block `since`.
     async fn open_accusations(&self, _since: u64) -> Result<Vec<OpenAccusation>, L1Error> {
-        untold("open_accusations")
+        unsupported("open_accusations")
     }
 
     /// What L1 lets the sequencer claim after its newest block.
     async fn output_standing(&self) -> Result<OutputStanding, L1Error> {
-        untold("output_standing")
+        unsupported("output_standing")
     }
 
     /// Final claims about L2 blocks from `from` on, in order and without a gap, at most `limit`.
     async fn final_outputs(&self, _from: u64, _limit: usize) -> Result<Vec<Output>, L1Error> {
-        untold("final_outputs")
+        unsupported("final_outputs")
     }
 
     /// The run and the hints of a posting, final or not; `None` when L1 has no such posting (any more). The inner error says
     /// why hints in blobs cannot be had.
     async fn hint_data(&self, _posted: &PostedLog) -> Result<Option<Result<HintData, DataError>>, L1Error> {
-        untold("hint_data")
+        unsupported("hint_data")
     }
 
     /// The least bond of a publisher with open postings, which answers for all of them, and what a challenge stakes, in wei.
     /// They never change.
     async fn hint_stakes(&self) -> Result<(u128, u128), L1Error> {
-        untold("hint_stakes")
+        unsupported("hint_stakes")
     }
 
     /// A publisher's bond after the newest block.
     async fn publisher_bond(&self, _publisher: Address) -> Result<PublisherBond, L1Error> {
-        untold("publisher_bond")
+        unsupported("publisher_bond")
     }
 
     /// Whether both headers were shown with their signer's signature, each beside another one, after this L1 block, or after
     /// the newest for `None`. Else the two are evidence of their own.
     async fn are_shown(&self, _pair: &[SignedHeader; 2], _block: Option<u64>) -> Result<bool, L1Error> {
-        untold("are_shown")
+        unsupported("are_shown")
     }
 
     /// The L1 block of a commitment to evidence; `None` for none, or when it is used up.
@@ -266,12 +266,12 @@ pub trait L1Reader: Send + Sync {
         _contract: DisputeContract,
         _commitment: B256,
     ) -> Result<Option<u64>, L1Error> {
-        untold("committed_at")
+        unsupported("committed_at")
     }
 
     /// What waits to be claimed by an account, in wei.
     async fn reward_of(&self, _contract: DisputeContract, _account: Address) -> Result<u128, L1Error> {
-        untold("reward_of")
+        unsupported("reward_of")
     }
 }
 
@@ -295,8 +295,8 @@ pub struct OutputStanding {
     pub head_timestamp_ms: u64,
 }
 
-pub(crate) fn untold<T>(what: &'static str) -> Result<T, L1Error> {
-    Err(L1Error::Untold { what })
+pub(crate) fn unsupported<T>(what: &'static str) -> Result<T, L1Error> {
+    Err(L1Error::Unsupported { what })
 }
 
 #[async_trait]

@@ -21,14 +21,14 @@ use crate::{
         run::RunReference,
         run_data::CodedBatch,
     },
-    reader::{L1Reader, data_standing::DataStanding, faults::Output, untold},
+    reader::{L1Reader, data_standing::DataStanding, faults::Output, unsupported},
     submitter::{sender::Sent, writer::L1Writer},
 };
 
 /// What one account may do on L1, and what it has to know of its own. Methods that send wait until their transaction is in a
 /// block, which need not be final.
 ///
-/// Whoever takes a part only, as the script of a test, leaves the rest to what stands here: [`L1Error::Untold`].
+/// Whoever takes a part only, as the script of a test, leaves the rest to what stands here: [`L1Error::Unsupported`].
 #[async_trait]
 pub trait L1Submitter: Send + Sync {
     /// The account that sends, and pays for, every transaction here.
@@ -40,7 +40,7 @@ pub trait L1Submitter: Send + Sync {
     /// Posts certified headers with their data, which is in blocks as well then; the certificate is that of the last.
     /// Gives the transaction with the headers. After an error the headers may be posted with or without their data.
     async fn post(&self, _batches: &[CodedBatch], _certificate: &Certificate) -> Result<Sent, L1Error> {
-        untold("post")
+        unsupported("post")
     }
 
     /// Posts certified headers without their data.
@@ -49,44 +49,44 @@ pub trait L1Submitter: Send + Sync {
         _headers: &[BatchHeader],
         _certificate: &Certificate,
     ) -> Result<Sent, L1Error> {
-        untold("post_headers")
+        unsupported("post_headers")
     }
 
     /// Posts the data of batches whose headers are posted. Gives the last transaction.
     async fn post_data(&self, _batches: &[CodedBatch]) -> Result<Sent, L1Error> {
-        untold("post_data")
+        unsupported("post_data")
     }
 
     /// Has L1 make the header after this one, its head, as the last one of its epoch; `None` where that one's end is not due.
     async fn end_at_head(&self, _head: &BatchHeader) -> Result<Option<Sent>, L1Error> {
-        untold("end_at_head")
+        unsupported("end_at_head")
     }
 
     /// Whether L1 lacks the data of this posted header.
     async fn lacks_data(&self, _header: &BatchHeader) -> Result<bool, L1Error> {
-        untold("lacks_data")
+        unsupported("lacks_data")
     }
 
     /// Whether these headers, posted in blocks that are not final, have no data there. Of final ones
     /// [`data_standing`](Self::data_standing) tells.
     async fn lacks_new_data(&self, _headers: &[BatchHeader]) -> Result<bool, L1Error> {
-        untold("lacks_new_data")
+        unsupported("lacks_new_data")
     }
 
     /// Which headers above number `above` L1 holds without their data, among the next that were posted in final blocks
     /// after `after`. It says nothing new when all were looked at.
     async fn data_standing(&self, _above: u64, _after: u64) -> Result<DataStanding, L1Error> {
-        untold("data_standing")
+        unsupported("data_standing")
     }
 
     /// Claims these L2 blocks in `OutputRegistry`.
     async fn propose_outputs(&self, _outputs: &[Output]) -> Result<Sent, L1Error> {
-        untold("propose_outputs")
+        unsupported("propose_outputs")
     }
 
     /// Shows the envelope that an accusation says was left out.
     async fn answer_omission(&self, _answer: &OmissionAnswer) -> Result<Sent, L1Error> {
-        untold("answer_omission")
+        unsupported("answer_omission")
     }
 
     /// Commits to evidence that is shown with the same salt in a later block.
@@ -96,48 +96,48 @@ pub trait L1Submitter: Send + Sync {
         _evidence: B256,
         _salt: B256,
     ) -> Result<Sent, L1Error> {
-        untold("commit")
+        unsupported("commit")
     }
 
     /// Challenges one entry of a posting, with the stake.
     async fn challenge(&self, _evidence: &HintEvidence, _salt: B256) -> Result<Sent, L1Error> {
-        untold("challenge")
+        unsupported("challenge")
     }
 
     /// Shows two headers of one number.
     async fn slash_equivocation(&self, _pair: &[SignedHeader; 2], _salt: B256) -> Result<Sent, L1Error> {
-        untold("slash_equivocation")
+        unsupported("slash_equivocation")
     }
 
     /// Takes what waits to be claimed.
     async fn claim_reward(&self, _contract: DisputeContract) -> Result<Sent, L1Error> {
-        untold("claim_reward")
+        unsupported("claim_reward")
     }
 
     /// Adds to the account's bond as a publisher of hints, in wei.
     async fn deposit_publisher_bond(&self, _amount: u128) -> Result<Sent, L1Error> {
-        untold("deposit_publisher_bond")
+        unsupported("deposit_publisher_bond")
     }
 
     /// The roots that `HintRegistry` computes from these hints of a run that begins with `first`: in the place that this
     /// account posts to, and in the other one. Both are right; `None` where they do not fit.
     async fn hint_roots(&self, _first: u64, _hints: &HintPosting) -> Result<[Option<B256>; 2], L1Error> {
-        untold("hint_roots")
+        unsupported("hint_roots")
     }
 
     /// Posts the hints of all batches of a run, in order.
     async fn post_hints(&self, _run: &RunReference, _hints: &HintPosting) -> Result<Sent, L1Error> {
-        untold("post_hints")
+        unsupported("post_hints")
     }
 
     /// Makes a posting its run's hints for good.
     async fn finalize_hints(&self, _posting: u64) -> Result<Sent, L1Error> {
-        untold("finalize_hints")
+        unsupported("finalize_hints")
     }
 
     /// Closes a posting whose run has other hints for good.
     async fn release_hints(&self, _posting: u64) -> Result<Sent, L1Error> {
-        untold("release_hints")
+        unsupported("release_hints")
     }
 }
 

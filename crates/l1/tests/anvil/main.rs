@@ -362,7 +362,7 @@ async fn other_chains_and_deployments_are_noticed_at_once() {
         ("DepositPortal", L1Contracts { deposit_portal: own.fee_vault, ..own }),
     ] {
         match L1Client::connect(L1Config { contracts, ..stage.config() }).await {
-            Err(L1Error::OtherContract { name: told, .. }) => assert_eq!(told, name),
+            Err(L1Error::OtherContract { name: reported, .. }) => assert_eq!(reported, name),
             other => panic!("{name}: {other:?}"),
         }
     }
@@ -456,8 +456,9 @@ async fn a_creation_that_no_block_takes_is_replaced_and_a_used_nonce_ends_the_de
         let error = other.unwrap().carry_out(url, &deployer).await.unwrap_err();
         assert!(!error.has_sent && !error.error.is_transient() && !error.is_final);
         match error.error {
-            L1Error::OtherSetting { field: told, .. } | L1Error::OtherDeployed { field: told, .. } => {
-                assert_eq!(told, field);
+            L1Error::OtherSetting { field: reported, .. }
+            | L1Error::OtherDeployed { field: reported, .. } => {
+                assert_eq!(reported, field);
             }
             other => panic!("{field}: {other}"),
         }
@@ -474,9 +475,9 @@ async fn a_creation_that_no_block_takes_is_replaced_and_a_used_nonce_ends_the_de
     L1Writer::new(client, deployer.clone()).deposit_publisher_bond(1).await.unwrap();
     // Until that is final L1 may drop it.
     for is_final in [false, true] {
-        let BrokenOff { error, is_final: told, .. } = other.carry_out(url, &deployer).await.unwrap_err();
+        let BrokenOff { error, is_final: reported, .. } = other.carry_out(url, &deployer).await.unwrap_err();
         assert!(matches!(error, L1Error::NonceUsed { name: "CommitteeRegistry", .. }), "{error}");
-        assert_eq!(told, is_final);
+        assert_eq!(reported, is_final);
         anvil.mine(4).await.unwrap();
     }
     let stake = DeployConfig { member_stake_wei: 1 << 96, ..deploy_config() };

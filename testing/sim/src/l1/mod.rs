@@ -323,8 +323,8 @@ impl L1 {
         let waiting = std::mem::take(&mut *self.0.waiting.lock());
         for Waiting { from, transaction, outcome } in waiting {
             let mined = self.execute(&mut state, from, transaction);
-            let told = mined.as_ref().map_or_else(ToString::to_string, |(what, _)| what.clone());
-            lines.push(format!("block {block}: {from}: {told}"));
+            let message = mined.as_ref().map_or_else(ToString::to_string, |(what, _)| what.clone());
+            lines.push(format!("block {block}: {from}: {message}"));
             // Whoever sent it may be gone.
             let _ = outcome.send(mined.map(|(_, mined)| mined));
         }
@@ -381,9 +381,9 @@ impl L1 {
             false => 0,
         };
         drop(state);
-        let told =
+        let message =
             format_args!("blocks {first}..={newest} are others, {stand} of {count} transactions stand again");
-        self.0.trace.event(Role::L1, told);
+        self.0.trace.event(Role::L1, message);
     }
 
     /// Executes a transaction in the newest block, and says in words what it did.
@@ -396,7 +396,7 @@ impl L1 {
         let (done, mined) = state.execute(&self.0.rules, account(from), &transaction)?;
         state.transactions.push((from, transaction));
         let checks = &self.0.checks;
-        let told = match done {
+        let message = match done {
             Done::Posted(posted) => {
                 posted.run.headers.iter().for_each(|header| checks.posted(header.number, header.hash()));
                 let data = if posted.batches.is_some() { "" } else { " without data" };
@@ -434,9 +434,9 @@ impl L1 {
                 checks.struck(Role::Sequencer);
                 format!("showed two headers of {number}")
             }
-            Done::Other(told) => told,
+            Done::Other(message) => message,
         };
-        Ok((told, mined))
+        Ok((message, mined))
     }
 
     /// When the block of a number is made, in seconds.
