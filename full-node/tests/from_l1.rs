@@ -19,7 +19,7 @@ use common::{World, certified_through, eventually, executed};
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-enum Trouble {
+enum Failure {
     L1,
     Beacon,
 }
@@ -34,8 +34,8 @@ struct Postings {
     looked: Mutex<u64>,
     /// How often.
     looks: Mutex<u64>,
-    /// What the next looks run into, the last first.
-    trouble: Mutex<Vec<Trouble>>,
+    /// How the next looks fail, the last first.
+    failures: Mutex<Vec<Failure>>,
     hints: Mutex<Vec<PostedHints>>,
     down: Mutex<bool>,
 }
@@ -115,9 +115,9 @@ impl L1Reader for Postings {
     ) -> Result<FoundData, L1Error> {
         *self.looked.lock() = through;
         *self.looks.lock() += 1;
-        match self.trouble.lock().pop() {
-            Some(Trouble::L1) => return Err(L1Error::no_answer("scripted")),
-            Some(Trouble::Beacon) => {
+        match self.failures.lock().pop() {
+            Some(Failure::L1) => return Err(L1Error::no_answer("scripted")),
+            Some(Failure::Beacon) => {
                 let unread = DataError::Pruned(through);
                 return Ok(FoundData { batches: Vec::new(), unread: Some(unread) });
             }
@@ -308,7 +308,7 @@ async fn a_look_that_failed_is_repeated_before_any_new_block() {
     alone.postings.put(10, headers, Some(certificate_of(&batches[1])), Err(DataError::Absent));
     alone.postings.again.lock().push((30, batches));
     alone.postings.hint(31, &run, |_| {});
-    alone.postings.trouble.lock().extend([Trouble::Beacon, Trouble::L1]);
+    alone.postings.failures.lock().extend([Failure::Beacon, Failure::L1]);
     *alone.postings.finalized.lock() = 10_000;
     let node = alone.start(memory()).await;
     executed(&node, 1).await;
@@ -323,7 +323,7 @@ async fn members_are_asked_while_l1_cannot_be_read() {
     let run = [alone.seal(0, Some(1)).await];
     let headers = vec![run[0].batch.header];
     alone.postings.put(10, headers, Some(certificate_of(&run[0].batch)), Err(DataError::Absent));
-    alone.postings.trouble.lock().push(Trouble::L1);
+    alone.postings.failures.lock().push(Failure::L1);
     *alone.postings.finalized.lock() = 100;
     alone.world.members.archive.put(&run[0]);
     let node = alone.start(memory()).await;

@@ -47,7 +47,7 @@ struct Contracts {
     rewards: BTreeMap<&'static str, u128>,
     claimed: u128,
     /// What L1 answers to the next transactions: before (true) or after doing what it was asked for.
-    trouble: Vec<(L1Error, bool)>,
+    failures: Vec<(L1Error, bool)>,
     /// The node's own hints, to judge by.
     truth: BTreeMap<u64, BatchHints>,
     read_data: usize,
@@ -128,11 +128,11 @@ impl Reporter {
         if *self.lost.lock() {
             return Err(L1Error::no_answer("lost"));
         }
-        let trouble = contracts.trouble.pop();
-        *self.lost.lock() = trouble.as_ref().is_some_and(|(error, _)| error.is_transient());
-        let outcome = match trouble {
-            Some((trouble, true)) => Err(trouble),
-            Some((trouble, false)) => act(&mut contracts).and(Err(trouble)),
+        let failure = contracts.failures.pop();
+        *self.lost.lock() = failure.as_ref().is_some_and(|(error, _)| error.is_transient());
+        let outcome = match failure {
+            Some((error, true)) => Err(error),
+            Some((error, false)) => act(&mut contracts).and(Err(error)),
             None => act(&mut contracts),
         };
         outcome.map(|()| sent(contracts.newest))
@@ -330,20 +330,20 @@ struct Node {
 
 impl Node {
     async fn round(&mut self) -> WatchRound {
-        let round = self.watcher.round().await.expect("nothing hinders it");
-        assert_eq!(round.trouble, None, "all was looked at");
+        let round = self.watcher.round().await.expect("no error");
+        assert_eq!(round.first_error, None, "all was looked at");
         round
     }
 
     /// What L1 gave no answer about.
-    async fn trouble(&mut self) -> L1Error {
+    async fn first_error(&mut self) -> L1Error {
         let round = self.watcher.round().await;
         round.map_or_else(
             |error| match error {
-                L1RoundError::L1(trouble) => trouble,
+                L1RoundError::L1(error) => error,
                 L1RoundError::Store(error) => panic!("{error}"),
             },
-            |round| round.trouble.expect("something is not looked at"),
+            |round| round.first_error.expect("something is not looked at"),
         )
     }
 
@@ -507,9 +507,9 @@ async fn killed_in_each_step_it_goes_on_and_challenges_once() {
     // A new process at each look. Commitment, challenge and claim are each lost before and after they took effect.
     for _ in 0..3 {
         for before in [true, false] {
-            scene.contracts.lock().trouble.push((lost(), before));
+            scene.contracts.lock().failures.push((lost(), before));
             let mut node = scene.node().await;
-            assert_eq!(node.trouble().await, lost());
+            assert_eq!(node.first_error().await, lost());
             scene.pass(2);
         }
     }
@@ -681,7 +681,7 @@ async fn a_refusal_of_l1_is_tried_again_and_stops_nothing_else() {
     let other = vec![PostedBatch { entries: vec![entry(0, [0; 16])], singletons: vec![] }];
     scene.contracts.lock().post(1, wrong);
     scene.contracts.lock().post(3, other);
-    scene.contracts.lock().trouble.push((L1Error::refused("no ether"), true));
+    scene.contracts.lock().failures.push((L1Error::refused("no ether"), true));
     let mut node = scene.node().await;
     assert_eq!(node.round().await.disputes, 2);
     node.shows("failures_total", 1);
@@ -712,7 +712,7 @@ async fn what_cannot_be_looked_at_holds_up_nothing_else() {
         contracts.post(3, other());
     }
     for _ in 0..3 {
-        node.trouble().await;
+        node.first_error().await;
         scene.pass(1);
     }
     assert_eq!(scene.contracts.lock().challenges.len(), 1);
@@ -778,8 +778,8 @@ async fn two_headers_are_shown_once_whatever_happens_between() {
     drop(evidence);
     let lost = || L1Error::no_answer("scripted");
     for before in [true, false, true, false, true, false] {
-        scene.contracts.lock().trouble.push((lost(), before));
-        assert_eq!(scene.node().await.trouble().await, lost());
+        scene.contracts.lock().failures.push((lost(), before));
+        assert_eq!(scene.node().await.first_error().await, lost());
         scene.pass(2);
     }
     let mut node = scene.node().await;
@@ -867,7 +867,7 @@ async fn what_the_sequencer_keeps_from_l1_is_posted_by_a_node_with_a_key() {
     node.shows("runs_posted_total", 1);
     // Refused by L1, it is tried again, and keeps the node from nothing else.
     scene.contracts.lock().headers.truncate(1);
-    scene.contracts.lock().trouble.push((L1Error::refused("no ether"), true));
+    scene.contracts.lock().failures.push((L1Error::refused("no ether"), true));
     assert_eq!(node.round().await, WatchRound::default());
     node.shows("failures_total", 1);
     node.round().await;
@@ -910,7 +910,10 @@ async fn what_is_overdue_is_posted_at_once_while_something_else_is_not_answered(
     while posted() < OVERDUE {
         let round = node.watcher.round().await.expect("it looks at the rest");
         looks += 1;
-        assert!(round.trouble.is_some() && (round.more || posted() == OVERDUE), "look {looks}: {round:?}");
+        assert!(
+            round.first_error.is_some() && (round.more || posted() == OVERDUE),
+            "look {looks}: {round:?}"
+        );
     }
     assert!(looks > 1);
 }

@@ -58,7 +58,7 @@ struct Contracts {
     settled: BTreeSet<u64>,
     posts: usize,
     /// What L1 answers to the next transactions; `false` after doing what it was asked for.
-    trouble: Vec<(L1Error, bool)>,
+    failures: Vec<(L1Error, bool)>,
     /// What a rereading shows.
     reread: Option<Vec<BatchHints>>,
     /// Roots are given for this many entries at most.
@@ -139,18 +139,18 @@ struct Account {
 }
 
 impl Account {
-    /// Trouble that the script has for this transaction: before it, or after it is done.
-    fn trouble(&self) -> Option<(L1Error, bool)> {
-        self.contracts.lock().trouble.pop()
+    /// The failure that the script has for this transaction: before it, or after it is done.
+    fn failure(&self) -> Option<(L1Error, bool)> {
+        self.contracts.lock().failures.pop()
     }
 
     /// Gives the transaction that made the newest posting, where that is one.
     fn act(&self, act: impl FnOnce(&mut Contracts) -> Result<(), L1Error>) -> Result<Sent, L1Error> {
-        let trouble = self.trouble();
+        let failure = self.failure();
         let mut contracts = self.contracts.lock();
-        match trouble {
-            Some((trouble, true)) => return Err(trouble),
-            Some((trouble, false)) => act(&mut contracts).and(Err(trouble))?,
+        match failure {
+            Some((error, true)) => return Err(error),
+            Some((error, false)) => act(&mut contracts).and(Err(error))?,
             None => act(&mut contracts)?,
         }
         let transaction = B256::with_last_byte(contracts.data.len() as u8);
@@ -399,7 +399,7 @@ struct Poster {
 
 impl Poster {
     async fn round(&mut self, now_ms: u64) -> Round {
-        self.poster.round(&|| now_ms).await.expect("nothing hinders it")
+        self.poster.round(&|| now_ms).await.expect("no error")
     }
 
     fn shows(&self, name: &str, value: u64) {
@@ -494,13 +494,13 @@ async fn killed_at_any_step_it_posts_nothing_twice() {
     let lost = || L1Error::no_answer("scripted");
     // Killed, or without an answer, before the transaction, after it, and while it waits for the window.
     for (done, posts) in [(true, 0), (false, 1)] {
-        stage.contracts.lock().trouble.push((lost(), done));
+        stage.contracts.lock().failures.push((lost(), done));
         assert_eq!(stage.poster().poster.round(&|| 0).await, Err(PostingError::L1(lost())));
         assert_eq!(stage.contracts.lock().posts, posts);
     }
     assert_eq!(stage.poster().round(0).await, Round::default());
     stage.pass(WINDOW);
-    stage.contracts.lock().trouble.push((lost(), false));
+    stage.contracts.lock().failures.push((lost(), false));
     assert_eq!(stage.poster().poster.round(&|| 0).await, Err(PostingError::L1(lost())));
     let mut poster = stage.poster();
     assert_eq!(poster.round(0).await, Round::default());
@@ -741,7 +741,7 @@ async fn the_bond_is_filled_at_the_start_and_a_short_one_is_told() {
     let mut poster = stage.poster_of(me(), 0, BOND);
     let lost = L1Error::no_answer("scripted");
     // The deposit happened, its answer was lost.
-    stage.contracts.lock().trouble.push((lost.clone(), false));
+    stage.contracts.lock().failures.push((lost.clone(), false));
     assert_eq!(poster.poster.round(&|| 0).await, Err(PostingError::L1(lost)));
     assert_eq!(poster.round(0).await.posted, 1);
     assert_eq!(stage.contracts.lock().bonds[&me()], BOND);
@@ -797,7 +797,7 @@ async fn a_refusal_concerns_one_run_only_and_a_struck_posting_is_told() {
     let stage = Stage::new().await;
     let (one, _) = (stage.run_of_one(1).await, stage.run_of_one(2).await);
     let mut poster = stage.poster();
-    stage.contracts.lock().trouble.push((L1Error::refused("scripted"), true));
+    stage.contracts.lock().failures.push((L1Error::refused("scripted"), true));
     assert_eq!(poster.round(0).await, Round { posted: 1, waiting: 1, ..Round::default() });
     assert_eq!(poster.round(0).await, Round { waiting: 1, ..Round::default() }, "not at once again");
     assert_eq!(poster.round(1_000).await, Round { posted: 1, ..Round::default() });

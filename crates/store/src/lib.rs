@@ -26,7 +26,7 @@ pub use records::{
     SealedRecord,
 };
 pub use sqlite::{
-    Condition, Disk, FIRST_SCHEMA, MAX_GROUP_WRITES, MAX_LOG_BYTES, MAX_META_VALUE_BYTES, MAX_PAGE_RECORDS,
-    READERS, SCHEMA_VERSION, SqliteStore, Trouble, WRITE_QUEUE_LIMIT,
+    Condition, Disk, DiskFault, FIRST_SCHEMA, MAX_GROUP_WRITES, MAX_LOG_BYTES, MAX_META_VALUE_BYTES,
+    MAX_PAGE_RECORDS, READERS, SCHEMA_VERSION, SqliteStore, WRITE_QUEUE_LIMIT,
 };
 pub use store::{Stopped, Store};

@@ -5,7 +5,7 @@ mod common;
 
 use std::time::Duration;
 
-use blindfold_store::{Condition, Disk, SqliteStore, Store, StoreError, Trouble};
+use blindfold_store::{Condition, Disk, DiskFault, SqliteStore, Store, StoreError};
 use common::*;
 
 #[tokio::test(start_paused = true)]
@@ -48,12 +48,12 @@ async fn an_older_image_is_an_older_disk() {
 async fn a_full_disk_may_be_emptied_and_a_broken_one_ends_its_store() {
     let disk = Disk::new().unwrap();
     let store = SqliteStore::on(&disk);
-    let set = |trouble| disk.set_condition(Condition { trouble, ..Condition::default() });
-    set(Some(Trouble::Full));
+    let set = |fault| disk.set_condition(Condition { fault, ..Condition::default() });
+    set(Some(DiskFault::Full));
     assert!(matches!(store.put_envelope(envelope(1)).await, Err(StoreError::Failed(_))));
     set(None);
     store.put_envelope(envelope(1)).await.unwrap();
-    set(Some(Trouble::Broken));
+    set(Some(DiskFault::Broken));
     assert!(matches!(store.put_envelope(envelope(2)).await, Err(StoreError::Stopped(_))));
     set(None);
     assert!(matches!(store.put_envelope(envelope(2)).await, Err(StoreError::Stopped(_))));

@@ -42,16 +42,16 @@ pub struct WatchRound {
     /// Whether there is more to do at once.
     pub more: bool,
     /// The first thing that L1 gave no answer about; all else was looked at.
-    pub trouble: Option<L1Error>,
+    pub first_error: Option<L1Error>,
 }
 
-/// How long to wait after a round. What is left to do is done at once, whatever else is in trouble: each round does a part
+/// How long to wait after a round. What is left to do is done at once, whatever else fails: each round does a part
 /// of it, so it has an end.
-fn pause(more: bool, trouble: bool, interval_ms: u64, pauses: &mut Backoff) -> Duration {
-    if !trouble {
+fn pause(more: bool, failed: bool, interval_ms: u64, pauses: &mut Backoff) -> Duration {
+    if !failed {
         pauses.reset();
     }
-    match (more, trouble) {
+    match (more, failed) {
         (true, _) => Duration::ZERO,
         (false, false) => Duration::from_millis(interval_ms),
         (false, true) => pauses.pause(),
@@ -67,8 +67,8 @@ impl Unanswered {
     fn of<T>(&mut self, outcome: Result<T, L1RoundError>) -> Result<Option<T>, StoreError> {
         match outcome {
             Ok(done) => Ok(Some(done)),
-            Err(L1RoundError::L1(trouble)) => {
-                self.0.get_or_insert(trouble);
+            Err(L1RoundError::L1(error)) => {
+                self.0.get_or_insert(error);
                 Ok(None)
             }
             Err(L1RoundError::Store(error)) => Err(error),
@@ -128,12 +128,12 @@ impl Watcher {
                 () = stopped(&mut stop) => return,
                 outcome = self.round() => outcome,
             };
-            let (more, trouble) = match outcome {
-                Ok(round) => (round.more, round.trouble.map(L1RoundError::from)),
+            let (more, failure) = match outcome {
+                Ok(round) => (round.more, round.first_error.map(L1RoundError::from)),
                 Err(error) => (false, Some(error)),
             };
-            let wait = pause(more, trouble.is_some(), self.config.interval_ms, &mut pauses);
-            if let Some(error) = trouble {
+            let wait = pause(more, failure.is_some(), self.config.interval_ms, &mut pauses);
+            if let Some(error) = failure {
                 self.deps.counters.watch_failures.increment();
                 tracing::warn!(%error, ?wait, "watching L1 waits and tries again");
             }
@@ -181,7 +181,7 @@ impl Watcher {
         self.deps.counters.watch_wrong_postings_open.set(round.wrong as u64);
         self.deps.counters.watch_unchecked_postings.set(round.unchecked as u64);
         self.deps.counters.watch_open_cases.set(round.disputes as u64);
-        round.trouble = unanswered.0;
+        round.first_error = unanswered.0;
         Ok(round)
     }
 
@@ -213,7 +213,7 @@ impl Watcher {
                 );
                 Ok(false)
             }
-            Err(hindrance) => Err(hindrance),
+            Err(error) => Err(error),
         }
     }
 
@@ -487,9 +487,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_to_do_waits_for_no_trouble() {
+    fn what_is_left_to_do_waits_for_no_failure() {
         let mut pauses = Backoff::seeded(1_000, 60_000, 1);
-        let mut after = |more, trouble| pause(more, trouble, 12_000, &mut pauses);
+        let mut after = |more, failed| pause(more, failed, 12_000, &mut pauses);
         let first = Duration::from_millis(500)..=Duration::from_secs(1);
         assert_eq!(after(false, false), Duration::from_secs(12));
         assert!(first.contains(&after(false, true)));

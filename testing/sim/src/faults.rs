@@ -220,7 +220,7 @@ pub fn draw(rng: &mut ChaCha20Rng, cast: &Cast, from_ms: u64, to_ms: u64) -> Vec
 }
 
 /// Ids of what is wrong with L1 beside its being away.
-const L1_TROUBLES: usize = 200;
+const L1_FAULTS: usize = 200;
 
 /// Adds to a schedule what is wrong with L1 beside its being away.
 pub fn draw_l1(
@@ -241,7 +241,7 @@ pub fn draw_l1(
             }
             _ => Fault::L1Nonsense { role: one_of(rng, &all) },
         };
-        schedule.push(Scheduled { id: L1_TROUBLES + index, from_ms, to_ms, fault });
+        schedule.push(Scheduled { id: L1_FAULTS + index, from_ms, to_ms, fault });
     }
 }
 

@@ -19,8 +19,8 @@ use crate::{
 const CALM_MS: u64 = 6_000;
 /// What lies are drawn from, beside the seed.
 const LIES: u64 = 0x11e5;
-/// What troubles of L1 are drawn from, beside the seed.
-const L1_TROUBLES: u64 = 0x11;
+/// What faults of L1 are drawn from, beside the seed.
+const L1_FAULTS: u64 = 0x11;
 /// What is forced in through L1 is drawn from this, beside the seed.
 const FORCED: u64 = 0xf04ced;
 /// Short deadlines of L1, and what takes longer than they do, are drawn from this, beside the seed.
@@ -104,7 +104,7 @@ impl Plan {
             let stands = usize::from(members - threshold) - usize::from(faults.iter().any(gone_back));
             draw_lies(&mut rng, &cast, stands, (CALM_MS, faults_end_ms), &mut faults);
         }
-        let mut rng = ChaCha20Rng::seed_from_u64(seed ^ L1_TROUBLES);
+        let mut rng = ChaCha20Rng::seed_from_u64(seed ^ L1_FAULTS);
         if rng.random_range(0..3) == 0 {
             draw_l1(&mut rng, &cast, (CALM_MS, faults_end_ms), &mut faults);
         }

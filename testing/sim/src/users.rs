@@ -88,7 +88,7 @@ impl User {
         let prepared = loop {
             match self.prepare(promise).await {
                 Ok(prepared) => break prepared,
-                Err(error) => self.trouble("prepares", &error),
+                Err(error) => self.failed("prepares", &error),
             }
             sleep(Duration::from_millis(RETRY_MS)).await;
         };
@@ -112,13 +112,13 @@ impl User {
                     self.world.checks.envelope_refused();
                     return None;
                 }
-                Err(error) => self.trouble("sends", &error),
+                Err(error) => self.failed("sends", &error),
             }
             sleep(Duration::from_millis(RETRY_MS)).await;
         }
     }
 
-    fn trouble(&self, what: &str, error: &WalletError) {
+    fn failed(&self, what: &str, error: &WalletError) {
         self.world.trace.event(self.role, format_args!("{what} in vain: {error}"));
     }
 

@@ -28,7 +28,7 @@ use blindfold_runtime::{Clock, Failure, Instant, SteadyClock, TimeSource, now, s
 use blindfold_sequencer::{
     CommitteeClient, Sequencer, SequencerConfig, SequencerDeps, SequencerHandle, introduction,
 };
-use blindfold_store::{Condition, Disk, SqliteStore, Store, Trouble};
+use blindfold_store::{Condition, Disk, DiskFault, SqliteStore, Store};
 use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::{sync::watch, time::sleep};
@@ -663,7 +663,7 @@ impl World {
             Fault::SlowDisk { role: slow, ms } if *slow == role => {
                 condition.before_commit = condition.before_commit.max(Duration::from_millis(*ms));
             }
-            Fault::FullDisk { role: full } if *full == role => condition.trouble = Some(Trouble::Full),
+            Fault::FullDisk { role: full } if *full == role => condition.fault = Some(DiskFault::Full),
             _ => {}
         });
         match self.killed.lock().get(&role) {

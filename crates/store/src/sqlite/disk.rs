@@ -41,12 +41,12 @@ pub struct Condition {
     /// How long it takes until its caller hears of it.
     pub after_commit: Duration,
     /// What it answers to writes, if not what they come to.
-    pub trouble: Option<Trouble>,
+    pub fault: Option<DiskFault>,
 }
 
 /// Why a disk does not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum DiskFault {
     /// It is full, until it is emptied.
     Full,
     /// An input/output error: the store that meets it writes no more.
@@ -131,7 +131,7 @@ impl Inline {
     ) -> Result<T, StoreError> {
         let condition = *self.disk.0.condition.lock();
         pause(condition.before_commit).await;
-        let outcome = self.commit(condition.trouble, operation);
+        let outcome = self.commit(condition.fault, operation);
         pause(condition.after_commit).await;
         outcome
     }
@@ -154,17 +154,17 @@ impl Inline {
 
     fn commit<T>(
         &self,
-        trouble: Option<Trouble>,
+        fault: Option<DiskFault>,
         operation: impl FnOnce(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         self.owned()?;
         if let Some(reason) = self.stopped.borrow().clone() {
             return Err(StoreError::Stopped(reason));
         }
-        match trouble {
+        match fault {
             None => {}
-            Some(Trouble::Full) => return Err(StoreError::Failed("database or disk is full".to_owned())),
-            Some(Trouble::Broken) => return Err(self.stop("disk I/O error".to_owned())),
+            Some(DiskFault::Full) => return Err(StoreError::Failed("database or disk is full".to_owned())),
+            Some(DiskFault::Broken) => return Err(self.stop("disk I/O error".to_owned())),
         }
         let mut connection = self.disk.0.connection.lock();
         let transaction = connection.transaction()?;

@@ -25,7 +25,7 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
 use disk::Inline;
-pub use disk::{Condition, Disk, Trouble};
+pub use disk::{Condition, Disk, DiskFault};
 pub use schema::{FIRST_SCHEMA, SCHEMA_VERSION};
 use writer::Writer;
 pub use writer::{MAX_GROUP_WRITES, MAX_LOG_BYTES, WRITE_QUEUE_LIMIT};
