@@ -85,9 +85,9 @@ impl Answerer {
                 Ok(Outcome::Lost) => {
                     lost.insert((envelope_id, item_hash, seal_by));
                 }
-                Err(hindrance) => {
+                Err(error) => {
                     self.cx.metrics.accusation_failures.increment();
-                    tracing::warn!(%hindrance, %envelope_id, answer_until, "an answer on L1 failed; it is tried again");
+                    tracing::warn!(%error, %envelope_id, answer_until, "an answer on L1 failed; it is tried again");
                 }
             }
         }

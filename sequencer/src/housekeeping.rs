@@ -134,7 +134,7 @@ impl Housekeeping {
         let asking = || Some("the committee is asked what was signed before".to_owned());
         tell(
             "recovery",
-            if self.recovered.is_complete() { None } else { self.recovered.hindrance().or_else(asking) },
+            if self.recovered.is_complete() { None } else { self.recovered.blocked_by().or_else(asking) },
         );
         tell(
             "office",

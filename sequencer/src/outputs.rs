@@ -37,9 +37,9 @@ impl Proposer {
                 _ = stop.wait_for(|stop| *stop) => return,
                 outcome = self.propose_once() => outcome,
             };
-            let full = outcome.unwrap_or_else(|hindrance| {
+            let full = outcome.unwrap_or_else(|error| {
                 self.cx.metrics.output_failures.increment();
-                tracing::warn!(%hindrance, "claiming outputs on L1 failed; it is tried again");
+                tracing::warn!(%error, "claiming outputs on L1 failed; it is tried again");
                 false
             });
             if full {

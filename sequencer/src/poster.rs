@@ -88,7 +88,7 @@ pub(crate) enum L1RoundError {
 /// Rounds with a pause between two, none after one that says that there is more to do, until the sequencer stops.
 pub(crate) async fn repeat<F: Future<Output = Result<bool, L1RoundError>>>(
     cx: &Context,
-    trouble: &'static str,
+    message: &'static str,
     round: impl Fn() -> F,
 ) {
     let limits = &cx.config.posting;
@@ -106,10 +106,10 @@ pub(crate) async fn repeat<F: Future<Output = Result<bool, L1RoundError>>>(
                 pauses.reset();
                 Duration::from_millis(if more { 0 } else { limits.interval_ms })
             }
-            Err(hindrance) => {
+            Err(error) => {
                 cx.metrics.posting_failures.increment();
                 let pause = pauses.pause();
-                tracing::warn!(%hindrance, ?pause, trouble);
+                tracing::warn!(%error, ?pause, "{message}");
                 pause
             }
         };

@@ -146,7 +146,7 @@ struct Answers {
 pub(crate) struct Recovered {
     complete: AtomicBool,
     /// What keeps it from being complete, for `/readyz`.
-    hindrance: Mutex<Option<String>>,
+    blocked_by: Mutex<Option<String>>,
 }
 
 impl Recovered {
@@ -159,19 +159,19 @@ impl Recovered {
         self.complete.store(false, Ordering::SeqCst);
     }
 
-    pub(crate) fn hindrance(&self) -> Option<String> {
-        self.hindrance.lock().clone()
+    pub(crate) fn blocked_by(&self) -> Option<String> {
+        self.blocked_by.lock().clone()
     }
 
     fn complete(&self) {
-        self.hindrance.lock().take();
+        self.blocked_by.lock().take();
         self.complete.store(true, Ordering::SeqCst);
     }
 
     /// Notes what stands in the way; true when it is something else than before.
-    fn hinder(&self, hindrance: &L1RoundError) -> bool {
-        let said = hindrance.to_string();
-        self.hindrance.lock().replace(said.clone()) != Some(said)
+    fn set_blocked_by(&self, error: &L1RoundError) -> bool {
+        let reason = error.to_string();
+        self.blocked_by.lock().replace(reason.clone()) != Some(reason)
     }
 }
 
@@ -213,17 +213,17 @@ impl Recovery {
                 _ = self.cx.spawner.failed() => return false,
                 outcome = self.recover(since) => outcome,
             };
-            let Err(hindrance) = outcome else { break };
-            if matches!(hindrance, L1RoundError::OutOfOffice(_)) {
+            let Err(error) = outcome else { break };
+            if matches!(error, L1RoundError::OutOfOffice(_)) {
                 // Only then all are waited for.
                 since = now();
             }
-            if hindrance.is_fatal() {
-                self.cx.fail("recovery", hindrance.to_string());
+            if error.is_fatal() {
+                self.cx.fail("recovery", error.to_string());
                 return false;
             }
-            if self.recovered.hinder(&hindrance) {
-                tracing::warn!(%hindrance, "nothing is sealed yet");
+            if self.recovered.set_blocked_by(&error) {
+                tracing::warn!(%error, "nothing is sealed yet");
             }
             tokio::select! {
                 biased;

@@ -262,10 +262,10 @@ impl Sequencer {
         displaced.restore_mempool().await?;
         // Once before anything is served; where too few answer, again and again until it may seal.
         match recovery.recover(now()).await {
-            Err(hindrance) if hindrance.is_fatal() => {
-                return Err(StartError::Recovery(hindrance.to_string()));
+            Err(error) if error.is_fatal() => {
+                return Err(StartError::Recovery(error.to_string()));
             }
-            Err(hindrance) => tracing::warn!(%hindrance, "nothing is sealed yet"),
+            Err(error) => tracing::warn!(%error, "nothing is sealed yet"),
             Ok(()) => {}
         }
         certifier.resume_certifying().await?;

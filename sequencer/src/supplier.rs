@@ -2,7 +2,7 @@
 //!
 //! Anybody may post certified headers, and need not post their data with them. So data of every posted header is supplied
 //! that L1 lacks, whoever posted the header: nodes that have L1 alone could not go on otherwise. A task of its own looks for
-//! it, so that no trouble with that holds up the headers that come next.
+//! it, so that no failure of that holds up the headers that come next.
 //!
 //! L1 may take a block with data back while the headers stay, so only final blocks say that data is there, for what was
 //! posted here as for anything else (PD-5). What was sent and is not final yet is remembered; after a restart it is found
@@ -132,15 +132,15 @@ impl Supplier {
         check_posted(&self.cx, posted).await?;
         let under_way = under_way(self.cx.store.as_ref(), posted.number).await?;
         let finalized = self.l1.reader().finalized().await?.number;
-        let mut trouble = None;
+        let mut first_error = None;
         for step in &mut supply.steps {
             match self.go_on_with(step, (finalized, under_way)).await {
                 Ok(()) => {}
                 // What the contract refuses of one does not keep the others waiting.
                 Err(L1RoundError::L1(error)) if !error.is_transient() => {
-                    trouble = trouble.or(Some(error.into()))
+                    first_error = first_error.or(Some(error.into()))
                 }
-                Err(hindrance) => return Err(hindrance),
+                Err(error) => return Err(error),
             }
         }
         let more = self.look_on(&mut supply, (finalized, posted.number, under_way)).await?;
@@ -149,7 +149,7 @@ impl Supplier {
         {
             self.set_supplied(step.through).await?;
         }
-        trouble.map_or(Ok(more), Err)
+        first_error.map_or(Ok(more), Err)
     }
 
     /// Looks at the next headers that are final. True when there were any.

@@ -208,7 +208,7 @@ async fn prefix_without_data() {
 
 /// Whether data of posted headers is lacking is no concern of the headers that come next.
 #[tokio::test]
-async fn trouble_with_looking_for_data_stops_no_posting() {
+async fn failing_to_look_for_data_stops_no_posting() {
     let world = World::with(|_, _| {});
     let running = world.start_funded(&[1]).await;
     seal_through(&running, 2).await;

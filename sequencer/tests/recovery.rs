@@ -41,7 +41,7 @@ async fn restore_disk(world: &World, kept: &tempfile::TempDir) {
     }
 }
 
-async fn hindrance(running: &Running<'_>, part: &str) {
+async fn blocked_by(running: &Running<'_>, part: &str) {
     running
         .eventually("the reason in the readiness", async || {
             running.handle.readiness().reasons().values().any(|reason| reason.contains(part))
@@ -101,10 +101,10 @@ async fn what_was_adopted_is_certified_although_the_disk_failed_in_between() {
 
     let store = FaultyStore::new(world.store().await);
     let running = world.try_start(store.clone()).await.unwrap();
-    hindrance(&running, "0 of 3 members").await;
+    blocked_by(&running, "0 of 3 members").await;
     store.fail("meta", StoreError::Failed("disk full".to_owned()));
     world.committee.silent.lock().clear();
-    hindrance(&running, "disk full").await;
+    blocked_by(&running, "disk full").await;
     assert_eq!(running.handle.tracker().head().number, 3);
     store.heal();
     running.certify_through(3).await;
@@ -192,15 +192,15 @@ async fn nothing_is_sealed_while_too_few_members_answer_or_l1_is_ahead() {
     world.committee.boasts.lock().insert(3, 1_000_000);
     world.l1.deposit(payer(1).address(), RICH);
     let running = world.start().await;
-    hindrance(&running, "1 of 3 members").await;
+    blocked_by(&running, "1 of 3 members").await;
     assert_eq!(running.reason(&envelope(1, 1)).await, "recovering");
     world.committee.boasts.lock().clear();
-    hindrance(&running, "2 of 3 members").await;
+    blocked_by(&running, "2 of 3 members").await;
     assert_eq!(running.handle.tracker().head().number, 0);
     // L1 knows a header that no member gives.
     world.inbox.set_head(1, blindfold_protocol::B256::repeat_byte(7));
     world.committee.silent.lock().remove(&1);
-    hindrance(&running, "L1 holds header 1").await;
+    blocked_by(&running, "L1 holds header 1").await;
     assert_eq!(running.handle.tracker().head().number, 0);
     world.inbox.set_head(0, world.chain.deployment.genesis_hash());
     running.sealed(1).await;
@@ -356,7 +356,7 @@ async fn an_older_disk_waits_for_an_l1_that_lags_behind_the_members() {
     let made = std::mem::take(&mut *world.l1.l1_headers.lock());
     let store = world.store().await;
     let running = world.try_start(store).await.unwrap_or_else(|error| panic!("{error}"));
-    hindrance(&running, "of 3 members needed").await;
+    blocked_by(&running, "of 3 members needed").await;
     world.l1.advance(1);
     world.l1.l1_headers.lock().extend(made);
     let held = async || running.client.get_batch(3).await.unwrap().is_some_and(|batch| batch.hash == third);

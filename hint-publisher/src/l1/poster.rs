@@ -201,11 +201,11 @@ impl HintPoster {
                     pauses.reset();
                     Duration::from_millis(if round.more { 0 } else { self.config.interval_ms })
                 }
-                Err(hindrance) => {
+                Err(error) => {
                     self.deps.metrics.l1_failures.increment();
-                    self.deps.readiness.set_not_ready(L1_POSTING, hindrance.to_string());
+                    self.deps.readiness.set_not_ready(L1_POSTING, error.to_string());
                     let pause = pauses.pause();
-                    tracing::warn!(%hindrance, ?pause, "posting hints to L1 waits and tries again");
+                    tracing::warn!(%error, ?pause, "posting hints to L1 waits and tries again");
                     pause
                 }
             };
