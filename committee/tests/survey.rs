@@ -99,12 +99,12 @@ impl CommitteeApiServer for Peer {
 }
 
 /// Three of four members certify; the fourth is dishonest and votes for nothing. One of the three is started anew, and the
-/// liar is among its peers: its vote is needed, and comes.
+/// faulty member is among its peers: its vote is needed, and comes.
 async fn one_restart(lie: impl AsyncFnOnce(&Sealer) -> Peer) {
     one_restart_beside(false, lie).await;
 }
 
-/// `alone`: what the liar shows is refused before anybody gives the member the header that it is about.
+/// `alone`: what the faulty member shows is refused before anybody gives the member the header that it is about.
 async fn one_restart_beside(alone: bool, lie: impl AsyncFnOnce(&Sealer) -> Peer) {
     let sequencer = SequencerDouble::start().await;
     let mut machines: Vec<Machine> = (1..=3).map(|member| Machine::new(member, sequencer.url())).collect();
@@ -133,14 +133,14 @@ async fn one_restart_beside(alone: bool, lie: impl AsyncFnOnce(&Sealer) -> Peer)
     for member in &members {
         sealed(member, 2).await;
     }
-    let (_server, liar) = lie(&sealer).await.serve().await;
+    let (_server, faulty) = lie(&sealer).await.serve().await;
     let url = |member: &MemberHandle| format!("http://{}", member.rpc_addr());
     machines[2].config.peers =
         (1..).zip(&members).map(|(member, handle)| PeerUrl { member, url: url(handle) }).collect();
     if alone {
         machines[2].config.peers.clear();
     }
-    machines[2].config.peers.push(liar);
+    machines[2].config.peers.push(faulty);
     machines[2].config.limits.peer_check_ms = 50;
     sequencer.double.state.lock().withhold = alone;
     let third = machines[2].start().await;

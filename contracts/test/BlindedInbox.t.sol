@@ -565,8 +565,8 @@ contract BlindedInboxTest is Deployment {
         expectPostRefusal(headers, abi.encodeWithSelector(BlindedInbox.RunCrossesEpoch.selector, 1));
     }
 
-    /// @dev The hash is over the input as it is, and a committee of liars can sign one with a field beyond its type. Nobody
-    /// could decode such a head: L1 would make no header behind it, and the vault let nobody out.
+    /// @dev The hash is over the input as it is, and a Byzantine committee can sign one with a field beyond its type.
+    /// Nobody could decode such a head: L1 would make no header behind it, and the vault let nobody out.
     function testNoFieldOfAHeaderIsBeyondItsType() public {
         uint256[4] memory bits = [uint256(32), 64, 128, 128];
         for (uint256 i = 0; i < 4; i++) {

@@ -111,8 +111,8 @@ impl Parameters {
 
     /// The members among `shares` whose share of the batch is wrong, including those with undecodable points and
     /// unknown numbers, in the order given. All honest costs one check: for each ciphertext a Miller loop, and in G2 33
-    /// doublings and about 26 additions for each member but one. A liar among n members adds at most 2·log₂ n checks
-    /// of ever fewer members.
+    /// doublings and about 26 additions for each member but one. A faulty one among n members adds at most 2·log₂ n
+    /// checks of ever fewer members.
     ///
     /// # Errors
     /// [`BatchError::Empty`], [`BatchError::TooLarge`].

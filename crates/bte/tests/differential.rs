@@ -308,7 +308,7 @@ fn malformed_ciphertexts_are_told_from_the_others() {
 }
 
 #[test]
-fn a_wrong_release_opens_nothing_and_the_liars_are_named() {
+fn a_wrong_release_opens_nothing_and_the_faulty_members_are_named() {
     let (parameters, keys) = deal(6, 7, 4, 5);
     let batch = batch(&parameters, 6, 6);
     let points = points(&batch);
@@ -337,8 +337,8 @@ fn a_wrong_release_opens_nothing_and_the_liars_are_named() {
     assert_eq!(parameters.invalid_shares(&mut rng, &points, &honest), Ok(vec![]));
     assert_eq!(parameters.combine(&honest), Ok(good));
     for (member, share) in &shares {
-        let liar = [2, 3, 6].contains(member);
-        assert_eq!(parameters.verify_share(*member, &points, share).is_err(), liar);
+        let faulty = [2, 3, 6].contains(member);
+        assert_eq!(parameters.verify_share(*member, &points, share).is_err(), faulty);
     }
 }
 

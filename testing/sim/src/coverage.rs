@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use blindfold_store::Store;
 
-use crate::{Role, faults::Fault, liars::Lie, world::World};
+use crate::{Role, byzantine::Lie, faults::Fault, world::World};
 
 /// What can be under way, in the order of [`look`].
 pub const SITUATIONS: [&str; 11] = [

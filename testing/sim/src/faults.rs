@@ -7,7 +7,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha20Rng;
 use serde::Serialize;
 
-use crate::{Role, liars::Lie};
+use crate::{Role, byzantine::Lie};
 
 /// Something that goes wrong for a while.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -332,8 +332,8 @@ pub fn draw_lies(
         schedule.push(Scheduled { id, from_ms, to_ms, fault: Fault::Lies { role, how } });
     };
     let mut members: Vec<u16> = (1..=cast.members).collect();
-    let liars = rng.random_range(0..=stands);
-    for _ in 0..liars {
+    let faulty = rng.random_range(0..=stands);
+    for _ in 0..faulty {
         let member = members.swap_remove(rng.random_range(0..members.len()));
         let for_ever = rng.random();
         for _ in 0..rng.random_range(1..=2) {
@@ -352,7 +352,7 @@ pub fn draw_lies(
     }
     if rng.random_range(0..4) == 0 {
         // More than the committee stands make it wait for L1: nothing goes on, and nothing must be wrong.
-        let most = if rng.random_range(0..3) == 0 { members.len() } else { stands.saturating_sub(liars) };
+        let most = if rng.random_range(0..3) == 0 { members.len() } else { stands.saturating_sub(faulty) };
         let count = rng.random_range(0..=most);
         let mut shown: Vec<u16> =
             (0..count).map(|_| members.swap_remove(rng.random_range(0..members.len()))).collect();

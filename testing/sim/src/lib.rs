@@ -13,7 +13,7 @@
 //! | [`users`] | wallets |
 //! | [`operator`] | whoever takes roles back to what L1 holds, where they ask for it |
 //! | [`faults`] | what goes wrong |
-//! | [`liars`] | what dishonest roles say |
+//! | [`byzantine`] | what dishonest roles say |
 //! | [`checks`] | what must hold: looked at as messages pass |
 //! | [`coverage`] | what was under way when something went wrong |
 //! | [`trace`] | what happened, in order |
@@ -26,12 +26,12 @@
 //! Not here yet: envelopes in the forced queue, hints and data in blobs, accusations, epochs that end, the coprocessor; the
 //! limits of servers on connections, which belong to sockets.
 
+pub mod byzantine;
 pub mod checks;
 pub mod coverage;
 pub mod execution;
 pub mod faults;
 pub mod l1;
-pub mod liars;
 pub mod net;
 pub mod operator;
 pub mod plan;

@@ -28,9 +28,9 @@ use tokio::{
 
 use crate::{
     Life, Lives, Role, Trace,
+    byzantine::{Byzantine, Said},
     checks::Checks,
     faults::{Fault, Faults},
-    liars::{Liars, Said},
 };
 
 /// Notifications under way to one subscriber.
@@ -51,7 +51,7 @@ struct Shared {
     faults: Faults,
     trace: Trace,
     checks: Checks,
-    liars: Liars,
+    byzantine: Byzantine,
     rng: Mutex<ChaCha20Rng>,
     servers: Mutex<BTreeMap<SocketAddr, Server>>,
 }
@@ -84,9 +84,16 @@ struct Request<'a> {
 
 impl Net {
     /// A network in which these roles live and these faults happen.
-    pub fn new(seed: u64, lives: Lives, faults: Faults, trace: Trace, checks: Checks, liars: Liars) -> Self {
+    pub fn new(
+        seed: u64,
+        lives: Lives,
+        faults: Faults,
+        trace: Trace,
+        checks: Checks,
+        byzantine: Byzantine,
+    ) -> Self {
         let (rng, servers) = (Mutex::new(ChaCha20Rng::seed_from_u64(seed)), Mutex::default());
-        Self(Arc::new(Shared { lives, faults, trace, checks, liars, rng, servers }))
+        Self(Arc::new(Shared { lives, faults, trace, checks, byzantine, rng, servers }))
     }
 
     /// Whether somebody serves there.
@@ -127,7 +134,7 @@ impl Net {
         let Ok(Request { method, params }) = serde_json::from_str::<Request<'_>>(request) else {
             return Said::default();
         };
-        self.0.liars.call(from, method, params.map_or("[]", RawValue::get))
+        self.0.byzantine.call(from, method, params.map_or("[]", RawValue::get))
     }
 
     fn sends(&self, from: Role, to: Role, request: &str) {
@@ -211,7 +218,7 @@ impl Net {
         if request.method == SUBSCRIBE {
             self.0.trace.event(to, format_args!("feeds {from} {params}"));
         } else {
-            if let Some(lie) = self.0.liars.answer(to, from, request.method, params, &answer.response) {
+            if let Some(lie) = self.0.byzantine.answer(to, from, request.method, params, &answer.response) {
                 answer.response = lie;
             }
             self.0.checks.answered(to, request.method, params, answer.response.get());
@@ -269,7 +276,7 @@ impl Net {
                     let Some(notification) = notification else { return };
                     let notification = match topic {
                         Some(topic) => {
-                            let lie = self.0.liars.notification(from.role, to.role, topic, &notification);
+                            let lie = self.0.byzantine.notification(from.role, to.role, topic, &notification);
                             lie.unwrap_or(notification)
                         }
                         None => notification,

@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use crate::{
     Role,
+    byzantine::Lie,
     faults::{Cast, Fault, Scheduled, draw, draw_l1, draw_lies, draw_long, draw_proxy},
     l1::Pace,
-    liars::Lie,
     plants::Plant,
 };
 
@@ -186,11 +186,11 @@ impl Plan {
 
     /// Who lies, sooner or later.
     pub fn dishonest(&self) -> BTreeSet<Role> {
-        let liar = |scheduled: &Scheduled| match scheduled.fault {
+        let faulty = |scheduled: &Scheduled| match scheduled.fault {
             Fault::Lies { role, .. } => Some(role),
             _ => None,
         };
-        self.faults.iter().filter_map(liar).collect()
+        self.faults.iter().filter_map(faulty).collect()
     }
 
     /// Whether members enough are left to go on when nothing is wrong any more: who lies, who was shown another header, and

@@ -35,12 +35,12 @@ use tokio::{sync::watch, time::sleep};
 
 use crate::{
     Life, Lives, Role, START_MS, Trace,
+    byzantine::Byzantine,
     checks::Checks,
     coverage,
     execution::Chain,
     faults::{Fault, Faults, Scheduled},
     l1::{Beginning, Judge, L1, View},
-    liars::Liars,
     net::Net,
     plan::Plan,
     plants::{OtherBackend, OtherClient, OtherDisk, Plant, StandsStill, WrongClaims},
@@ -199,7 +199,7 @@ impl World {
             amount: RICH,
         };
         let l1 = L1::new(plan.pace, beginning, plan.plant, faults.clone(), trace.clone(), checks.clone());
-        let liars = Liars::new(
+        let byzantine = Byzantine::new(
             chain.deployment,
             key(9, 1),
             committee.bls.clone(),
@@ -207,7 +207,8 @@ impl World {
             faults.clone(),
             trace.clone(),
         );
-        let net = Net::new(plan.seed, lives.clone(), faults.clone(), trace.clone(), checks.clone(), liars);
+        let net =
+            Net::new(plan.seed, lives.clone(), faults.clone(), trace.clone(), checks.clone(), byzantine);
         let cast = plan.cast();
         let disk = |role: Role| Ok((role, Disk::new()?));
         let disks = cast.with_disk().into_iter().map(disk).collect::<anyhow::Result<_>>()?;

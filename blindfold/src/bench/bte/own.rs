@@ -81,13 +81,13 @@ impl Own {
         )
     }
 
-    /// Verification of shares: with one it is the check of a member, with all the search for liars.
+    /// Verification of shares: with one it is the check of a member, with all the search for the invalid ones.
     fn invalid_shares(&self, fixture: &Fixture, shares: &[(u16, [u8; 48])]) -> Result<Sample> {
         let (mut rng, parameters) = (rng(), self.parameters()?);
         sample(
             || Ok(self.backend.invalid_shares(&mut rng, parameters, &fixture.points, shares)?),
-            |liars| {
-                ensure!(liars.is_empty(), "a right share was refused");
+            |invalid| {
+                ensure!(invalid.is_empty(), "a right share was refused");
                 Ok(())
             },
         )

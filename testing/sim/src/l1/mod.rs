@@ -37,9 +37,9 @@ use tokio::{
 
 use crate::{
     Life, Role, START_MS, Trace,
+    byzantine::Lie,
     checks::Checks,
     faults::{Fault, Faults},
-    liars::Lie,
     plants::Plant,
 };
 pub use hints::Judge;
@@ -526,7 +526,8 @@ impl View {
     fn posted_hints_of(&self, first: u64, hints: &HintPosting) -> HintPosting {
         let mut posted = hints.clone();
         let role = self.life.role;
-        let lies = |fault: &Fault| matches!(fault, Fault::Lies { role: liar, how: Lie::WrongHints } if *liar == role);
+        let lies =
+            |fault: &Fault| matches!(fault, Fault::Lies { role: who, how: Lie::WrongHints } if *who == role);
         if (self.l1.0.faults.any(lies) || self.has(Plant::PostsWrongHints, Role::Publisher(1)))
             && let Some(entry) = posted
                 .batches

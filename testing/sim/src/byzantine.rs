@@ -56,9 +56,9 @@ pub enum Lie {
     },
 }
 
-/// What liars say. Clones are the same.
+/// What Byzantine roles say. Clones are the same.
 #[derive(Clone)]
-pub struct Liars(Arc<Shared>);
+pub struct Byzantine(Arc<Shared>);
 
 struct Shared {
     deployment: Deployment,
@@ -115,7 +115,7 @@ pub struct Said {
     pub also: Option<String>,
 }
 
-impl Liars {
+impl Byzantine {
     /// Whoever lies has these keys.
     pub fn new(
         deployment: Deployment,
@@ -139,7 +139,7 @@ impl Liars {
     fn lies(&self, role: Role) -> Vec<Lie> {
         let mut lies = Vec::new();
         self.0.faults.each(|fault, _| match fault {
-            Fault::Lies { role: liar, how } if *liar == role => lies.push(how.clone()),
+            Fault::Lies { role: faulty, how } if *faulty == role => lies.push(how.clone()),
             _ => {}
         });
         // What an honest role does that has a bug.
@@ -150,9 +150,9 @@ impl Liars {
     }
 
     fn lies_so(&self, role: Role, how: &Lie) -> bool {
-        self.0
-            .faults
-            .any(|fault| matches!(fault, Fault::Lies { role: liar, how: so } if *liar == role && so == how))
+        self.0.faults.any(
+            |fault| matches!(fault, Fault::Lies { role: faulty, how: so } if *faulty == role && so == how),
+        )
     }
 
     /// What a role sends in place of this call, and beside it.
