@@ -6,12 +6,12 @@ use blindfold_protocol::{Canonical, SignedHeader, header::BATCH_HEADER_BYTES};
 use blindfold_store::{Store, StoreError};
 use parking_lot::Mutex;
 
-/// Key under which the book lies in the store.
+/// Key under which the evidence lies in the store.
 const META_KEY: &str = "committee.evidence";
 /// Pairs kept. One is enough to slash; a sequencer that signs without end must not fill our disk.
 const MAX_PAIRS: usize = 64;
 /// Version byte of the stored form.
-const BOOK_VERSION: u8 = 2;
+const FORMAT_VERSION: u8 = 2;
 
 /// Two different headers for one number, both signed by the sequencer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Evidence {
     pub second: SignedHeader,
 }
 
-/// The stored bytes are no evidence book.
+/// The stored bytes are no evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the stored evidence does not decode")]
 pub struct DamagedEvidence;
@@ -41,56 +41,56 @@ pub enum EvidenceError {
 /// Pairs seen and how many second headers were refused, durable.
 ///
 /// Stored as `version u8 · refused u64 · pairs (SignedHeader, SignedHeader)`.
-pub(crate) struct EvidenceBook {
+pub(crate) struct EvidenceStore {
     store: Arc<dyn Store>,
-    book: Mutex<Book>,
+    records: Mutex<Records>,
     writer: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Book {
+struct Records {
     refused: u64,
     pairs: Vec<Evidence>,
 }
 
-impl EvidenceBook {
+impl EvidenceStore {
     pub(crate) async fn open(store: Arc<dyn Store>) -> Result<Self, EvidenceError> {
-        let book = match store.meta(META_KEY).await? {
-            Some(bytes) => Book::decode(&bytes)?,
-            None => Book::default(),
+        let records = match store.meta(META_KEY).await? {
+            Some(bytes) => Records::decode(&bytes)?,
+            None => Records::default(),
         };
-        Ok(Self { store, book: Mutex::new(book), writer: tokio::sync::Mutex::new(()) })
+        Ok(Self { store, records: Mutex::new(records), writer: tokio::sync::Mutex::new(()) })
     }
 
     /// Keeps a pair; durable when it returns true. False if this second header is known already.
     pub(crate) async fn keep(&self, evidence: Evidence) -> Result<bool, StoreError> {
         let _writing = self.writer.lock().await;
-        let mut book = self.book.lock().clone();
-        if book.pairs.iter().any(|known| known.second.header == evidence.second.header) {
+        let mut records = self.records.lock().clone();
+        if records.pairs.iter().any(|known| known.second.header == evidence.second.header) {
             return Ok(false);
         }
-        book.refused = book.refused.saturating_add(1);
-        if book.pairs.len() < MAX_PAIRS {
-            book.pairs.push(evidence);
+        records.refused = records.refused.saturating_add(1);
+        if records.pairs.len() < MAX_PAIRS {
+            records.pairs.push(evidence);
         }
-        self.store.put_meta(META_KEY, &book.encode()).await?;
-        *self.book.lock() = book;
+        self.store.put_meta(META_KEY, &records.encode()).await?;
+        *self.records.lock() = records;
         Ok(true)
     }
 
     /// Second headers refused, over all restarts.
     pub(crate) fn refused(&self) -> u64 {
-        self.book.lock().refused
+        self.records.lock().refused
     }
 
     pub(crate) fn list(&self) -> Vec<Evidence> {
-        self.book.lock().pairs.clone()
+        self.records.lock().pairs.clone()
     }
 }
 
-impl Book {
+impl Records {
     fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![BOOK_VERSION];
+        let mut bytes = vec![FORMAT_VERSION];
         bytes.extend_from_slice(&self.refused.to_be_bytes());
         for pair in &self.pairs {
             bytes.extend_from_slice(&pair.first.encode());
@@ -100,7 +100,7 @@ impl Book {
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, DamagedEvidence> {
-        let rest = bytes.strip_prefix(&[BOOK_VERSION]).ok_or(DamagedEvidence)?;
+        let rest = bytes.strip_prefix(&[FORMAT_VERSION]).ok_or(DamagedEvidence)?;
         let (refused, rest) = rest.split_first_chunk::<8>().ok_or(DamagedEvidence)?;
         let header = |bytes| SignedHeader::decode(bytes).map_err(|_| DamagedEvidence);
         let chunks = rest.chunks_exact(2 * SIGNED_HEADER_BYTES);
@@ -154,14 +154,14 @@ mod tests {
         #[test]
         fn decoding_gives_back_what_was_encoded(refused: u64, marks in prop::collection::vec(any::<(u8, u8)>(), 0..8)) {
             let pairs = marks.iter().map(|(a, b)| Evidence { first: signed(3, *a), second: signed(3, *b) }).collect();
-            let book = Book { refused, pairs };
-            prop_assert_eq!(Book::decode(&book.encode()), Ok(book));
+            let records = Records { refused, pairs };
+            prop_assert_eq!(Records::decode(&records.encode()), Ok(records));
         }
 
         #[test]
         fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..1200)) {
-            if let Ok(book) = Book::decode(&bytes) {
-                prop_assert_eq!(book.encode(), bytes);
+            if let Ok(records) = Records::decode(&bytes) {
+                prop_assert_eq!(records.encode(), bytes);
             }
         }
     }
@@ -169,11 +169,11 @@ mod tests {
     #[tokio::test]
     async fn pairs_survive_a_restart_and_are_bounded() {
         let store: Arc<dyn Store> = Arc::new(blindfold_store::SqliteStore::in_memory().expect("opens"));
-        let book = EvidenceBook::open(Arc::clone(&store)).await.expect("opens");
+        let evidence = EvidenceStore::open(Arc::clone(&store)).await.expect("opens");
         let pair = Evidence { first: signed(1, 1), second: signed(1, 2) };
-        assert!(book.keep(pair).await.expect("kept"));
-        assert!(!book.keep(pair).await.expect("known"));
-        let reopened = EvidenceBook::open(Arc::clone(&store)).await.expect("opens");
+        assert!(evidence.keep(pair).await.expect("kept"));
+        assert!(!evidence.keep(pair).await.expect("known"));
+        let reopened = EvidenceStore::open(Arc::clone(&store)).await.expect("opens");
         assert_eq!((reopened.refused(), reopened.list()), (1, vec![pair]));
         for number in 2..100 {
             let pair = Evidence { first: signed(number, 1), second: signed(number, 2) };
@@ -181,6 +181,6 @@ mod tests {
         }
         assert_eq!((reopened.refused(), reopened.list().len()), (99, MAX_PAIRS));
         store.put_meta(META_KEY, &[9]).await.expect("written");
-        assert!(matches!(EvidenceBook::open(store).await, Err(EvidenceError::Damaged(DamagedEvidence))));
+        assert!(matches!(EvidenceStore::open(store).await, Err(EvidenceError::Damaged(DamagedEvidence))));
     }
 }

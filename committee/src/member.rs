@@ -16,7 +16,7 @@ use crate::{
     ConfigError, Evidence, MemberConfig, MemberMetrics,
     acknowledge::Acknowledger,
     catch_up::Sources,
-    evidence::{EvidenceBook, EvidenceError},
+    evidence::{EvidenceError, EvidenceStore},
     follow::{CLOCK, FOLLOWING, Follower, TOPICS, watch_clock},
     introduce::{Introductions, doorkeeper},
     key_file::{KeyFilePublic, OpenedKey},
@@ -94,7 +94,7 @@ pub(crate) struct Context {
     /// A way to more tasks, and to the end of the role.
     pub(crate) spawner: Spawner,
     pub(crate) refusals: Refusals,
-    pub(crate) evidence: EvidenceBook,
+    pub(crate) evidence: EvidenceStore,
     pub(crate) unreleased: Unreleased,
     pub(crate) voting: Voting,
 }
@@ -154,7 +154,7 @@ impl Member {
         let sequencer = http_client(&config.sequencer_url, &client)?;
         store.bind(&chain.deployment, &format!("member-{}", key.public.member)).await?;
         let acknowledged = store.heads().await?.acknowledged;
-        let evidence = EvidenceBook::open(Arc::clone(&store)).await?;
+        let evidence = EvidenceStore::open(Arc::clone(&store)).await?;
         let voting = Voting::open(Arc::clone(&store)).await?;
         let fork = match &rebuild {
             Some(posted) => {

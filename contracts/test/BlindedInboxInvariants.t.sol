@@ -11,7 +11,7 @@ import { BatchHeader } from "../src/libraries/BatchHeaders.sol";
 import { EnvelopeTree } from "../src/libraries/EnvelopeTree.sol";
 import { Deployment } from "./helpers/Deployment.sol";
 
-/// @dev Drives one deployment at random, with a sequencer that equivocates and omits, and keeps its own books.
+/// @dev Drives one deployment at random, with a sequencer that equivocates and omits, and keeps ghost state.
 contract BlindedInboxHandler is Deployment {
     bytes32 private constant SALT = keccak256("salt");
 
@@ -80,7 +80,7 @@ contract BlindedInboxHandler is Deployment {
         pass(blocks % 4 == 0 ? POSTING_DEADLINE + 1 : bound(blocks, 1, 2_000));
     }
 
-    /// @dev Valid headers after the head; the last one seals an envelope of which the books know.
+    /// @dev Valid headers after the head; the last one seals an envelope of which the ghost state knows.
     function nextHeaders(uint256 count) private returns (BatchHeader[] memory headers) {
         if (inbox.headPostedAt() > inbox.lastCertifiedAt()) pass(FINALITY); // L1 made the head
         headers = run(count);

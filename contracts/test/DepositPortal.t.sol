@@ -16,7 +16,7 @@ contract ContractDepositor {
     }
 }
 
-/// @dev Makes the calls of the invariant run and keeps books of ether and of gas per block.
+/// @dev Makes the calls of the invariant run and keeps ghost state of ether and of gas per block.
 contract DepositPortalHandler is Test {
     DepositPortal internal immutable portal;
     uint256 public deposited;
@@ -48,7 +48,7 @@ contract DepositPortalHandler is Test {
             vm.expectRevert(abi.encodeWithSelector(DepositPortal.DepositGasExhausted.selector, gas, left));
         }
         portal.depositTransaction{ value: amount }(address(1), amount, gas, false, new bytes(length));
-        if (gas <= left) book(amount, gas);
+        if (gas <= left) record(amount, gas);
     }
 
     function sendPlainly(uint256 amount) external {
@@ -59,10 +59,10 @@ contract DepositPortalHandler is Test {
         bool fits = used[present] + 100_000 <= portal.MAX_GAS_PER_BLOCK();
         (bool sent,) = address(portal).call{ value: amount }("");
         check(sent == fits, "a plain transfer passes when its gas fits");
-        if (sent) book(amount, 100_000);
+        if (sent) record(amount, 100_000);
     }
 
-    function book(uint256 amount, uint256 gas) private {
+    function record(uint256 amount, uint256 gas) private {
         deposited += amount;
         used[present] += gas;
         accepted++;

@@ -6,8 +6,8 @@ import { HintRegistry } from "../src/HintRegistry.sol";
 import { RunReference } from "../src/interfaces/IBlindedInbox.sol";
 import { HintFixture } from "./helpers/HintFixture.sol";
 
-/// @dev Drives one deployment at random and keeps its own books: which posting is right, open, dead, final, what ether
-/// went where. Every call's outcome is foretold from them.
+/// @dev Drives one deployment at random and keeps ghost state: which posting is right, open, dead, final, what ether
+/// went where. Every call's outcome is foretold from it.
 ///
 /// Of every second run the members give no release: nobody can post right hints for it or has a key to show, but its
 /// postings may be anything else, all malformed for one.
@@ -527,7 +527,7 @@ contract HintRegistryInvariantsTest is HintFixture {
         }
     }
 
-    function invariantRunsAreAsInTheBooks() public view {
+    function invariantRunsAreAsInTheGhostState() public view {
         for (uint256 r = 0; r < handler.runCount(); r++) {
             uint64 last = uint64(10 * r + 2);
             (, uint64 finalId, uint32 open, bool isVoid, uint32 struckAt) = hints.runs(last);

@@ -38,7 +38,7 @@ contract AnyCommittee {
 
 /// @dev The stakes of two members in every state.
 contract MemberStakesProofs is Symbolic {
-    struct Books {
+    struct State {
         address owner;
         uint256 amount;
         uint256 other;
@@ -61,18 +61,18 @@ contract MemberStakesProofs is Symbolic {
         anyState(address(stakes));
     }
 
-    function read() internal view returns (Books memory books) {
+    function read() internal view returns (State memory state) {
         uint96 amount;
-        (books.owner, amount, books.lastEpoch, books.unlocksAt, books.servesUpTo) = stakes.stakes(FIRST);
-        books.amount = amount;
+        (state.owner, amount, state.lastEpoch, state.unlocksAt, state.servesUpTo) = stakes.stakes(FIRST);
+        state.amount = amount;
         (, amount,,,) = stakes.stakes(SECOND);
-        books.other = amount;
-        books.reward = stakes.rewards(CALLER);
+        state.other = amount;
+        state.reward = stakes.rewards(CALLER);
     }
 
-    function assumePossible(uint64 time, uint64 l1Block) internal returns (Books memory books) {
-        books = read();
-        vm.assume(books.amount < MAX_WEI / 4 && books.other < MAX_WEI / 4 && books.reward < MAX_WEI / 4);
+    function assumePossible(uint64 time, uint64 l1Block) internal returns (State memory state) {
+        state = read();
+        vm.assume(state.amount < MAX_WEI / 4 && state.other < MAX_WEI / 4 && state.reward < MAX_WEI / 4);
         vm.assume(time < MAX_TIME);
         vm.deal(address(stakes), MAX_WEI);
         vm.warp(time);
@@ -82,10 +82,10 @@ contract MemberStakesProofs is Symbolic {
     /// @dev The owner takes out the stake, once its time has come, whole, and nothing else.
     function check_AStakeLeavesToItsOwnerAfterItsDelay(address caller, uint64 time) public {
         vm.assume(caller != address(0));
-        Books memory before = assumePossible(time, 1);
+        State memory before = assumePossible(time, 1);
         vm.prank(caller);
         (bool done,) = address(stakes).call(abi.encodeCall(stakes.withdraw, (FIRST, address(0xcafe))));
-        Books memory later = read();
+        State memory later = read();
         assert(later.other == before.other && later.reward == before.reward);
         if (!done) return;
         assert(caller == before.owner && before.unlocksAt != 0 && time >= before.unlocksAt);
@@ -95,11 +95,11 @@ contract MemberStakesProofs is Symbolic {
 
     /// @dev It is announced by the owner alone, when the key's last epoch is over, a week ahead.
     function check_AnAnnouncementIsAWeekAhead(address caller, uint64 time, uint64 headNumber) public {
-        Books memory before = assumePossible(time, 1);
+        State memory before = assumePossible(time, 1);
         committee.setHead(headNumber);
         vm.prank(caller);
         (bool done,) = address(stakes).call(abi.encodeCall(stakes.announceWithdrawal, (FIRST, true)));
-        Books memory later = read();
+        State memory later = read();
         assert(later.amount == before.amount && later.owner == before.owner);
         if (!done) return;
         assert(caller == before.owner && later.unlocksAt == time + 7 days);
@@ -108,13 +108,13 @@ contract MemberStakesProofs is Symbolic {
 
     /// @dev The registry alone binds it, to no epoch that goes beyond what its owner alone agreed to.
     function check_AStakeIsBoundToNoMoreThanItServes(address caller, uint64 number, bool binds) public {
-        Books memory before = assumePossible(1, 1);
+        State memory before = assumePossible(1, 1);
         bytes memory call = binds
             ? abi.encodeCall(stakes.bind, (FIRST, 7, number))
             : abi.encodeCall(stakes.serve, (FIRST, number));
         vm.prank(caller);
         (bool done,) = address(stakes).call(call);
-        Books memory later = read();
+        State memory later = read();
         assert(later.amount == before.amount && later.owner == before.owner);
         assert(later.unlocksAt == before.unlocksAt);
         if (!done || binds) assert(later.servesUpTo == before.servesUpTo);
@@ -136,10 +136,10 @@ contract MemberStakesProofs is Symbolic {
         vm.assume(both < 4);
         MemberStakes.Acknowledged memory first = MemberStakes.Acknowledged(one, 3, "");
         MemberStakes.Acknowledged memory second = MemberStakes.Acknowledged(two, both, "");
-        Books memory before = assumePossible(1 << 40, l1Block);
+        State memory before = assumePossible(1 << 40, l1Block);
         vm.prank(CALLER);
         (bool done,) = address(stakes).call(abi.encodeCall(stakes.slashDouble, (1, first, second, salt)));
-        Books memory later = read();
+        State memory later = read();
         uint256 taken = before.amount + before.other - later.amount - later.other;
         uint256 rewarded = later.reward - before.reward;
         assert(later.amount == before.amount || later.amount == 0 && both & 1 != 0);

@@ -47,7 +47,7 @@ contract AnyBond is SequencerBond {
 
 /// @dev What holds in every state of the bond, and after every call by anybody.
 contract SequencerBondProofs is Symbolic {
-    struct Books {
+    struct State {
         uint256 staked;
         uint128 announced;
         uint64 announcedAt;
@@ -65,20 +65,20 @@ contract SequencerBondProofs is Symbolic {
         anyState(address(bond));
     }
 
-    function read(address caller) internal view returns (Books memory books) {
-        (books.staked, books.announced, books.announcedAt) = bond.slots(caller);
-        books.held = address(bond).balance;
-        books.callersReward = bond.rewards(caller);
-        books.reportersReward = bond.rewards(REPORTER);
+    function read(address caller) internal view returns (State memory state) {
+        (state.staked, state.announced, state.announcedAt) = bond.slots(caller);
+        state.held = address(bond).balance;
+        state.callersReward = bond.rewards(caller);
+        state.reportersReward = bond.rewards(REPORTER);
     }
 
     /// @dev A state that can come about: no more is announced than staked, everything is paid for, and the past is past.
-    function assumePossible(Books memory books, address caller, uint256 time, uint256 held) internal {
+    function assumePossible(State memory state, address caller, uint256 time, uint256 held) internal {
         vm.assume(caller != address(bond) && caller != address(this) && caller != REPORTER);
-        vm.assume(time < MAX_TIME && books.announcedAt <= time && bond.lastCertifiedTime() <= time);
-        vm.assume(books.staked < MAX_WEI && books.callersReward < MAX_WEI && books.reportersReward < MAX_WEI);
-        vm.assume(books.announced <= books.staked);
-        vm.assume(held < 4 * MAX_WEI && held >= books.staked + books.callersReward + books.reportersReward);
+        vm.assume(time < MAX_TIME && state.announcedAt <= time && bond.lastCertifiedTime() <= time);
+        vm.assume(state.staked < MAX_WEI && state.callersReward < MAX_WEI && state.reportersReward < MAX_WEI);
+        vm.assume(state.announced <= state.staked);
+        vm.assume(held < 4 * MAX_WEI && held >= state.staked + state.callersReward + state.reportersReward);
         vm.deal(address(bond), held);
         vm.warp(time);
     }
@@ -107,7 +107,7 @@ contract SequencerBondProofs is Symbolic {
 
     /// @dev Ether held less stake and rewards never changes, so nothing is paid out but what is staked or owed; and no
     /// more than is staked is ever announced.
-    function check_EveryCallKeepsTheBooks(
+    function check_EveryCallConservesEther(
         uint8 kind,
         address caller,
         uint128 amount,
@@ -115,11 +115,11 @@ contract SequencerBondProofs is Symbolic {
         uint256 held
     ) public {
         vm.assume(kind < 5);
-        Books memory before = read(caller);
+        State memory before = read(caller);
         assumePossible(before, caller, time, held);
         before.held = held;
         act(kind, caller, amount);
-        Books memory later = read(caller);
+        State memory later = read(caller);
         assert(later.announced <= later.staked);
         assert(
             later.held + before.staked + before.callersReward + before.reportersReward
@@ -130,14 +130,14 @@ contract SequencerBondProofs is Symbolic {
     /// @dev `bondOf` answers in every state, with no more than is staked, and a slash takes as much at least: half of
     /// all, rounded down, for the reporter, the rest burnt.
     function check_ASlashTakesWhatBondShows(uint64 time, uint256 held) public {
-        Books memory before = read(SEQUENCER);
+        State memory before = read(SEQUENCER);
         assumePossible(before, SEQUENCER, time, held);
         uint256 shown = bond.bondOf(SEQUENCER);
         assert(shown <= before.staked);
         (uint256 burnt, uint256 reward) = bond.slashAll(SEQUENCER, REPORTER);
         assert(burnt + reward == before.staked && burnt + reward >= shown);
         assert(burnt == reward || burnt == reward + 1);
-        Books memory later = read(SEQUENCER);
+        State memory later = read(SEQUENCER);
         assert(later.staked == 0 && later.announced == 0);
         assert(later.reportersReward == before.reportersReward + reward);
         assert(address(bond).balance == held - burnt);
@@ -146,7 +146,7 @@ contract SequencerBondProofs is Symbolic {
     /// @dev Everybody takes out just what he announced of his own, a week after that, before it lapses, and while no
     /// accusation is open; whose time is not over, a week after the last certified posting at the earliest.
     function check_AWithdrawalWaits(address caller, uint64 time, uint256 held) public {
-        Books memory before = read(caller);
+        State memory before = read(caller);
         assumePossible(before, caller, time, held);
         uint256 certified = bond.lastCertifiedTime();
         uint256 open = bond.openOf(caller);
@@ -157,7 +157,7 @@ contract SequencerBondProofs is Symbolic {
         assert(caller != SEQUENCER || time >= certified + 7 days);
         assert(time < uint256(before.announcedAt) + 21 days);
         assert(address(0xcafe).balance == before.announced);
-        Books memory later = read(caller);
+        State memory later = read(caller);
         assert(later.announced == 0 && later.staked == before.staked - before.announced);
     }
 
@@ -172,7 +172,7 @@ contract SequencerBondProofs is Symbolic {
         uint64 wait2
     ) public {
         vm.assume(first < 3 && second < 3 && uint256(wait) + wait2 < 7 days);
-        Books memory before = read(SEQUENCER);
+        State memory before = read(SEQUENCER);
         assumePossible(before, SEQUENCER, time, 3 * MAX_WEI);
         uint256 shown = bond.bondOf(SEQUENCER);
         vm.warp(uint256(time) + wait);

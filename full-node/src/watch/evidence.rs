@@ -11,10 +11,10 @@ use parking_lot::Mutex;
 
 use super::compare::{Fault, FaultKind};
 
-/// Key under which the book lies in the store.
+/// Key under which the disputes lie in the store.
 const META_KEY: &str = "full_node.watch";
 /// Version byte of the stored form.
-const BOOK_VERSION: u8 = 2;
+const FORMAT_VERSION: u8 = 2;
 /// Cases kept at a time. Each cost its author gas, and one of a publisher's or sequencer's all its bond: more are found
 /// again.
 const MAX_CASES: usize = 256;
@@ -203,7 +203,7 @@ impl EvidenceStore {
 }
 
 fn encode(disputes: &[Dispute]) -> Vec<u8> {
-    let mut bytes = vec![BOOK_VERSION];
+    let mut bytes = vec![FORMAT_VERSION];
     for dispute in disputes {
         bytes.extend_from_slice(dispute.salt.as_slice());
         match &dispute.offence {
@@ -228,7 +228,7 @@ fn encode(disputes: &[Dispute]) -> Vec<u8> {
 }
 
 fn decode(bytes: &[u8]) -> Result<Vec<Dispute>, DamagedEvidence> {
-    let mut rest = bytes.strip_prefix(&[BOOK_VERSION]).ok_or(DamagedEvidence)?;
+    let mut rest = bytes.strip_prefix(&[FORMAT_VERSION]).ok_or(DamagedEvidence)?;
     let mut disputes = Vec::new();
     while !rest.is_empty() {
         let salt = B256::new(take(&mut rest)?);
@@ -325,7 +325,7 @@ mod tests {
         for cut in (0..bytes.len()).filter(|cut| !ends.contains(cut)) {
             assert_eq!(decode(&bytes[..cut]), Err(DamagedEvidence), "{cut}");
         }
-        for (at, value) in [(0, BOOK_VERSION + 1), (33, 2), (94, 7), (95, 2)] {
+        for (at, value) in [(0, FORMAT_VERSION + 1), (33, 2), (94, 7), (95, 2)] {
             let mut bytes = bytes.clone();
             bytes[at] = value;
             assert_eq!(decode(&bytes), Err(DamagedEvidence), "{at}");

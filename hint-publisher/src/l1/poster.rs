@@ -116,7 +116,7 @@ struct Known {
     retry_at_ms: u64,
     pause_ms: u64,
     /// When another's posting was first seen to have outlived its window.
-    ripe_ms: Option<u64>,
+    due_since_ms: Option<u64>,
 }
 
 /// Where a run stands that is not settled, or has postings that are not closed.
@@ -131,13 +131,13 @@ struct RunEntry {
 /// Runs and what became of their hints. A run leaves it when its being settled is final, so it holds at most what was
 /// posted within the deadlines, and whatever nobody posted hints for.
 #[derive(Clone, Default)]
-struct Book {
+struct L1View {
     /// Posted runs, by their last numbers.
     runs: BTreeMap<u64, PostedRun>,
     hints: RegistryState,
 }
 
-impl Book {
+impl L1View {
     fn add_run(&mut self, run: PostedRun) {
         self.runs.entry(run.last).or_insert(run);
     }
@@ -154,7 +154,7 @@ impl Book {
     }
 
     /// Forgets runs that are settled and have no posting left that is not closed, and hints of runs that are not here:
-    /// they concern nobody. Only for a book of final events.
+    /// they concern nobody. Only for a view of final events.
     fn forget_settled(&mut self) {
         let open: BTreeSet<u64> = self.hints.open().map(|posted| posted.last).collect();
         self.runs.retain(|last, _| !self.hints.is_settled(*last) || open.contains(last));
@@ -169,7 +169,7 @@ pub struct HintPoster {
     terms: Option<HintTerms>,
     bond_filled: bool,
     /// By the events up to `through`, which is final.
-    book: Book,
+    final_view: L1View,
     through: u64,
     known: BTreeMap<u64, Known>,
     /// The alarm that is on, so that it is logged once.
@@ -181,8 +181,8 @@ impl HintPoster {
     pub fn new(config: L1PostingConfig, deps: HintPosterDeps) -> Self {
         let through = deps.first_block.saturating_sub(1);
         let known = BTreeMap::new();
-        let book = Book::default();
-        Self { deps, config, terms: None, bond_filled: false, book, through, known, alarm: None }
+        let final_view = L1View::default();
+        Self { deps, config, terms: None, bond_filled: false, final_view, through, known, alarm: None }
     }
 
     /// Posts until told to stop. What is under way then is found on L1 at the next start.
@@ -235,7 +235,7 @@ impl HintPoster {
         self.catch_up(blocks.finalized, now_ms).await?;
         self.fill_bond().await?;
         // What is not final yet may still be taken back, so it is not remembered.
-        let mut view = self.book.clone();
+        let mut view = self.final_view.clone();
         let patience = terms.hint_deadline / FINALITY_WAIT_PART;
         let waited = blocks.newest.saturating_sub(patience);
         if waited > self.through {
@@ -263,14 +263,14 @@ impl HintPoster {
             }
         }
         self.known.retain(|last, _| view.runs.contains_key(last));
-        self.book.runs.retain(|last, _| {
+        self.final_view.runs.retain(|last, _| {
             self.known.get(last).is_none_or(|known| known.right_hints != RightHints::Empty)
         });
         self.report(&entries, &task, &round);
         task.unanswered.into_iter().next().map_or(Ok(round), |fault| Err(PostingError::Source(fault)))
     }
 
-    /// Takes the final events up to `finalized` into the book.
+    /// Takes the final events up to `finalized` into the final view.
     async fn catch_up(&mut self, finalized: u64, now_ms: u64) -> Result<(), L1Error> {
         let me = self.deps.l1.account();
         while self.through < finalized {
@@ -280,7 +280,7 @@ impl HintPoster {
             let events = reader.hint_events(self.through, through).await?;
             for run in runs.into_iter().map(PostedRun::from) {
                 self.know(&run, now_ms);
-                self.book.add_run(run);
+                self.final_view.add_run(run);
             }
             for event in events {
                 if let HintEvent::Struck { id, last, publisher, .. } = event
@@ -293,9 +293,9 @@ impl HintPoster {
                         "hints of ours were struck out on L1: the whole bond is gone, and all our open postings"
                     );
                 }
-                self.book.hints.apply(&event);
+                self.final_view.hints.apply(&event);
             }
-            self.book.forget_settled();
+            self.final_view.forget_settled();
             self.through = through;
         }
         Ok(())
@@ -315,7 +315,7 @@ impl HintPoster {
             failed_ms: 0,
             retry_at_ms: 0,
             pause_ms: self.config.retry_ms,
-            ripe_ms: None,
+            due_since_ms: None,
         };
         self.known.insert(run.last, fresh);
     }
@@ -477,7 +477,7 @@ impl HintPoster {
             return Ok(());
         }
         let Some(known) = self.known.get_mut(&posting.last) else { return Ok(()) };
-        let since = *known.ripe_ms.get_or_insert(task.now_ms);
+        let since = *known.due_since_ms.get_or_insert(task.now_ms);
         if task.now_ms >= since.saturating_add(self.config.takeover_ms) {
             self.finalize(posting, round).await?;
         }
