@@ -247,14 +247,14 @@ uint64_t blindfold_sum_bytes(uint32_t count) {
 }
 
 int32_t blindfold_sum(blindfold_queue *queue, const void *device_points, const void *device_scalars, uint32_t count,
-                      void *device_room, void *device_out) {
+                      void *device_workspace, void *device_out) {
     if (int32_t error = memory::select(queue->device)) return error;
     msm::Plan plan = msm::plan(count, true);
-    uint8_t *room = static_cast<uint8_t *>(device_room);
+    uint8_t *workspace = static_cast<uint8_t *>(device_workspace);
     // Workspaces end at a multiple of 256 bytes.
-    G1 *sum = reinterpret_cast<G1 *>(room + msm::workspace(plan, nullptr).bytes);
+    G1 *sum = reinterpret_cast<G1 *>(workspace + msm::workspace(plan, nullptr).bytes);
     int32_t error = msm::run(queue->stream, plan, static_cast<const G1Affine *>(device_points),
-                             static_cast<const uint32_t *>(device_scalars), room, sum);
+                             static_cast<const uint32_t *>(device_scalars), workspace, sum);
     if (error) return error;
     return launch(queue->stream, g1::Normalise{sum, 1, 1, static_cast<G1Affine *>(device_out)}, 1);
 }

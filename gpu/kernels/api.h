@@ -97,10 +97,10 @@ int32_t blindfold_fill_comb(struct blindfold_queue *queue, void *device_entries,
 int32_t blindfold_comb_powers(struct blindfold_queue *queue, void *device_entries, uint32_t window_bits,
                               const int32_t *device_codes, void *device_powers, uint32_t count);
 
-/* The room that a sum of 1 to 2^26 − 1 points takes, and the sum, an affine point. */
+/* The workspace that a sum of 1 to 2^26 − 1 points takes, and the sum, an affine point. */
 uint64_t blindfold_sum_bytes(uint32_t count);
 int32_t blindfold_sum(struct blindfold_queue *queue, const void *device_points, const void *device_scalars, uint32_t count,
-                      void *device_room, void *device_out);
+                      void *device_workspace, void *device_out);
 
 #ifdef __cplusplus
 }

@@ -19,7 +19,7 @@ const CODES: usize = exponents::DIGITS * (64u32.div_ceil(WINDOW_BITS)) as usize;
 pub(crate) struct Comb {
     shared: Arc<Shared>,
     entries: Buffer<GtLimbs>,
-    room: Mutex<Option<Buffers>>,
+    buffers: Mutex<Option<Buffers>>,
 }
 
 /// For so many exponents as were asked for at once.
@@ -54,7 +54,7 @@ impl Comb {
             done(code, 0)
         })?;
         drop(lane);
-        Ok(Self { shared, entries, room: Mutex::default() })
+        Ok(Self { shared, entries, buffers: Mutex::default() })
     }
 }
 
@@ -62,24 +62,25 @@ impl Base for Comb {
     fn powers(&self, exponents: &[ScalarLimbs]) -> Result<Vec<GtLimbs>, DeviceError> {
         let count = exponents.len();
         let mut lane = self.shared.releases();
-        let mut room = lock(&self.room);
-        let room = match &mut *room {
-            Some(room) if room.powers.len() >= count => room,
+        let mut buffers = lock(&self.buffers);
+        let buffers = match &mut *buffers {
+            Some(buffers) if buffers.powers.len() >= count => buffers,
             small => {
                 *small = None; // frees first
                 small.insert(Buffers::new(self.shared.index, count.next_power_of_two())?)
             }
         };
-        in_pieces(&mut room.up.values_mut()[..CODES * count], CODES, exponents, |codes, exponents| {
+        in_pieces(&mut buffers.up.values_mut()[..CODES * count], CODES, exponents, |codes, exponents| {
             for (codes, k) in codes.chunks_exact_mut(CODES).zip(exponents) {
                 codes.copy_from_slice(&exponents::comb(exponents::base_x(*k), WINDOW_BITS));
             }
         });
         lane.run(|lane| {
-            lane.queue.upload(&room.codes, &room.up, CODES * count)?;
+            lane.queue.upload(&buffers.codes, &buffers.up, CODES * count)?;
             // SAFETY: the table, the codes of so many exponents, and room for as many powers.
             let code = unsafe {
-                let (entries, codes, powers) = (self.entries.raw(), room.codes.raw(), room.powers.raw());
+                let (entries, codes, powers) =
+                    (self.entries.raw(), buffers.codes.raw(), buffers.powers.raw());
                 ffi::blindfold_comb_powers(
                     lane.queue.raw(),
                     entries,
@@ -90,7 +91,7 @@ impl Base for Comb {
                 )
             };
             done(code, 0)?;
-            lane.download(&room.powers, count)
+            lane.download(&buffers.powers, count)
         })?;
         Ok(lane.down(count))
     }
@@ -98,13 +99,13 @@ impl Base for Comb {
 
 /// Working memory of sums, kept between them.
 #[derive(Default)]
-pub(crate) struct Sums(Option<SumRoom>);
+pub(crate) struct Sums(Option<SumBuffers>);
 
-struct SumRoom {
+struct SumBuffers {
     points: Buffer<G1Limbs>,
     up: Pinned<ScalarLimbs>,
     scalars: Buffer<ScalarLimbs>,
-    room: Buffer<u8>,
+    workspace: Buffer<u8>,
     out: Buffer<G1Limbs>,
     down: Pinned<G1Limbs>,
 }
@@ -115,13 +116,13 @@ fn sum_bytes(count: usize) -> usize {
     unsafe { ffi::blindfold_sum_bytes(count as u32) as usize }
 }
 
-impl SumRoom {
+impl SumBuffers {
     fn new(index: Index, count: usize, bytes: usize) -> Result<Self, DeviceError> {
         Ok(Self {
             points: Buffer::new(index, count)?,
             up: Pinned::new(index, count)?,
             scalars: Buffer::new(index, count)?,
-            room: Buffer::new(index, bytes)?,
+            workspace: Buffer::new(index, bytes)?,
             out: Buffer::new(index, 1)?,
             down: Pinned::new(index, 1)?,
         })
@@ -145,27 +146,27 @@ impl Sums {
             "a scalar for each of some points"
         );
         let bytes = sum_bytes(count);
-        let room = match &mut self.0 {
-            Some(room) if room.points.len() >= count && room.room.len() >= bytes => room,
+        let buffers = match &mut self.0 {
+            Some(buffers) if buffers.points.len() >= count && buffers.workspace.len() >= bytes => buffers,
             small => {
                 *small = None; // frees first
-                small.insert(SumRoom::new(index, count.next_power_of_two(), bytes.next_power_of_two())?)
+                small.insert(SumBuffers::new(index, count.next_power_of_two(), bytes.next_power_of_two())?)
             }
         };
-        room.up.values_mut()[..count].copy_from_slice(scalars);
+        buffers.up.values_mut()[..count].copy_from_slice(scalars);
         lane.up(count)?.copy_from_slice(points);
         lane.run(|lane| {
-            lane.upload(&room.points, count)?;
-            lane.queue.upload(&room.scalars, &room.up, count)?;
-            // SAFETY: so many points and scalars, the room that was asked for, and a point.
+            lane.upload(&buffers.points, count)?;
+            lane.queue.upload(&buffers.scalars, &buffers.up, count)?;
+            // SAFETY: so many points and scalars, the workspace that was asked for, and a point.
             let code = unsafe {
-                let (points, scalars) = (room.points.raw(), room.scalars.raw());
-                let (space, out) = (room.room.raw(), room.out.raw());
-                ffi::blindfold_sum(lane.queue.raw(), points, scalars, count as u32, space, out)
+                let (points, scalars) = (buffers.points.raw(), buffers.scalars.raw());
+                let (workspace, out) = (buffers.workspace.raw(), buffers.out.raw());
+                ffi::blindfold_sum(lane.queue.raw(), points, scalars, count as u32, workspace, out)
             };
             done(code, 0)?;
-            lane.queue.download(&mut room.down, &room.out, 1)
+            lane.queue.download(&mut buffers.down, &buffers.out, 1)
         })?;
-        Ok(room.down.values()[0])
+        Ok(buffers.down.values()[0])
     }
 }

@@ -63,7 +63,7 @@ pub(crate) struct Loaded {
     windows: Buffer<u32>,
     levels: Vec<Level>,
     schedule: Buffer<u32>,
-    room: Mutex<Buffers>,
+    buffers: Mutex<Buffers>,
     finish: Mutex<Finish>,
     /// Buffers that held cross-terms: allocating on a device stops it.
     idle: Mutex<Vec<Buffer<GtLimbs>>>,
@@ -150,7 +150,7 @@ impl Loaded {
         let mut lane = shared.batches();
         let queue = &mut lane.queue;
         let halves = &setup.twiddles[..shape.size() / 2];
-        let room = Buffers::new(index, shape, &levels)?;
+        let buffers = Buffers::new(index, shape, &levels)?;
         let loaded = Self {
             shape,
             in_lanes: shape.points() / 2 <= in_lanes,
@@ -163,7 +163,7 @@ impl Loaded {
             windows: Buffer::filled(index, queue, &codes(&setup.twiddles, exponents::windows))?,
             levels,
             schedule: Buffer::filled(index, queue, &numbers)?,
-            room: Mutex::new(room),
+            buffers: Mutex::new(buffers),
             finish: Mutex::new(Finish::new(index, shape.capacity())?),
             idle: Mutex::new(vec![Buffer::new(index, shape.capacity())?]),
             shared: Arc::clone(&shared),
@@ -182,7 +182,7 @@ impl Loaded {
     fn convolve(
         &self,
         lane: &mut Lane,
-        room: &Buffers,
+        buffers: &Buffers,
         inputs: &[G1Limbs],
         release: Option<&G1Limbs>,
         outputs: &Buffer<GtLimbs>,
@@ -193,28 +193,28 @@ impl Loaded {
         if let (Some(release), Some(last)) = (release, up.last_mut()) {
             *last = *release;
         }
-        lane.upload(&room.inputs, count)?;
+        lane.upload(&buffers.inputs, count)?;
         lane.mark("upload")?;
-        self.forward(&mut lane.queue, room, inputs.len(), release.is_some())?;
+        self.forward(&mut lane.queue, buffers, inputs.len(), release.is_some())?;
         lane.mark("point transform")?;
-        self.multiply(&mut lane.queue, room)?;
+        self.multiply(&mut lane.queue, buffers)?;
         lane.mark("pairings")?;
-        self.back(&mut lane.queue, room, outputs, inputs.len())?;
+        self.back(&mut lane.queue, buffers, outputs, inputs.len())?;
         lane.mark("target transform")
     }
 
     fn forward(
         &self,
         queue: &mut Queue,
-        room: &Buffers,
+        buffers: &Buffers,
         count: usize,
         release: bool,
     ) -> Result<(), DeviceError> {
         let (log_size, cosets) = (self.shape.log_size, self.shape.cosets as u32);
-        let release = if release { room.inputs.at(count).cast_const() } else { std::ptr::null() };
+        let release = if release { buffers.inputs.at(count).cast_const() } else { std::ptr::null() };
         // SAFETY: `count` inputs, the release after them, and room for all points of the domain.
         let code = unsafe {
-            let (inputs, points) = (room.inputs.raw(), room.points.raw());
+            let (inputs, points) = (buffers.inputs.raw(), buffers.points.raw());
             ffi::blindfold_fold_points(queue.raw(), log_size, cosets, inputs, count as u32, release, points)
         };
         done(code, 0)?;
@@ -235,7 +235,7 @@ impl Loaded {
                     digits::POSITIONS as u32,
                     i32::from(shares),
                     i32::from(self.in_lanes),
-                    room.points.raw(),
+                    buffers.points.raw(),
                 )
             };
             done(code, 0)?;
@@ -244,19 +244,19 @@ impl Loaded {
         Ok(())
     }
 
-    fn multiply(&self, queue: &mut Queue, room: &Buffers) -> Result<(), DeviceError> {
+    fn multiply(&self, queue: &mut Queue, buffers: &Buffers) -> Result<(), DeviceError> {
         self.fixed.each_tile(queue, 0..self.shape.points(), |queue, first, count, lines| {
             // SAFETY: so many points, elements and denominators from there, and their lines.
             let code = unsafe {
                 ffi::blindfold_pair(
                     queue.raw(),
-                    room.points.at(first),
+                    buffers.points.at(first),
                     1,
                     lines,
                     count as u32,
-                    room.elements.at(first),
-                    room.denominators.at(first),
-                    room.scratch.at(first),
+                    buffers.elements.at(first),
+                    buffers.denominators.at(first),
+                    buffers.scratch.at(first),
                 )
             };
             done(code, 0)
@@ -266,11 +266,11 @@ impl Loaded {
     fn back(
         &self,
         queue: &mut Queue,
-        room: &Buffers,
+        buffers: &Buffers,
         outputs: &Buffer<GtLimbs>,
         count: usize,
     ) -> Result<(), DeviceError> {
-        let elements = room.elements.raw();
+        let elements = buffers.elements.raw();
         for level in &self.levels {
             let (starts, transforms) = (self.schedule.at(level.starts.0), level.starts.1 as u32);
             if level.length == 2 {
@@ -292,7 +292,7 @@ impl Loaded {
                     exponents::POSITIONS as u32,
                     entries,
                     i32::from(level.shares),
-                    if level.digits_apart { room.factors.raw() } else { std::ptr::null_mut() },
+                    if level.digits_apart { buffers.factors.raw() } else { std::ptr::null_mut() },
                 )
             };
             done(code, 0)?;
@@ -353,8 +353,8 @@ impl Domain for Handle {
         let terms =
             Terms { buffer: Some(self.0.outputs()?), domain: Arc::clone(&self.0), count: inputs.len() };
         let mut lane = self.0.shared.batches();
-        let room = lock(&self.0.room);
-        let phases = lane.run(|lane| self.0.convolve(lane, &room, inputs, None, terms.buffer()))?;
+        let buffers = lock(&self.0.buffers);
+        let phases = lane.run(|lane| self.0.convolve(lane, &buffers, inputs, None, terms.buffer()))?;
         self.0.shared.phases().batch = phases;
         Ok(Box::new(terms))
     }
@@ -364,10 +364,10 @@ impl Domain for Handle {
         let count = inputs.len();
         let terms = Terms { buffer: Some(self.0.outputs()?), domain: Arc::clone(&self.0), count };
         let mut lane = self.0.shared.batches();
-        let room = lock(&self.0.room);
+        let buffers = lock(&self.0.buffers);
         let phases = lane.run(|lane| {
             let outputs = terms.buffer();
-            self.0.convolve(lane, &room, inputs, Some(release), outputs)?;
+            self.0.convolve(lane, &buffers, inputs, Some(release), outputs)?;
             // The outputs are inverses.
             // SAFETY: so many elements.
             let code = unsafe { ffi::blindfold_hard_parts(lane.queue.raw(), outputs.raw(), 1, count as u32) };

@@ -165,7 +165,7 @@ unsafe extern "C" {
         device_points: *const c_void,
         device_scalars: *const c_void,
         count: u32,
-        device_room: *mut c_void,
+        device_workspace: *mut c_void,
         device_out: *mut c_void,
     ) -> i32;
 }

@@ -221,7 +221,7 @@ pub(crate) enum Operation {
     BinaryPredicate(Binary, Predicate, Predicate, Predicate),
     MoveWord(Word, Word),
     MoveLong(Long, Long),
-    /// The address in local memory of a byte of the function's room.
+    /// The address in local memory of a byte of the function's frame.
     MoveLocal(Long, u32),
     MoveSpecial(Word, Special),
     /// From the low and the high half.

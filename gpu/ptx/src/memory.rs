@@ -1,4 +1,4 @@
-//! Memory of the device: which of this process's memory it is, and the room that blocks and threads have.
+//! Memory of the device: which of this process's memory it is, and what blocks and threads have of it.
 
 use std::collections::BTreeMap;
 
@@ -85,18 +85,18 @@ impl Local {
         Self { words: vec![Words::of(0); LOCAL_WORDS], top: 0 }
     }
 
-    /// Room for a function; returns where the last one's began.
+    /// A frame for a function; returns where the last one's began.
     pub(crate) fn enter(&mut self, bytes: u32) -> Result<u32, Wrong> {
         let before = self.top;
         let start = before.next_multiple_of(16) as usize / 4;
         let end = start + bytes.div_ceil(4) as usize;
-        let room = self.words.get_mut(start..end).ok_or(Wrong::Stack)?;
-        room.fill(Words::of(u32::from_ne_bytes([POISON; 4])));
+        let frame = self.words.get_mut(start..end).ok_or(Wrong::Stack)?;
+        frame.fill(Words::of(u32::from_ne_bytes([POISON; 4])));
         self.top = end as u32 * 4;
         Ok(before)
     }
 
-    /// Where the room of the function that was entered last begins, given its bytes.
+    /// Where the frame of the function that was entered last begins, given its bytes.
     pub(crate) fn base(&self, bytes: u32) -> u64 {
         u64::from(self.top - bytes.next_multiple_of(4))
     }

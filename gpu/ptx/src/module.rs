@@ -214,10 +214,10 @@ impl Module {
 
 /// For as long as the process lives, at a multiple of 256.
 fn leak(content: &[u8]) -> u64 {
-    let room = Box::leak(vec![0u8; content.len() + 256].into_boxed_slice());
-    let skipped = room.as_ptr().align_offset(256);
-    room[skipped..skipped + content.len()].copy_from_slice(content);
-    room[skipped..].as_ptr() as u64
+    let buffer = Box::leak(vec![0u8; content.len() + 256].into_boxed_slice());
+    let skipped = buffer.as_ptr().align_offset(256);
+    buffer[skipped..skipped + content.len()].copy_from_slice(content);
+    buffer[skipped..].as_ptr() as u64
 }
 
 /// `.align 4 .b8 name[8]`: the name, all bytes, bytes of an element and the alignment.

@@ -8,7 +8,7 @@ const ORDERS: [Order; 4] = [Order::Forward, Order::Backward, Order::Drawn(1), Or
 
 /// Memory for results, as the kernels under test use it.
 #[repr(align(64))]
-struct Room([u32; 256]);
+struct Output([u32; 256]);
 
 /// A kernel with one pointer, `%rd1`; `%r1` is the thread, `%rd2` the address of its word and `%rd0` 4 times its number.
 fn text(shared: &str, body: &str) -> String {
@@ -25,13 +25,13 @@ fn text(shared: &str, body: &str) -> String {
     text
 }
 
-fn run(text: &str, blocks: u32, threads: u32, order: Order) -> Result<Room, Fault> {
+fn run(text: &str, blocks: u32, threads: u32, order: Order) -> Result<Output, Fault> {
     let module = Module::new(text)?;
-    let mut room = Box::new(Room([0; 256]));
-    for (number, word) in room.0.iter_mut().enumerate() {
+    let mut output = Box::new(Output([0; 256]));
+    for (number, word) in output.0.iter_mut().enumerate() {
         *word = 1000 + number as u32;
     }
-    let (memory, address) = (Memory::default(), (&raw mut room.0).cast::<u8>());
+    let (memory, address) = (Memory::default(), (&raw mut output.0).cast::<u8>());
     // SAFETY: lives until the end of this function, and is looked at after the launch.
     unsafe { memory.add(address, 1024) };
     let argument = (address as u64).to_le_bytes();
@@ -39,12 +39,12 @@ fn run(text: &str, blocks: u32, threads: u32, order: Order) -> Result<Room, Faul
         Launch { kernel: "kernel", blocks, threads, arguments: &[&argument], foreign_memory: false, order };
     // SAFETY: no foreign memory.
     unsafe { module.launch(&memory, &launch) }?;
-    Ok(*room)
+    Ok(*output)
 }
 
 /// What every order must give.
 fn result(body: &str, threads: u32) -> Vec<u32> {
-    let results = ORDERS.map(|order| run(&text("", body), 1, threads, order).map(|room| room.0.to_vec()));
+    let results = ORDERS.map(|order| run(&text("", body), 1, threads, order).map(|output| output.0.to_vec()));
     assert!(results.iter().all(|result| result == &results[0]), "the order changes the result");
     results[0].clone().expect("a sound kernel")
 }
@@ -214,8 +214,8 @@ fn neighbours(between: &str) -> String {
 #[test]
 fn a_barrier_orders_shared_memory_and_a_shuffle_does_not() {
     for order in ORDERS {
-        let room = run(&text(SHARED, &neighbours("bar.warp.sync -1;")), 1, 64, order).expect("ordered");
-        assert!((0..64).all(|thread| room.0[thread] == thread as u32 ^ 1));
+        let output = run(&text(SHARED, &neighbours("bar.warp.sync -1;")), 1, 64, order).expect("ordered");
+        assert!((0..64).all(|thread| output.0[thread] == thread as u32 ^ 1));
     }
     let race = |between: &str| match wrong(SHARED, &neighbours(between), 64) {
         Wrong::Race { thread: 0, does: "reads", space: "shared", other, did: "wrote", .. } => other,
@@ -300,8 +300,8 @@ fn calls_pass_parameters_and_pointers_into_the_callers_memory() {
                 ld.param.b32 %r3, [retval0+0]; ld.param.b32 %r4, [retval0+4]; } }\n\
                 add.s32 %r5, %r3, %r4; st.global.u32 [%rd2], %r5;\n$L_end:";
     for order in ORDERS {
-        let room = run(&text(CALLED, body), 1, 64, order).expect("a sound kernel");
-        assert!((0..64).all(|i| room.0[i as usize] == if i < 10 { 3 * i + 500 } else { 1000 + i }));
+        let output = run(&text(CALLED, body), 1, 64, order).expect("a sound kernel");
+        assert!((0..64).all(|i| output.0[i as usize] == if i < 10 { 3 * i + 500 } else { 1000 + i }));
     }
 }
 
@@ -310,8 +310,8 @@ fn variables_of_the_module_hold_their_values() {
     let variable = ".global .align 4 .b8 table[8] = {1, 2, 3, 4, 255, 0, 0, 128};";
     let body = "mov.u64 %rd3, table; and.b64 %rd4, %rd0, 4; add.s64 %rd5, %rd3, %rd4; ld.global.nc.u32 %r2, [%rd5];\n\
                 st.global.u32 [%rd2], %r2;";
-    let room = run(&text(variable, body), 1, 2, Order::Forward).expect("a sound kernel");
-    assert_eq!(room.0[..2], [0x0403_0201, 0x8000_00ff]);
+    let output = run(&text(variable, body), 1, 2, Order::Forward).expect("a sound kernel");
+    assert_eq!(output.0[..2], [0x0403_0201, 0x8000_00ff]);
 }
 
 #[test]
