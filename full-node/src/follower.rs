@@ -140,7 +140,7 @@ impl Follower {
 
     fn connected(&mut self) {
         (self.again, self.missed, self.sync_at) = (true, true, now());
-        self.wake_keeper(Wake::Missed);
+        self.wake_hint_fetcher(Wake::Missed);
         if self.standing.is_empty() {
             let node = Arc::clone(&self.node);
             self.standing.spawn(async move { node.hear_standing().await });
@@ -169,7 +169,7 @@ impl Follower {
                 Some(hints) => self.hints(hints).await,
                 None => {
                     self.node.counters.bad_hints_rejected.add("undecodable");
-                    self.wake_keeper(Wake::Wrong(number));
+                    self.wake_hint_fetcher(Wake::Wrong(number));
                 }
             },
             FeedEvent::Block(BlockNotification { number, hash, .. }) => {
@@ -221,7 +221,7 @@ impl Follower {
         }
         match self.node.take_hints(hints.clone()).await {
             Ok(()) => {}
-            Err(HintsIntakeError::Wrong { .. }) => self.wake_keeper(Wake::Wrong(number)),
+            Err(HintsIntakeError::Wrong { .. }) => self.wake_hint_fetcher(Wake::Wrong(number)),
             Err(refusal) if refusal.retry() => self.park(hints),
             Err(refusal) => tracing::error!(number, %refusal, "hints cannot be taken"),
         }
@@ -244,7 +244,7 @@ impl Follower {
         }
     }
 
-    fn wake_keeper(&self, wake: Wake) {
+    fn wake_hint_fetcher(&self, wake: Wake) {
         // Full only while many wait already; the deadline covers this one, too.
         let _ = self.node.wakes.try_send(wake);
     }
@@ -280,7 +280,7 @@ impl Follower {
         }
         self.take_parked().await;
         if std::mem::take(&mut self.missed) {
-            self.wake_keeper(Wake::Missed);
+            self.wake_hint_fetcher(Wake::Missed);
         }
         let retry = Duration::from_millis(SYNC_RETRY_MS);
         let by_clock = if self.again { retry.min(self.poll_interval) } else { self.poll_interval };

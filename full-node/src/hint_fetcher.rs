@@ -99,7 +99,7 @@ impl HintFetcher {
         }
     }
 
-    /// Keeps until told to stop.
+    /// Fetches until told to stop.
     pub(crate) async fn run(mut self, mut stop: watch::Receiver<bool>) {
         let mut certified = self.node.tracker.watch_certified();
         loop {
