@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use blindfold_bte::accelerator::{Base, DeviceError, G1Limbs, GtLimbs, ScalarLimbs};
 
-use crate::cuda::{Lane, Shared, lock};
+use crate::cuda::{Shared, Stream, lock};
 use crate::device::done;
 use crate::exponents;
 use crate::ffi;
@@ -45,15 +45,16 @@ impl Comb {
         // SAFETY: a pure function.
         let entries =
             Buffer::new(shared.index, unsafe { ffi::blindfold_comb_entries(WINDOW_BITS) } as usize)?;
-        let mut lane = shared.batches();
-        let base = Buffer::filled(shared.index, &mut lane.queue, &[*base])?;
-        lane.run(|lane| {
+        let mut stream = shared.batches();
+        let base = Buffer::filled(shared.index, &mut stream.queue, &[*base])?;
+        stream.run(|stream| {
             // SAFETY: as many entries as were asked for, and one element.
-            let code =
-                unsafe { ffi::blindfold_fill_comb(lane.queue.raw(), entries.raw(), WINDOW_BITS, base.raw()) };
+            let code = unsafe {
+                ffi::blindfold_fill_comb(stream.queue.raw(), entries.raw(), WINDOW_BITS, base.raw())
+            };
             done(code, 0)
         })?;
-        drop(lane);
+        drop(stream);
         Ok(Self { shared, entries, buffers: Mutex::default() })
     }
 }
@@ -61,7 +62,7 @@ impl Comb {
 impl Base for Comb {
     fn powers(&self, exponents: &[ScalarLimbs]) -> Result<Vec<GtLimbs>, DeviceError> {
         let count = exponents.len();
-        let mut lane = self.shared.releases();
+        let mut stream = self.shared.releases();
         let mut buffers = lock(&self.buffers);
         let buffers = match &mut *buffers {
             Some(buffers) if buffers.powers.len() >= count => buffers,
@@ -75,14 +76,14 @@ impl Base for Comb {
                 codes.copy_from_slice(&exponents::comb(exponents::base_x(*k), WINDOW_BITS));
             }
         });
-        lane.run(|lane| {
-            lane.queue.upload(&buffers.codes, &buffers.up, CODES * count)?;
+        stream.run(|stream| {
+            stream.queue.upload(&buffers.codes, &buffers.up, CODES * count)?;
             // SAFETY: the table, the codes of so many exponents, and room for as many powers.
             let code = unsafe {
                 let (entries, codes, powers) =
                     (self.entries.raw(), buffers.codes.raw(), buffers.powers.raw());
                 ffi::blindfold_comb_powers(
-                    lane.queue.raw(),
+                    stream.queue.raw(),
                     entries,
                     WINDOW_BITS,
                     codes,
@@ -91,9 +92,9 @@ impl Base for Comb {
                 )
             };
             done(code, 0)?;
-            lane.download(&buffers.powers, count)
+            stream.download(&buffers.powers, count)
         })?;
-        Ok(lane.down(count))
+        Ok(stream.down(count))
     }
 }
 
@@ -136,7 +137,7 @@ impl Sums {
     pub(crate) fn sum(
         &mut self,
         index: Index,
-        lane: &mut Lane,
+        stream: &mut Stream,
         points: &[G1Limbs],
         scalars: &[ScalarLimbs],
     ) -> Result<G1Limbs, DeviceError> {
@@ -154,18 +155,18 @@ impl Sums {
             }
         };
         buffers.up.values_mut()[..count].copy_from_slice(scalars);
-        lane.up(count)?.copy_from_slice(points);
-        lane.run(|lane| {
-            lane.upload(&buffers.points, count)?;
-            lane.queue.upload(&buffers.scalars, &buffers.up, count)?;
+        stream.up(count)?.copy_from_slice(points);
+        stream.run(|stream| {
+            stream.upload(&buffers.points, count)?;
+            stream.queue.upload(&buffers.scalars, &buffers.up, count)?;
             // SAFETY: so many points and scalars, the workspace that was asked for, and a point.
             let code = unsafe {
                 let (points, scalars) = (buffers.points.raw(), buffers.scalars.raw());
                 let (workspace, out) = (buffers.workspace.raw(), buffers.out.raw());
-                ffi::blindfold_sum(lane.queue.raw(), points, scalars, count as u32, workspace, out)
+                ffi::blindfold_sum(stream.queue.raw(), points, scalars, count as u32, workspace, out)
             };
             done(code, 0)?;
-            lane.queue.download(&mut buffers.down, &buffers.out, 1)
+            stream.queue.download(&mut buffers.down, &buffers.out, 1)
         })?;
         Ok(buffers.down.values()[0])
     }

@@ -1,6 +1,6 @@
 //! One device as an [`Accelerator`].
 //!
-//! A device has two lanes, each a queue with memory of the host that it copies by itself: one for batches, one, urgent,
+//! A device has two streams, each a queue with memory of the host that it copies by itself: one for batches, one, urgent,
 //! for releases. A release in hand has users waiting for it, so its work overtakes that of the next batch. Batches of
 //! one kind follow each other: one fills the device.
 
@@ -67,14 +67,14 @@ pub(crate) struct Shared {
     device: Device,
     pub(crate) index: Index,
     limits: Limits,
-    batches: Mutex<Lane>,
-    releases: Mutex<Lane>,
+    batches: Mutex<Stream>,
+    releases: Mutex<Stream>,
     sums: Mutex<Sums>,
     phases: Mutex<Phases>,
 }
 
-/// A queue with the host's end of its copies and its clock.
-pub(crate) struct Lane {
+/// A stream: its queue, the host's end of its copies, and its clock.
+pub(crate) struct Stream {
     pub(crate) queue: Queue,
     index: Index,
     up: Pinned<G1Limbs>,
@@ -95,8 +95,8 @@ impl Cuda {
             device,
             index,
             limits,
-            batches: Mutex::new(Lane::new(index, false)?),
-            releases: Mutex::new(Lane::new(index, true)?),
+            batches: Mutex::new(Stream::new(index, false)?),
+            releases: Mutex::new(Stream::new(index, true)?),
             sums: Mutex::default(),
             phases: Mutex::default(),
         })))
@@ -135,12 +135,12 @@ impl Shared {
     }
 
     /// For batches.
-    pub(crate) fn batches(&self) -> MutexGuard<'_, Lane> {
+    pub(crate) fn batches(&self) -> MutexGuard<'_, Stream> {
         lock(&self.batches)
     }
 
     /// For what somebody waits for.
-    pub(crate) fn releases(&self) -> MutexGuard<'_, Lane> {
+    pub(crate) fn releases(&self) -> MutexGuard<'_, Stream> {
         lock(&self.releases)
     }
 
@@ -149,7 +149,7 @@ impl Shared {
     }
 }
 
-impl Lane {
+impl Stream {
     fn new(index: Index, urgent: bool) -> Result<Self, DeviceError> {
         let (up, down) = (Pinned::new(index, 1)?, Pinned::new(index, 1)?);
         Ok(Self { queue: Queue::new(index, urgent)?, index, up, down, marks: vec![], used: 0 })
@@ -186,7 +186,7 @@ impl Lane {
         Ok(&mut self.up.values_mut()[..count])
     }
 
-    /// Queues the first points that [`Lane::up`] gave.
+    /// Queues the first points that [`Stream::up`] gave.
     pub(crate) fn upload(
         &mut self,
         to: &crate::memory::Buffer<G1Limbs>,
@@ -205,7 +205,7 @@ impl Lane {
         self.queue.download(&mut self.down, from, count)
     }
 
-    /// The elements that came down, after [`Lane::run`].
+    /// The elements that came down, after [`Stream::run`].
     pub(crate) fn down(&self, count: usize) -> Vec<GtLimbs> {
         let from = &self.down.values()[..count];
         let mut elements = Vec::with_capacity(count);
@@ -258,7 +258,7 @@ impl Accelerator for Cuda {
     }
 
     fn sum(&self, points: &[G1Limbs], scalars: &[ScalarLimbs]) -> Result<G1Limbs, DeviceError> {
-        let mut lane = self.0.batches();
-        lock(&self.0.sums).sum(self.0.index, &mut lane, points, scalars)
+        let mut stream = self.0.batches();
+        lock(&self.0.sums).sum(self.0.index, &mut stream, points, scalars)
     }
 }

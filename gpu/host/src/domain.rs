@@ -7,7 +7,7 @@ use blindfold_bte::accelerator::{
     CrossTerms, DeviceError, Domain, FpLimbs, G1Limbs, GtLimbs, Setup, Shape, Twiddle,
 };
 
-use crate::cuda::{Lane, Shared, lock};
+use crate::cuda::{Shared, Stream, lock};
 use crate::device::done;
 use crate::digits::{self, Form, point_digits};
 use crate::exponents::{self, NAF_ENTRIES, WINDOW_ENTRIES};
@@ -147,8 +147,8 @@ impl Loaded {
         let (index, shape) = (shared.index, setup.shape);
         let [in_lanes, digits_apart] = shared.small();
         let (levels, numbers) = schedule(shape, digits_apart);
-        let mut lane = shared.batches();
-        let queue = &mut lane.queue;
+        let mut stream = shared.batches();
+        let queue = &mut stream.queue;
         let halves = &setup.twiddles[..shape.size() / 2];
         let buffers = Buffers::new(index, shape, &levels)?;
         let loaded = Self {
@@ -168,7 +168,7 @@ impl Loaded {
             idle: Mutex::new(vec![Buffer::new(index, shape.capacity())?]),
             shared: Arc::clone(&shared),
         };
-        drop(lane);
+        drop(stream);
         Ok(loaded)
     }
 
@@ -181,26 +181,26 @@ impl Loaded {
     /// Queues a whole convolution; the first outputs go to `outputs`.
     fn convolve(
         &self,
-        lane: &mut Lane,
+        stream: &mut Stream,
         buffers: &Buffers,
         inputs: &[G1Limbs],
         release: Option<&G1Limbs>,
         outputs: &Buffer<GtLimbs>,
     ) -> Result<(), DeviceError> {
         let count = inputs.len() + usize::from(release.is_some());
-        let up = lane.up(count)?;
+        let up = stream.up(count)?;
         up[..inputs.len()].copy_from_slice(inputs);
         if let (Some(release), Some(last)) = (release, up.last_mut()) {
             *last = *release;
         }
-        lane.upload(&buffers.inputs, count)?;
-        lane.mark("upload")?;
-        self.forward(&mut lane.queue, buffers, inputs.len(), release.is_some())?;
-        lane.mark("point transform")?;
-        self.multiply(&mut lane.queue, buffers)?;
-        lane.mark("pairings")?;
-        self.back(&mut lane.queue, buffers, outputs, inputs.len())?;
-        lane.mark("target transform")
+        stream.upload(&buffers.inputs, count)?;
+        stream.mark("upload")?;
+        self.forward(&mut stream.queue, buffers, inputs.len(), release.is_some())?;
+        stream.mark("point transform")?;
+        self.multiply(&mut stream.queue, buffers)?;
+        stream.mark("pairings")?;
+        self.back(&mut stream.queue, buffers, outputs, inputs.len())?;
+        stream.mark("target transform")
     }
 
     fn forward(
@@ -352,9 +352,9 @@ impl Domain for Handle {
         self.0.check(inputs);
         let terms =
             Terms { buffer: Some(self.0.outputs()?), domain: Arc::clone(&self.0), count: inputs.len() };
-        let mut lane = self.0.shared.batches();
+        let mut stream = self.0.shared.batches();
         let buffers = lock(&self.0.buffers);
-        let phases = lane.run(|lane| self.0.convolve(lane, &buffers, inputs, None, terms.buffer()))?;
+        let phases = stream.run(|stream| self.0.convolve(stream, &buffers, inputs, None, terms.buffer()))?;
         self.0.shared.phases().batch = phases;
         Ok(Box::new(terms))
     }
@@ -363,21 +363,22 @@ impl Domain for Handle {
         self.0.check(inputs);
         let count = inputs.len();
         let terms = Terms { buffer: Some(self.0.outputs()?), domain: Arc::clone(&self.0), count };
-        let mut lane = self.0.shared.batches();
+        let mut stream = self.0.shared.batches();
         let buffers = lock(&self.0.buffers);
-        let phases = lane.run(|lane| {
+        let phases = stream.run(|stream| {
             let outputs = terms.buffer();
-            self.0.convolve(lane, &buffers, inputs, Some(release), outputs)?;
+            self.0.convolve(stream, &buffers, inputs, Some(release), outputs)?;
             // The outputs are inverses.
             // SAFETY: so many elements.
-            let code = unsafe { ffi::blindfold_hard_parts(lane.queue.raw(), outputs.raw(), 1, count as u32) };
+            let code =
+                unsafe { ffi::blindfold_hard_parts(stream.queue.raw(), outputs.raw(), 1, count as u32) };
             done(code, 0)?;
-            lane.mark("hard parts")?;
-            lane.download(outputs, count)?;
-            lane.mark("download")
+            stream.mark("hard parts")?;
+            stream.download(outputs, count)?;
+            stream.mark("download")
         })?;
         self.0.shared.phases().batch = phases;
-        Ok(lane.down(count))
+        Ok(stream.down(count))
     }
 }
 
@@ -406,25 +407,25 @@ impl Drop for Terms {
 
 impl CrossTerms for Terms {
     fn download(&self) -> Result<Vec<GtLimbs>, DeviceError> {
-        let mut lane = self.domain.shared.releases();
-        lane.run(|lane| lane.download(self.buffer(), self.count))?;
-        Ok(lane.down(self.count))
+        let mut stream = self.domain.shared.releases();
+        stream.run(|stream| stream.download(self.buffer(), self.count))?;
+        Ok(stream.down(self.count))
     }
 
     fn blinding_factors(&self, release: &G1Limbs, of: Range<usize>) -> Result<Vec<GtLimbs>, DeviceError> {
         assert!(of.end <= self.count, "ciphertexts of the batch");
         let (first, count) = (of.start, of.len());
         let domain = &self.domain;
-        let mut lane = domain.shared.releases();
+        let mut stream = domain.shared.releases();
         let mut finish = lock(&domain.finish);
         finish.up.values_mut()[0] = homogeneous(release);
-        let phases = lane.run(|lane| {
-            lane.queue.upload(&finish.release, &finish.up, 1)?;
-            lane.mark("upload")?;
-            domain.blind(&mut lane.queue, &finish, self.buffer(), of)?;
-            lane.mark("blinding factors")?;
-            lane.download(&finish.blindings, count)?;
-            lane.mark("download")
+        let phases = stream.run(|stream| {
+            stream.queue.upload(&finish.release, &finish.up, 1)?;
+            stream.mark("upload")?;
+            domain.blind(&mut stream.queue, &finish, self.buffer(), of)?;
+            stream.mark("blinding factors")?;
+            stream.download(&finish.blindings, count)?;
+            stream.mark("download")
         })?;
         let known = &mut domain.shared.phases().release;
         if first == 0 {
@@ -434,7 +435,7 @@ impl CrossTerms for Terms {
             true => *known = phases,
             false => known.iter_mut().zip(phases).for_each(|(known, more)| known.ms += more.ms),
         }
-        Ok(lane.down(count))
+        Ok(stream.down(count))
     }
 }
 

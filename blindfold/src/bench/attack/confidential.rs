@@ -17,9 +17,9 @@ use tokio::time::sleep;
 
 use super::{
     Measured,
-    field::{Field, LOOK_INTERVAL, PATIENCE, Tally},
     floods::Flood,
     messages::REQUEST_BYTES,
+    testbed::{LOOK_INTERVAL, PATIENCE, Tally, Testbed},
 };
 use crate::{
     devnet::{
@@ -51,24 +51,24 @@ struct Crowd {
 /// Withdrawals that prove what they say, `count` of them, and as many that do not. Both are sent in rounds, one of each
 /// account, so that they stand in batches alike.
 pub(super) async fn measure(
-    field: &mut Field,
+    testbed: &mut Testbed,
     count: usize,
     progress: &Progress,
 ) -> Result<(Measured, Measured)> {
-    field.idle(progress).await?;
-    let crowd = Crowd::gathered(field, progress).await?;
-    let rounds = count.div_ceil(field.accounts);
-    progress.step(format!("{} × {}", rounds * field.accounts, Flood::Withdrawals.name()));
-    let honest = crowd.flood(field, Flood::Withdrawals, rounds).await?;
-    progress.step(format!("{} × {}", rounds * field.accounts, Flood::BadProofs.name()));
-    let flood = crowd.flood(field, Flood::BadProofs, rounds).await?;
+    testbed.idle(progress).await?;
+    let crowd = Crowd::gathered(testbed, progress).await?;
+    let rounds = count.div_ceil(testbed.accounts);
+    progress.step(format!("{} × {}", rounds * testbed.accounts, Flood::Withdrawals.name()));
+    let honest = crowd.flood(testbed, Flood::Withdrawals, rounds).await?;
+    progress.step(format!("{} × {}", rounds * testbed.accounts, Flood::BadProofs.name()));
+    let flood = crowd.flood(testbed, Flood::BadProofs, rounds).await?;
     Ok((honest, flood))
 }
 
 impl Crowd {
     /// All accounts registered and funded.
-    async fn gathered(field: &Field, progress: &Progress) -> Result<Self> {
-        let devnet = &field.devnet;
+    async fn gathered(testbed: &Testbed, progress: &Progress) -> Result<Self> {
+        let devnet = &testbed.devnet;
         let deployment = load_deployment(&confidential_deployment_file(devnet.dir()))?;
         let (public, settings) = deployment.settings(&devnet.chain)?;
         let (_, state) = executed_here(&deployment, &devnet.chain, &devnet.dir().join(COPROCESSOR)).await?;
@@ -76,8 +76,8 @@ impl Crowd {
             node: http(devnet.ports.full_node.0),
             sequencer: http(devnet.ports.sequencer.0),
         };
-        let mut users = Vec::with_capacity(field.accounts);
-        for key in (0..field.accounts).map(account_key) {
+        let mut users = Vec::with_capacity(testbed.accounts);
+        for key in (0..testbed.accounts).map(account_key) {
             let account = ConfidentialWallet::new(state.clone(), Arc::clone(&public), key.clone());
             let source = Arc::new(devnet.l1.clone());
             users.push(User {
@@ -87,7 +87,7 @@ impl Crowd {
         }
         let keys = ProvingKeys::new(confidential_keys_dir(devnet.dir()), deployment.keys);
         let crowd = Self { users, keys, settings, state };
-        progress.step(format!("{} accounts: registrations, deposits", field.accounts));
+        progress.step(format!("{} accounts: registrations, deposits", testbed.accounts));
         let mut made = Vec::new();
         for user in &crowd.users {
             made.push(user.account.register(&crowd.keys, silent()).await?);
@@ -107,10 +107,10 @@ impl Crowd {
     }
 
     /// Rounds of withdrawals. What passes while proofs are made is not counted.
-    async fn flood(&self, field: &mut Field, flood: Flood, rounds: usize) -> Result<Measured> {
+    async fn flood(&self, testbed: &mut Testbed, flood: Flood, rounds: usize) -> Result<Measured> {
         let (mut sent, mut bytes) = (0, 0);
         let mut good = self.withdrawals().await?;
-        let mut meter = field.begin().await?;
+        let mut meter = testbed.begin().await?;
         for round in 1..=rounds {
             bytes += match flood {
                 Flood::BadProofs => {
@@ -121,12 +121,12 @@ impl Crowd {
             };
             sent += good.len();
             if flood != Flood::BadProofs && round < rounds {
-                field.pause(&mut meter)?;
+                testbed.pause(&mut meter)?;
                 good = self.withdrawals().await?;
-                field.resume(&mut meter)?;
+                testbed.resume(&mut meter)?;
             }
         }
-        field.end(meter, Tally { flood, sent, admitted: sent, refused: BTreeMap::new(), bytes }).await
+        testbed.end(meter, Tally { flood, sent, admitted: sent, refused: BTreeMap::new(), bytes }).await
     }
 
     /// One of each account, proved.

@@ -11,8 +11,8 @@ use tokio::{task::JoinSet, time::sleep};
 
 use super::{
     Measured,
-    field::{Field, LOOK_INTERVAL, PATIENCE, Tally},
     floods::Flood,
+    testbed::{LOOK_INTERVAL, PATIENCE, Tally, Testbed},
 };
 use crate::devnet::accounts::account_key;
 
@@ -37,7 +37,7 @@ impl Call {
     }
 }
 
-impl Field {
+impl Testbed {
     /// Forces bytes that are no transaction, from all accounts at once, and waits until the rollup has taken all of it.
     pub(super) async fn forced(&mut self, count: usize) -> Result<Measured> {
         let waiting = self.devnet.l1.forced_length().await?;

@@ -22,8 +22,8 @@ use tokio::{
 
 use super::{
     Measured,
-    field::{Field, LOOK_INTERVAL, PATIENCE, Tally},
     floods::Flood,
+    testbed::{LOOK_INTERVAL, PATIENCE, Tally, Testbed},
 };
 use crate::devnet::accounts::{account_key, named_key};
 
@@ -67,7 +67,7 @@ impl Message {
     }
 }
 
-impl Field {
+impl Testbed {
     /// Sends a flood and sees it to its end.
     pub(super) async fn flood(&mut self, flood: Flood, count: usize, rate: u64) -> Result<Measured> {
         let (count, rate) = (count * flood.messages(), rate * flood.messages() as u64);

@@ -5,11 +5,11 @@
 //! uses while nobody sends anything is taken off.
 
 mod confidential;
-mod field;
 mod floods;
 mod l1;
 mod messages;
 mod sockets;
+mod testbed;
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -18,8 +18,8 @@ use clap::Args;
 use serde::Serialize;
 
 use self::{
-    field::{Field, Tally},
     floods::Flood,
+    testbed::{Tally, Testbed},
 };
 use super::machine::Machine;
 use crate::devnet::{DevnetOptions, MEMBERS, Progress, ports::Ports};
@@ -134,27 +134,27 @@ pub async fn run(args: AttackArgs) -> Result<()> {
         floods: Vec::new(),
     };
     if !plain.is_empty() {
-        let mut field = Field::start(args.network(ACCOUNTS)?, &progress).await?;
-        field.idle(&progress).await?;
+        let mut testbed = Testbed::start(args.network(ACCOUNTS)?, &progress).await?;
+        testbed.idle(&progress).await?;
         progress.step("transfers that are not counted: what is done once is done by then");
-        field.flood(Flood::Honest, args.envelopes, args.rate).await?;
+        testbed.flood(Flood::Honest, args.envelopes, args.rate).await?;
         let mut measured: Vec<Measured> = Vec::new();
         for flood in std::iter::once(Flood::Honest).chain(plain) {
             progress.step(format!("{} × {}", args.envelopes * flood.messages(), flood.name()));
-            let one = field.flood(flood, args.envelopes, args.rate).await?;
+            let one = testbed.flood(flood, args.envelopes, args.rate).await?;
             let honest = measured.first().unwrap_or(&one).clone();
             measured.push(one.beside(&honest));
         }
-        report.take(&field, measured);
-        field.devnet.stop().await?;
+        report.take(&testbed, measured);
+        testbed.devnet.stop().await?;
     }
     if wanted(&Flood::BadProofs) {
         let options = DevnetOptions { confidential: true, ..args.network(CONFIDENTIAL_ACCOUNTS)? };
-        let mut field = Field::start(options, &progress).await?;
-        let (honest, flood) = confidential::measure(&mut field, args.envelopes, &progress).await?;
+        let mut testbed = Testbed::start(options, &progress).await?;
+        let (honest, flood) = confidential::measure(&mut testbed, args.envelopes, &progress).await?;
         let flood = flood.beside(&honest);
-        report.take(&field, vec![honest, flood]);
-        field.devnet.stop().await?;
+        report.take(&testbed, vec![honest, flood]);
+        testbed.devnet.stop().await?;
     }
     print(&report, args.json)?;
     let cheap: Vec<String> = report.floods.iter().filter_map(Measured::too_cheap).collect();
@@ -176,8 +176,8 @@ impl AttackArgs {
 }
 
 impl Report {
-    fn take(&mut self, field: &Field, measured: Vec<Measured>) {
-        for (role, spent) in &field.idle_ms_per_second {
+    fn take(&mut self, testbed: &Testbed, measured: Vec<Measured>) {
+        for (role, spent) in &testbed.idle_ms_per_second {
             self.idle_ms_per_second.entry(role.clone()).or_insert(*spent);
         }
         self.floods.extend(measured);

@@ -15,8 +15,8 @@ use tokio::{
 
 use super::{
     Measured,
-    field::{Field, Tally},
     floods::Flood,
+    testbed::{Tally, Testbed},
 };
 use crate::devnet::ports::local;
 
@@ -31,7 +31,7 @@ const ANSWER: &[u8] = b"\"jsonrpc\"";
 /// Most bytes of the answer to a handshake.
 const MAX_HANDSHAKE_BYTES: usize = 4096;
 
-impl Field {
+impl Testbed {
     /// Asks for a whole batch, over and over, on sockets from which nothing is read.
     pub(super) async fn unread(&mut self, count: usize, rate: u64) -> Result<Measured> {
         let number = BlindApiClient::get_status(&self.sequencer).await?.certified;

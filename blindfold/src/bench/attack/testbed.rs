@@ -25,7 +25,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 pub(super) const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A network with those who send to it.
-pub(super) struct Field {
+pub(super) struct Testbed {
     pub(super) devnet: Devnet,
     pub(super) chain: Arc<ChainConfig>,
     pub(super) committee: CommitteeKey,
@@ -81,7 +81,7 @@ pub(super) struct Tally {
     pub(super) bytes: usize,
 }
 
-impl Field {
+impl Testbed {
     /// Starts a network whose accounts have what they pay with.
     pub(super) async fn start(options: DevnetOptions, progress: &Progress) -> Result<Self> {
         let accounts = options.paying;
@@ -92,7 +92,7 @@ impl Field {
         let committee = CommitteeKey::fetch(&devnet.l1, 1, None).await?;
         let (parameters, _) = dealer::deal(1, 1, 1, &mut rng())?;
         let config = ClientConfig::default();
-        let field = Self {
+        let testbed = Self {
             chain: Arc::clone(&devnet.chain),
             committee,
             foreign: parameters.encryption_key(),
@@ -114,14 +114,14 @@ impl Field {
         let deadline = now() + PATIENCE;
         for index in 0..accounts {
             let payer = account_key(index).address();
-            while field.sequencer.get_fee_account(payer).await?.balance == 0 {
+            while testbed.sequencer.get_fee_account(payer).await?.balance == 0 {
                 if now() > deadline {
                     bail!("the deposit of {payer} does not count after {} s", PATIENCE.as_secs());
                 }
                 sleep(LOOK_INTERVAL).await;
             }
         }
-        Ok(field)
+        Ok(testbed)
     }
 
     /// Processor time so far, in milliseconds, and resident memory, in KiB, of each role.
