@@ -21,6 +21,7 @@ mod opened;
 mod plan;
 mod run;
 mod seconds;
+mod take_back;
 mod void;
 
 use std::sync::Arc;

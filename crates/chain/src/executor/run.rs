@@ -10,18 +10,15 @@ use blindfold_engine::{
     ReplayError, StoredPayload, replay,
 };
 use blindfold_protocol::block::{OrderError, Second, sequence_number};
-use blindfold_protocol::validity::Verdict;
-use blindfold_runtime::{Backoff, Instant, Patience, now, spawn};
+use blindfold_runtime::{Backoff, Instant, Patience, now};
 use blindfold_store::{BatchRecord, BlockRecord, Store, StoreError, What};
-use tokio::{
-    sync::{broadcast, watch},
-    task::JoinHandle,
-};
+use tokio::sync::{broadcast, watch};
 
 use super::deposits::Deposits;
-use super::details::{BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope};
+use super::details::{BlockDetails, DepositCursor};
 use super::plan::{Plan, SkippedOutside};
 use super::seconds::{BlockAssembler, BlockSlot};
+use super::take_back::{Question, VoidAnswer};
 use super::void::VoidRuns;
 use super::{ExecutionState, ExecutorDeps, ExecutorStatus, HaltLimits, NewBlock, OpenedBatches};
 use crate::limits::{
@@ -29,9 +26,8 @@ use crate::limits::{
     READ_AHEAD_BLOCKS, READ_AHEAD_PATIENCE_MS,
 };
 use crate::opener::{OpenBatchError, Opener, unopened_outcomes};
-use crate::rebuild::finalized_block;
-use crate::records::{accepted, verdicts};
-use crate::{ItemOutcome, L1Error, L1Reader, Settled, VoidRun};
+use crate::records::accepted;
+use crate::{ItemOutcome, L1Error, Settled};
 
 /// Why execution stopped. Nothing else stops with it.
 #[derive(Debug, thiserror::Error)]
@@ -128,35 +124,6 @@ struct Parent {
     origin: Option<(u64, u64)>,
 }
 
-/// What L1 answers of void runs.
-struct VoidAnswer {
-    /// The final block as of which these are all.
-    seen: L1Origin,
-    runs: Vec<VoidRun>,
-    /// L1's newest block.
-    newest: u64,
-}
-
-/// What L1 declared void.
-async fn ask_what_is_void(l1: Arc<dyn L1Reader>) -> Result<VoidAnswer, L1Error> {
-    // The block first: what is known speaks for it at least.
-    let seen = l1.finalized().await?;
-    let runs = l1.void_runs().await?;
-    Ok(VoidAnswer { seen, runs, newest: l1.newest().await? })
-}
-
-/// The answer to the question under way; none comes where there is no question.
-async fn answer(asking: &mut Option<JoinHandle<Result<VoidAnswer, L1Error>>>) -> Result<VoidAnswer, L1Error> {
-    let Some(task) = asking else { return std::future::pending().await };
-    let joined = task.await;
-    *asking = None;
-    match joined {
-        Ok(answer) => answer,
-        // It panicked, and whoever watches for that ends the role.
-        Err(_) => std::future::pending().await,
-    }
-}
-
 /// Why execution looks around.
 enum Woken {
     /// What it waits for may be there.
@@ -182,13 +149,10 @@ pub(super) struct Runner {
     deposits: Deposits,
     /// The origin of the last block: while it is the next one's, L1 is not asked.
     origin: Option<L1Origin>,
-    void: VoidRuns,
+    pub(super) void: VoidRuns,
     /// When client and void runs are looked at next, however much there is to be executed.
     look_at: Instant,
-    /// The question under way what is void. Nothing waits for its answer, and nothing breaks it off.
-    asking: Option<JoinHandle<Result<VoidAnswer, L1Error>>>,
-    /// How far the batches stood on L1 when it was asked.
-    asked_with: Settled,
+    pub(super) question: Question,
     /// So far as the batches stand on L1, blocks were compared with what is void there.
     pub(super) compared: Settled,
     /// A fault stopped execution, and nothing has gone well since.
@@ -268,8 +232,7 @@ impl Runner {
             origin: None,
             void,
             look_at: now() + LOOK_INTERVAL,
-            asking: None,
-            asked_with: Settled::default(),
+            question: Question::default(),
             compared: Settled::default(),
             halted: false,
         })
@@ -404,8 +367,8 @@ impl Runner {
             self.look_at = now() + LOOK_INTERVAL;
             self.ask_what_is_void();
         }
-        if self.asking.as_ref().is_some_and(JoinHandle::is_finished) {
-            let answer = answer(&mut self.asking).await;
+        if self.question.is_answered() {
+            let answer = self.question.answer().await;
             self.heard(answer).await?;
         }
         loop {
@@ -442,7 +405,7 @@ impl Runner {
                 changed.map_err(|_| End::Stopped)?;
                 Woken::Settled
             }
-            answer = answer(&mut self.asking) => Woken::Answered(answer),
+            answer = self.question.answer() => Woken::Answered(answer),
             () = tokio::time::sleep_until(self.look_at) => Woken::Due,
         };
         if matches!(woken, Woken::Due | Woken::Settled) {
@@ -455,28 +418,6 @@ impl Runner {
         }
         self.mark(matches!(woken, Woken::Due)).await?;
         Ok(woken)
-    }
-
-    /// Asks L1 what is void, unless it is being asked. Nothing waits for it: an L1 that hangs holds no block up.
-    fn ask_what_is_void(&mut self) {
-        if self.asking.is_none() {
-            self.asked_with = *self.settled.borrow();
-            self.asking = Some(spawn(ask_what_is_void(Arc::clone(&self.deps.l1))));
-        }
-    }
-
-    /// Takes the answer to the question under way. False where L1 has none for now.
-    async fn heard(&mut self, answer: Result<VoidAnswer, L1Error>) -> Result<bool, End> {
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(fault) if fault.may_pass() => return Ok(false),
-            Err(fault) => return Err(fault.into()),
-        };
-        let compared = self.asked_with;
-        self.take_void_runs(answer).await?;
-        self.compared.raise(compared);
-        self.mark(false).await?;
-        Ok(true)
     }
 
     /// The L1 deposits up to a second's origin: as many as its block takes, and the one after them.
@@ -512,108 +453,6 @@ impl Runner {
         {
             self.deposits.add(fresh, through);
         }
-    }
-
-    /// Takes back what is executed of what L1 declared void (VR-2). Is not to be broken off.
-    async fn take_void_runs(&mut self, answer: VoidAnswer) -> Result<(), End> {
-        let VoidAnswer { seen, runs, newest } = answer;
-        let fresh = runs.get(self.void.checked()..).unwrap_or_default();
-        let executed = self.first_executed(fresh).await?;
-        self.void.read(&seen, newest, runs.len());
-        self.status.send_if_modified(|status| {
-            let changed = *status.void_runs != runs;
-            if changed {
-                status.void_runs = Arc::new(runs);
-            }
-            changed
-        });
-        match executed {
-            Some((number, block)) => Err(self.take_back(number, block).await),
-            None => Ok(()),
-        }
-    }
-
-    /// The lowest block that executed an envelope of these runs, and the batch that it was in.
-    async fn first_executed(&self, runs: &[VoidRun]) -> Result<Option<(u64, u64)>, End> {
-        let store = self.deps.tracker.store();
-        let last = self.status.borrow().last_batch;
-        let mut lowest = None;
-        for run in runs {
-            for number in run.first..=run.last.min(last) {
-                let Some(block) = store.block_of_batch(number).await? else { continue };
-                if lowest.is_some_and(|(_, lowest)| lowest <= block.number) {
-                    break;
-                }
-                let Some(record) = store.batch(number).await? else { continue };
-                let damaged = |_| ExecutionError::Damaged { what: "block", number: block.number };
-                let (details, verdicts) = (parse_details(&block).map_err(damaged)?, verdicts(&record)?);
-                let opened = |entry: &ExecutedEnvelope| {
-                    let verdict = verdicts.get(entry.index as usize);
-                    entry.number == number
-                        && entry.outcome != EnvelopeOutcome::Void
-                        && matches!(verdict, Some(Verdict::Accepted { .. }))
-                };
-                if details.envelopes.iter().any(opened) {
-                    lowest = Some((number, block.number));
-                    break;
-                }
-            }
-        }
-        Ok(lowest)
-    }
-
-    /// Takes back the blocks from this one on, which executed a batch that is void. No final one is among them, unless
-    /// the client was told by another node that it is.
-    async fn take_back(&mut self, number: u64, block: u64) -> End {
-        let mut pause = Pause::default();
-        loop {
-            match finalized_block(self.deps.client.as_ref()).await {
-                Ok(Some(finalized)) if finalized >= block => {
-                    return ExecutionError::VoidedAfterExecution { number, block, finalized }.into();
-                }
-                Ok(_) => break,
-                // A client that is busy or away: nothing more is executed on what is void.
-                Err(error) => {
-                    let reason = format!("which block the execution client holds for final: {error}");
-                    if let Err(end) = self.wait(&mut pause, &reason).await {
-                        return end;
-                    }
-                }
-            }
-        }
-        if let Err(error) = self.deps.tracker.store().revert_blocks(block).await {
-            return error.into();
-        }
-        let head = self.status.borrow().block.map_or(0, |head| head.number);
-        let blocks = head.saturating_sub(block) + 1;
-        self.status.send_modify(|status| status.taken_back_blocks += blocks);
-        tracing::error!(
-            number,
-            block,
-            blocks,
-            "L1 declared a batch void that was executed here: blocks are taken back and executed anew"
-        );
-        End::TakenBack
-    }
-
-    /// Whether L1 declared the batch void, as far as it is final here. L1 is not asked about a batch that it cannot have
-    /// declared void yet: an L1 that hangs holds no block up (VR-2).
-    async fn is_void(&mut self, record: &BatchRecord) -> Result<bool, End> {
-        let (number, origin) = (record.sealed.header.number, record.sealed.header.l1_origin_number);
-        let mut pause = Pause::default();
-        while !self.void.too_early_for(origin) {
-            let compared = *self.settled.borrow();
-            match ask_what_is_void(Arc::clone(&self.deps.l1)).await {
-                Ok(answer) => {
-                    self.take_void_runs(answer).await?;
-                    self.compared.raise(compared);
-                    break;
-                }
-                Err(fault) if fault.may_pass() => self.wait(&mut pause, &fault.to_string()).await?,
-                Err(fault) => return Err(fault.into()),
-            }
-        }
-        Ok(self.status.borrow().void_runs.iter().any(|run| run.contains(number)))
     }
 
     /// What the items of a batch are, as soon as its hints are there, or L1 has declared it void.
@@ -807,7 +646,7 @@ impl Runner {
         }
     }
 
-    async fn wait(&mut self, pause: &mut Pause, reason: &str) -> Result<(), End> {
+    pub(super) async fn wait(&mut self, pause: &mut Pause, reason: &str) -> Result<(), End> {
         let next = pause.0.pause();
         tracing::warn!(reason, pause = ?next, "execution waits and tries again");
         self.status.send_modify(|status| status.retries += 1);
@@ -834,7 +673,7 @@ impl Runner {
 }
 
 /// The pauses of one call that is repeated.
-struct Pause(Backoff);
+pub(super) struct Pause(Backoff);
 
 impl Default for Pause {
     fn default() -> Self {
