@@ -18,7 +18,7 @@ use crate::{
         self, CommitteeSettings, CoprocessorSettings, FullNodeSettings, HintPublisherSettings, ProxySettings,
         SequencerSettings,
     },
-    settings::{SettingsArgs, load},
+    settings::SettingsArgs,
     setup::SetupCommand,
     wallet::WalletArgs,
 };
@@ -241,26 +241,24 @@ async fn dispatch(command: Command) -> Result<()> {
         Command::L1(command) => crate::deploy::run(command).await,
         Command::Genesis(args) => crate::deploy::run_genesis(&args),
         Command::Sequencer(RebuildArgs { settings, rebuild_from_l1 }) => {
-            roles::run(load::<SequencerSettings>("sequencer", &settings)?.run(rebuild_from_l1)).await
+            roles::run::<SequencerSettings>(&settings, rebuild_from_l1).await
         }
         Command::Committee(CommitteeArgs {
             run: RebuildArgs { settings, rebuild_from_l1 },
             command: None,
-        }) => roles::run(load::<CommitteeSettings>("committee", &settings)?.run(rebuild_from_l1)).await,
+        }) => roles::run::<CommitteeSettings>(&settings, rebuild_from_l1).await,
         Command::Committee(CommitteeArgs { command: Some(CommitteeCommand::Key(command)), .. }) => {
             member_keys::run(&command)
         }
-        Command::HintPublisher(args) => {
-            roles::run(load::<HintPublisherSettings>("hint-publisher", &args)?.run()).await
-        }
-        Command::FullNode(args) => roles::run(load::<FullNodeSettings>("full-node", &args)?.run()).await,
+        Command::HintPublisher(args) => roles::run::<HintPublisherSettings>(&args, false).await,
+        Command::FullNode(args) => roles::run::<FullNodeSettings>(&args, false).await,
         Command::Coprocessor(CoprocessorArgs { settings, command: None }) => {
-            roles::run(load::<CoprocessorSettings>("coprocessor", &settings)?.run()).await
+            roles::run::<CoprocessorSettings>(&settings, false).await
         }
         Command::Coprocessor(CoprocessorArgs {
             command: Some(CoprocessorCommand::Setup(command)), ..
         }) => crate::setup::run(command).await,
-        Command::Proxy(args) => roles::run(load::<ProxySettings>("proxy", &args)?.run()).await,
+        Command::Proxy(args) => roles::run::<ProxySettings>(&args, false).await,
         Command::Wallet(args) => crate::wallet::run(args).await,
         Command::Bench(command) => crate::bench::run(command).await,
     }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use blindfold_chain::{NextStep, TrackerError};
 use blindfold_protocol::{Acknowledgement, B256, BatchHeader, certificate};
 use blindfold_rpc::{Encoded, HttpClient, ReceivedError, SequencerApiClient, types};
-use blindfold_runtime::{Backoff, Instant, now};
+use blindfold_runtime::{Backoff, Instant, now, until};
 use blindfold_store::StoreError;
 use futures::{StreamExt, stream::FuturesUnordered};
 use parking_lot::Mutex;
@@ -191,7 +191,7 @@ impl Acknowledger {
                 waiting.map(|entry| entry.next_send).min()
             };
             tokio::select! {
-                () = stopped(&mut stop) => return,
+                () = until(&mut stop) => return,
                 () = self.wake.notified() => {}
                 changed = certified.changed() => if changed.is_err() { return },
                 Some(()) = sends.next() => {}
@@ -246,7 +246,7 @@ impl Acknowledger {
     ) {
         loop {
             let refusal = tokio::select! {
-                () = stopped(&mut stop) => return,
+                () = until(&mut stop) => return,
                 refusal = queue.recv() => refusal,
             };
             let Some(refusal) = refusal else { return };
@@ -265,9 +265,4 @@ pub(crate) async fn sleep_until(at: Option<Instant>) {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
     }
-}
-
-/// Resolves when the member is to stop, or its handle is gone.
-pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
-    let _ = stop.wait_for(|stop| *stop).await;
 }

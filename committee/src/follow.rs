@@ -11,7 +11,7 @@ use blindfold_protocol::{
     limits::{MAX_UNCERTIFIED_HEADERS, MAX_UNCERTIFIED_RUN},
 };
 use blindfold_rpc::{Feed, FeedEvent, FeedItem, Topic};
-use blindfold_runtime::{Backoff, Instant, Patience, Pauses, joined, now};
+use blindfold_runtime::{Backoff, Instant, Patience, Pauses, joined, now, until};
 use tokio::{
     sync::watch,
     task::{JoinError, JoinSet},
@@ -19,7 +19,7 @@ use tokio::{
 
 use crate::{
     Evidence,
-    acknowledge::{Acknowledger, NotAcknowledged, sleep_until, stopped},
+    acknowledge::{Acknowledger, NotAcknowledged, sleep_until},
     catch_up::{CertifiedRun, PeerRound, Round, ServedBatch, Source, Sources, Survey, Wanted, WantedOfPeers},
     member::Context,
     share::ShareService,
@@ -44,7 +44,7 @@ pub(crate) async fn watch_clock(context: Arc<Context>) {
     let mut stop = context.spawner.stop();
     loop {
         let l1 = tokio::select! {
-            () = stopped(&mut stop) => return,
+            () = until(&mut stop) => return,
             l1 = context.l1.newest_time() => l1.ok().flatten(),
         };
         context.agreement.observe(l1.map(|seconds| seconds.saturating_mul(1_000)));
@@ -53,11 +53,11 @@ pub(crate) async fn watch_clock(context: Arc<Context>) {
             Some(fault) => context.readiness.set_not_ready(CLOCK, fault.to_string()),
         }
         tokio::select! {
-            () = stopped(&mut stop) => return,
+            () = until(&mut stop) => return,
             () = context.unreleased.refresh() => {}
         }
         tokio::select! {
-            () = stopped(&mut stop) => return,
+            () = until(&mut stop) => return,
             () = tokio::time::sleep(Duration::from_millis(L1_CHECK_INTERVAL_MS)) => {}
         }
     }
@@ -200,7 +200,7 @@ impl Follower {
         loop {
             tokio::select! {
                 biased;
-                () = stopped(&mut stop) => return,
+                () = until(&mut stop) => return,
                 Some(survey) = self.surveys.join_next() => self.on_survey(survey).await,
                 Some(round) = self.rounds.join_next() => self.on_round(round).await,
                 Some(round) = self.peer_rounds.join_next() => self.on_peer_round(round).await,

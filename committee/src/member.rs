@@ -5,10 +5,10 @@ use std::{net::SocketAddr, sync::Arc};
 use blindfold_chain::{Fork, L1Reader, L1Submitter, OpenError, RebuildError, Tracker, WayBack};
 use blindfold_protocol::{ChainConfig, ChainConfigError, Epoch, Party};
 use blindfold_rpc::{
-    AdminConfig, ClientBuildError, CommitteeApiServer, Feed, FeedConfig, Readiness, ServeError, ServerConfig,
-    ServerHandle, admin, http_client, serve, types::CommitteeStatus,
+    ClientBuildError, CommitteeApiServer, Feed, FeedConfig, Readiness, RoleBase, RunningRole, ServeError,
+    ServerConfig, http_client, types::CommitteeStatus,
 };
-use blindfold_runtime::{Agreement, Clock, Failure, Spawner, Tasks};
+use blindfold_runtime::{Agreement, Clock, Spawner};
 use blindfold_store::{Store, StoreError};
 use blindfold_telemetry::MetricsError;
 
@@ -187,7 +187,7 @@ impl Member {
         let sources = Arc::new(Sources::new(&config, tracker.clone(), Arc::clone(&l1), &introductions)?);
         metrics.acknowledged.set(acknowledged.unwrap_or_default());
         metrics.certified.set(tracker.certified().number);
-        let tasks = Tasks::new();
+        let mut base = RoleBase::new(metrics.registry.clone(), &[FOLLOWING, VOTING, CLOCK]);
         let context = Arc::new(Context {
             config,
             tracker,
@@ -197,8 +197,8 @@ impl Member {
             agreement,
             l1,
             metrics,
-            readiness: Readiness::new(&[FOLLOWING, VOTING, CLOCK]).of(tasks.spawner()),
-            spawner: tasks.spawner(),
+            readiness: base.readiness().clone(),
+            spawner: base.tasks().spawner(),
             refusals: Refusals::default(),
             evidence,
             unreleased,
@@ -209,10 +209,8 @@ impl Member {
         let mut server = ServerConfig::new(context.config.rpc_addr);
         server.inbound = context.config.inbound.clone();
         server.doorkeeper = Some(doorkeeper(&context));
-        let rpc = serve(server, service.into_rpc(), None).await?;
-        let registry = context.metrics.registry.clone();
-        let admin_config = AdminConfig { addr: context.config.admin_addr };
-        let admin = admin(admin_config, context.readiness.clone(), move || registry.render(), None).await?;
+        let rpc_addr = base.serve_rpc(server, service.into_rpc(), None).await?;
+        base.serve_admin(context.config.admin_addr, None).await?;
 
         let (acknowledger, refusals) = Acknowledger::new(Arc::clone(&context), sequencer);
         let feed = Feed::start(
@@ -221,8 +219,7 @@ impl Member {
             FeedConfig { client, ..FeedConfig::default() },
         );
         let follower = Follower::new(Arc::clone(&context), Arc::clone(&acknowledger), shares, sources);
-        tasks.guard("rpc", rpc.ended());
-        tasks.guard("admin", admin.ended());
+        let tasks = base.tasks();
         tasks.guard("chain", context.tracker.broken());
         tasks.spawn("ahead", context.tracker.clone().run_ahead(tasks.stop()));
         tasks.spawn("acknowledgements", Arc::clone(&acknowledger).run(tasks.stop()));
@@ -232,28 +229,22 @@ impl Member {
         if let Some(poster) = poster {
             tasks.spawn("posting", post_what_is_overdue(Arc::clone(&context), poster));
         }
-        tracing::info!(member = context.member(), rpc = %rpc.local_addr(), "committee member runs");
-        Ok(MemberHandle { context, rpc, admin, tasks })
+        tracing::info!(member = context.member(), rpc = %rpc_addr, "committee member runs");
+        Ok(MemberHandle { context, base, rpc_addr })
     }
 }
 
-/// A running member. Dropping it ends it at once, as if killed; [`MemberHandle::stop`] lets calls under way finish.
+/// A running member. Dropping it ends it at once, as if killed; [`RunningRole::shutdown`] lets calls under way finish.
 pub struct MemberHandle {
     context: Arc<Context>,
-    rpc: ServerHandle,
-    admin: ServerHandle,
-    tasks: Tasks,
+    base: RoleBase,
+    rpc_addr: SocketAddr,
 }
 
 impl MemberHandle {
     /// The address that `committee_*` is served at.
     pub fn rpc_addr(&self) -> SocketAddr {
-        self.rpc.local_addr()
-    }
-
-    /// Where `/healthz`, `/readyz` and `/metrics` are served.
-    pub fn admin_addr(&self) -> SocketAddr {
-        self.admin.local_addr()
+        self.rpc_addr
     }
 
     /// What `committee_getStatus` answers at this moment.
@@ -275,21 +266,14 @@ impl MemberHandle {
     pub fn evidence(&self) -> Vec<Evidence> {
         self.context.evidence.list()
     }
+}
 
-    /// Waits until a part gives up; the process should end then.
-    pub async fn failed(&self) -> Failure {
-        self.context.spawner.failed().await
+impl RunningRole for MemberHandle {
+    fn base(&self) -> &RoleBase {
+        &self.base
     }
 
-    /// What must hold before this member is ready.
-    pub fn readiness(&self) -> &Readiness {
-        &self.context.readiness
-    }
-
-    /// Stops taking calls, lets those under way finish, and returns when everything is gone.
-    pub async fn stop(self) {
-        self.tasks.shutdown().await;
-        self.rpc.shutdown().await;
-        self.admin.shutdown().await;
+    async fn shutdown(self) {
+        self.base.shutdown(async {}).await;
     }
 }

@@ -6,9 +6,9 @@
 use std::{sync::Arc, time::Duration};
 
 use blindfold_chain::{L1Error, L1RoundError, L1Submitter, Look, SubstitutePoster, Turn};
-use blindfold_runtime::Backoff;
+use blindfold_runtime::{Backoff, until};
 
-use crate::{acknowledge::stopped, member::Context};
+use crate::member::Context;
 
 /// Longest pause after trouble, in milliseconds.
 const MAX_RETRY_MS: u64 = 60_000;
@@ -21,7 +21,7 @@ pub(crate) async fn post_what_is_overdue(context: Arc<Context>, l1: Arc<dyn L1Su
     let mut poster = SubstitutePoster::new(l1, context.tracker.clone());
     loop {
         let outcome = tokio::select! {
-            () = stopped(&mut stop) => return,
+            () = until(&mut stop) => return,
             outcome = look(&context, &mut poster) => outcome,
         };
         let pause = match outcome {
@@ -48,7 +48,7 @@ pub(crate) async fn post_what_is_overdue(context: Arc<Context>, l1: Arc<dyn L1Su
             }
         };
         tokio::select! {
-            () = stopped(&mut stop) => return,
+            () = until(&mut stop) => return,
             () = tokio::time::sleep(pause) => {}
         }
     }

@@ -2,6 +2,7 @@
 
 mod common;
 
+use blindfold_rpc::RunningRole;
 use std::sync::atomic::Ordering;
 
 use blindfold_kit::{FaultyStore, SequencerDouble, acknowledge, envelope, within};
@@ -31,7 +32,7 @@ async fn an_acknowledgement_that_failed_is_tried_again() {
     store.heal();
     sequencer.wait("the acknowledgement", |state| !state.acknowledgements.is_empty()).await;
     assert_eq!(sequencer.double.state.lock().acknowledgements[0], acknowledge(&batch.batch, 2));
-    member.stop().await;
+    member.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -64,7 +65,7 @@ async fn a_member_shows_the_sequencer_who_it_is() {
     // It may have come more than once by now, each time from the same member.
     let brought_by = sequencer.double.state.lock().brought_by.clone();
     assert!(brought_by.iter().all(|party| *party == Some(Party::Member(2))), "{brought_by:?}");
-    member.stop().await;
+    member.shutdown().await;
 }
 
 /// Each header asked L1 for its origin, and the loop waited for the question whether L1 had made one itself.

@@ -2,6 +2,7 @@
 
 mod common;
 
+use blindfold_rpc::RunningRole;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
@@ -83,7 +84,7 @@ async fn a_committee_certifies_what_is_valid() {
         assert!(member.metrics().registry.render().contains("blindfold_committee_acknowledgements_total"));
     }
     for member in members {
-        member.stop().await;
+        member.shutdown().await;
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod common;
 
+use blindfold_rpc::RunningRole;
 use std::{collections::BTreeSet, sync::Arc};
 
 use async_trait::async_trait;
@@ -241,7 +242,7 @@ impl Scene {
 
     async fn stop(self) {
         for member in self.members {
-            member.stop().await;
+            member.shutdown().await;
         }
     }
 }

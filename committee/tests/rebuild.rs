@@ -4,6 +4,7 @@ mod common;
 
 use blindfold_chain::FallbackHeader;
 use blindfold_kit::{PostedRuns, SequencerDouble, envelope, within};
+use blindfold_rpc::RunningRole;
 use common::{FIRST_ORIGIN, Machine, certified, sealer, votes_from};
 
 /// What it takes back is half of the proof.
@@ -19,7 +20,7 @@ async fn two_headers_of_the_sequencer_stay_evidence_after_the_rebuild() {
     let ours = shown.seal_next_envelopes(&[envelope(1, 1)]).await;
     sequencer.publish(&ours.batch, &ours.verdicts);
     sequencer.wait("a vote", |state| state.acknowledgements.iter().any(|vote| vote.number == 1)).await;
-    member.stop().await;
+    member.shutdown().await;
 
     let posted = other.seal_next_envelopes(&[envelope(2, 1)]).await;
     let certificate = other.certify_by(&posted.batch, &[1, 3, 4]).await;
@@ -30,7 +31,7 @@ async fn two_headers_of_the_sequencer_stay_evidence_after_the_rebuild() {
     let kept: Vec<_> =
         member.evidence().iter().map(|pair| (pair.first.header.hash(), pair.second.header.hash())).collect();
     assert_eq!(kept, [(ours.hash, posted.hash)]);
-    member.stop().await;
+    member.shutdown().await;
 }
 
 /// Rule C-5.
@@ -79,14 +80,14 @@ async fn a_member_that_l1_voided_votes_again_at_once_after_the_rebuild() {
         }
     })
     .await;
-    member.stop().await;
+    member.shutdown().await;
 
     let l1 = PostedRuns::new(&machine.l1);
     l1.post(FIRST_ORIGIN, vec![(*first.batch).clone()], Some(posted));
     let member = machine.rebuild(l1.clone()).await.expect("it starts");
     // A sequencer that asks what it signed waits for whoever claims what it cannot show.
     assert_eq!((member.status().await.acknowledged, member.tracker().head().number), (2, 2));
-    member.stop().await;
+    member.shutdown().await;
     // Twice: the second time there is nothing to do.
     let member = machine.rebuild(l1).await.expect("it starts");
     assert_eq!((member.tracker().certified().number, member.tracker().certified().hash), (2, header.hash()));
@@ -101,5 +102,5 @@ async fn a_member_that_l1_voided_votes_again_at_once_after_the_rebuild() {
     sequencer
         .wait("the vote", |state| state.acknowledgements.iter().any(|vote| vote.header_hash == next.hash))
         .await;
-    member.stop().await;
+    member.shutdown().await;
 }

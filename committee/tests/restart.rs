@@ -12,7 +12,7 @@ use blindfold_chain::Tracker;
 use blindfold_committee::{ConfigError, StartError};
 use blindfold_kit::{SequencerDouble, acknowledge, certify, chain_config, client, envelope, refused};
 use blindfold_protocol::SealedBatch;
-use blindfold_rpc::{CommitteeApiClient, Encoded};
+use blindfold_rpc::{CommitteeApiClient, Encoded, RunningRole};
 use blindfold_store::StoreError;
 use common::{Machine, certified, sealed, sealer, second, votes_from};
 
@@ -133,7 +133,7 @@ async fn away_for_a_long_time_it_catches_up_and_acknowledges_what_is_new() {
     // There before the chain's first certified header, and then away.
     let member = machine.start().await;
     assert_eq!(votes_from(&member).await, 1);
-    member.stop().await;
+    member.shutdown().await;
     let sealer = sealer().await;
     for n in 0..7u64 {
         let batch = sealer.seal_next_envelopes(&[envelope(1, n)]).await;
@@ -147,7 +147,7 @@ async fn away_for_a_long_time_it_catches_up_and_acknowledges_what_is_new() {
     sequencer.wait("an acknowledgement", |state| !state.acknowledgements.is_empty()).await;
     assert_eq!(sequencer.double.state.lock().acknowledgements[0], acknowledge(&pending.batch, 3));
     assert_eq!(member.tracker().certified().number, 7);
-    member.stop().await;
+    member.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -191,7 +191,7 @@ async fn a_member_whose_l1_stays_unusable_ends() {
     machine.l1.unusable.store(true, Ordering::SeqCst);
     let early = tokio::time::timeout(Duration::from_secs(5), member.failed()).await;
     assert!(early.is_err(), "{early:?}");
-    member.stop().await;
+    member.shutdown().await;
 
     machine.config.limits.stuck_exit_ms = 100;
     machine.l1.unusable.store(false, Ordering::SeqCst);
@@ -200,7 +200,7 @@ async fn a_member_whose_l1_stays_unusable_ends() {
     let failure = tokio::time::timeout(Duration::from_secs(30), member.failed()).await.expect("it ends");
     assert_eq!(failure.part, "following");
     assert!(failure.cause.contains("scripted nonsense"), "{failure}");
-    member.stop().await;
+    member.shutdown().await;
 }
 
 /// On a quiet chain nothing was certified in between: the second unusable answer counted as if all had been.
@@ -225,5 +225,5 @@ async fn a_member_whose_l1_is_unusable_now_and_then_goes_on() {
         failure = member.failed() => panic!("{failure}"),
         asked = tokio::time::timeout(Duration::from_secs(60), asked) => asked.expect("L1 is asked"),
     }
-    member.stop().await;
+    member.shutdown().await;
 }

@@ -16,7 +16,8 @@ use blindfold_protocol::{
     SigningKey,
 };
 use blindfold_rpc::{
-    ClientConfig, CommitteeApiClient, Encoded, HttpClient, Introduction, RpcError, code, http_client,
+    ClientConfig, CommitteeApiClient, Encoded, HttpClient, Introduction, RpcError, RunningRole, code,
+    http_client,
 };
 use blindfold_runtime::{Clock, random};
 use common::{LAST_OF_FIRST_EPOCH, Machine, certified, sealed, sealer};
@@ -459,7 +460,7 @@ async fn what_may_soon_be_void_is_not_opened_any_more() {
         let single =
             client.get_singleton(1, 0).await.map(|_| ()).map_err(|error| refused(error).reason.into_owned());
         assert_eq!(share, single);
-        member.stop().await;
+        member.shutdown().await;
         share
     };
     assert_eq!(at(posted_at + half).await, Ok(()), "not posted: nobody can void it");
@@ -492,7 +493,7 @@ async fn while_finality_stalls_the_deadline_runs() {
         sealed(&member, 1).await;
         let client = client(member.rpc_addr());
         let share = share(&client, 1, &certificate).await.map(|_| ());
-        member.stop().await;
+        member.shutdown().await;
         share.map_err(|error| error.reason.into_owned())
     };
     assert_eq!(at(half).await, Ok(()), "it cannot have been posted that long ago");
@@ -572,7 +573,7 @@ async fn what_stands_on_an_unposted_header_is_not_opened_after_its_time() {
         let client = client(member.rpc_addr());
         let given =
             share(&client, 2, &certificate).await.map(|_| ()).map_err(|error| error.reason.into_owned());
-        member.stop().await;
+        member.shutdown().await;
         assert_eq!(given, expected, "posted: {posted}");
     }
 }
@@ -597,7 +598,7 @@ async fn what_may_not_be_posted_before_its_epoch_ends_is_not_opened() {
         let member = machine.start().await;
         sealed(&member, 1).await;
         let given = share(&client(member.rpc_addr()), 1, &certificate).await.map(|_| ());
-        member.stop().await;
+        member.shutdown().await;
         given.map_err(|error| (error.reason.into_owned(), error.retry))
     };
     assert_eq!(given(Some(end), SETTLED - 1, None).await, Ok(()));
@@ -656,7 +657,7 @@ async fn what_l1_ended_with_a_header_of_its_own_is_not_opened() {
                 client.get_singleton(number, 0).await.map_err(refused).expect_err("it must be refused");
             assert_eq!(single.reason, "overruled_by_l1");
         }
-        member.stop().await;
+        member.shutdown().await;
         l1.l1_headers.lock().clear();
         l1.not_final.lock().clear();
         l1.posted.lock().clear();

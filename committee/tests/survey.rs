@@ -2,6 +2,7 @@
 
 mod common;
 
+use blindfold_rpc::RunningRole;
 use std::{
     net::TcpListener,
     sync::{
@@ -125,7 +126,7 @@ async fn one_restart_beside(alone: bool, lie: impl AsyncFnOnce(&Sealer) -> Peer)
     sealer.certify_by(&first.batch, &[1, 2, 3]).await;
 
     let third = members.pop().expect("three");
-    third.stop().await;
+    third.shutdown().await;
     machines[2].close_disk().await;
     // Sealed while it is away: without it there is no certificate.
     let second = sealer.seal_next(vec![]).await;
@@ -216,7 +217,7 @@ async fn a_vote_that_is_on_disk_is_sent_again_whatever_the_others_hold() {
     let first = sealer.seal_next(vec![]).await;
     sequencer.publish(&first.batch, &first.verdicts);
     sequencer.wait("a vote", |state| !state.acknowledgements.is_empty()).await;
-    member.stop().await;
+    member.shutdown().await;
     machine.close_disk().await;
     sequencer.double.state.lock().acknowledgements.clear();
     // Nobody answers there.
@@ -254,7 +255,7 @@ async fn a_fresh_disk_that_hears_nobody_does_not_vote_at_once() {
     let waits = |state: &SequencerState| state.refusals.iter().any(|refusal| refusal.reason == "abstains");
     sequencer.wait("its word that it waits", waits).await;
     assert_eq!(member.status().await.votes_from, None);
-    member.stop().await;
+    member.shutdown().await;
     machine.close_disk().await;
     let (_server, peer) = Peer::new(vec![]).serve().await;
     machine.config.peers = vec![peer];
@@ -281,7 +282,7 @@ async fn who_starts_before_another_is_rebuilt_votes_above_l1s_header() {
     sequencer.publish(&first.batch, &first.verdicts);
     sequencer.publish_certificate(&sealer.certify_by(&first.batch, &[1, 3, 4]).await);
     certified(&member, 1).await;
-    member.stop().await;
+    member.shutdown().await;
     machine.close_disk().await;
     // The branch that L1 ended: 2 and 3 were certified, and nobody posted them.
     other.seal_next(vec![]).await;

@@ -2,6 +2,7 @@
 
 mod common;
 
+use blindfold_rpc::RunningRole;
 use std::path::Path;
 
 use blindfold_committee::{MemberHandle, PeerUrl};
@@ -109,7 +110,7 @@ async fn older_disk(from_l1: bool) {
     let of_first = sealer.certify_by(&first, &[1, 2, 3]).await;
     sequencer.publish_certificate(&of_first);
     certified(&member, 1).await;
-    member.stop().await;
+    member.shutdown().await;
     machine.close_disk().await;
     let copied = tempfile::tempdir().expect("folder");
     copy(machine.folder.path(), copied.path());
@@ -121,7 +122,7 @@ async fn older_disk(from_l1: bool) {
     let of_second = sealer.certify_by(&second, &[1, 2, 3]).await;
     sequencer.publish_certificate(&of_second);
     certified(&member, 2).await;
-    member.stop().await;
+    member.shutdown().await;
     machine.close_disk().await;
 
     // The copy knows nothing of its second vote. The sequencer shows it the certificate, or L1 does.

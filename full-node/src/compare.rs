@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use blindfold_chain::{NewBlock, announce};
+use blindfold_runtime::until;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc, watch};
 
 use crate::limits::MAX_ANNOUNCED_BLOCKS;
-use crate::node::{Node, stopped};
+use crate::node::Node;
 
 pub(crate) struct Comparison {
     node: Arc<Node>,
@@ -32,7 +33,7 @@ impl Comparison {
     ) {
         loop {
             tokio::select! {
-                () = stopped(&mut stop) => return,
+                () = until(&mut stop) => return,
                 block = ours.recv() => match block {
                     Ok(block) => self.executed(&block),
                     Err(RecvError::Lagged(_)) => self.sweep().await,

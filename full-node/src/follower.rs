@@ -9,7 +9,7 @@ use blindfold_chain::{HintsIntakeError, L1Rounds, NextStep, TrackerError, announ
 use blindfold_protocol::{BatchHints, Canonical, Certificate, SealedBatch};
 use blindfold_rpc::types::BlockNotification;
 use blindfold_rpc::{Encoded, Feed, FeedConfig, FeedEvent, FeedItem, Topic, Wire};
-use blindfold_runtime::{Instant, Patience, joined, now};
+use blindfold_runtime::{Instant, Patience, joined, now, until};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep_until;
@@ -17,7 +17,7 @@ use tokio::time::sleep_until;
 use crate::hint_fetcher::Wake;
 use crate::limits::{MAX_PARKED_ENTRIES, STUCK_EXIT_MS, SYNC_RETRY_MS};
 use crate::member_rounds::MemberRounds;
-use crate::node::{Node, stopped};
+use crate::node::Node;
 use crate::sequencer_round::SequencerRound;
 use crate::sync::SyncEnd;
 
@@ -110,7 +110,7 @@ impl Follower {
             };
             // What a step has begun on disk ends by itself; nothing else of it is worth waiting for.
             let goes_on = tokio::select! {
-                () = stopped(&mut stop) => return,
+                () = until(&mut stop) => return,
                 goes_on = step => goes_on,
             };
             if !goes_on {

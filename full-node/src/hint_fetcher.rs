@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use blindfold_chain::{Executor, HintsIntakeError, accepted};
 use blindfold_protocol::Release;
-use blindfold_runtime::{Instant, Pauses, joined, now};
+use blindfold_runtime::{Instant, Pauses, joined, now, until};
 use blindfold_store::StoreError;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
@@ -17,7 +17,7 @@ use crate::limits::{
     HINTS_PATIENCE_MS, MAX_DECRYPTION_PAUSE_MS, MAX_HINTS_PATIENCE_MS, MAX_HINTS_PAUSE_MS,
     MAX_WATCHED_BATCHES, MIN_DECRYPTION_PAUSE_MS, MIN_HINTS_PAUSE_MS,
 };
-use crate::node::{Node, stopped};
+use crate::node::Node;
 
 /// Why the fetcher should not wait.
 #[derive(Clone, Copy, Debug)]
@@ -128,7 +128,7 @@ impl HintFetcher {
                 true
             };
             let goes_on = tokio::select! {
-                () = stopped(&mut stop) => return,
+                () = until(&mut stop) => return,
                 goes_on = step => goes_on,
             };
             if !goes_on {

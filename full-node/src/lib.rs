@@ -37,10 +37,10 @@ use blindfold_chain::{
 use blindfold_engine::ExecutionClient;
 use blindfold_protocol::ChainConfig;
 use blindfold_rpc::{
-    AdminConfig, BlindApiServer, ClientBuildError, ClientConfig, Hub, NODE_ONLY_METHODS, READ_METHODS,
-    Readiness, ServeError, ServerConfig, ServerHandle, admin, http_client, serve,
+    BlindApiServer, ClientBuildError, ClientConfig, Hub, NODE_ONLY_METHODS, READ_METHODS, Readiness,
+    RoleBase, RunningRole, ServeError, ServerConfig, http_client,
 };
-use blindfold_runtime::{Failure, Patience, Pauses, Tasks};
+use blindfold_runtime::{Patience, Pauses, until};
 use blindfold_store::{Store, StoreError};
 use blindfold_telemetry::{Metrics, MetricsError};
 use tokio::sync::mpsc;
@@ -59,7 +59,7 @@ use limits::{
     MAX_ANNOUNCED_BLOCKS, MAX_MEMBER_PAUSE_MS, MAX_PARALLEL_SINGLETONS, MAX_WATCHED_BATCHES,
     READINESS_INTERVAL_MS, SHARE_HEDGE_MS, SHARE_RETRY_MS, STUCK_EXIT_MS,
 };
-use node::{Node, stopped};
+use node::Node;
 use watch::{EvidenceError, EvidenceStore, Judge, WatchConfig, WatchConfigError, Watcher, WatcherDeps};
 
 /// The name of the role: in metrics, in the status, and on its disk.
@@ -131,15 +131,13 @@ pub enum StartError {
     Serve(#[from] ServeError),
 }
 
-/// A running full node. Stop it with [`shutdown`](Self::shutdown); dropping it stops it, too, without waiting.
+/// A running full node. Stop it with [`RunningRole::shutdown`]; dropping it stops it, too, without waiting.
 pub struct FullNode {
     tracker: Tracker,
     executor: Executor,
     counters: Counters,
-    rpc: ServerHandle,
-    admin: ServerHandle,
-    readiness: Readiness,
-    tasks: Tasks,
+    base: RoleBase,
+    rpc_addr: SocketAddr,
 }
 
 impl FullNode {
@@ -193,7 +191,11 @@ impl FullNode {
         let (wakes, of_fetcher) = mpsc::channel(MAX_WATCHED_BATCHES);
         let (announced, of_comparison) = mpsc::channel(MAX_ANNOUNCED_BLOCKS);
         let hub = Hub::default();
-        let tasks = Tasks::new();
+        let conditions = match config.source {
+            Source::Feed => ["sequencer", "execution"],
+            Source::L1 => ["l1", "execution"],
+        };
+        let mut base = RoleBase::new(metrics, &conditions);
         let watch = Arc::new(counters.clone());
         let to_open = MemberLimits {
             hedge: Duration::from_millis(SHARE_HEDGE_MS),
@@ -216,7 +218,7 @@ impl FullNode {
                 decryption: Decryption::new(
                     backend,
                     members.to_open(to_open, watch.clone()),
-                    Pool::start(1, &tasks),
+                    Pool::start(1, base.tasks()),
                     watch,
                     MAX_PARALLEL_SINGLETONS,
                 ),
@@ -234,7 +236,7 @@ impl FullNode {
             announced,
             releases: parking_lot::Mutex::default(),
             evidence: Arc::clone(&evidence),
-            spawner: tasks.spawner(),
+            spawner: base.tasks().spawner(),
             patience: parking_lot::Mutex::new(Patience::new(STUCK_EXIT_MS)),
         });
 
@@ -246,16 +248,7 @@ impl FullNode {
             }
         };
         let behind = from_l1.as_ref().map(FromL1::standing);
-        let source = if behind.is_some() { "l1" } else { "sequencer" };
-        let readiness = Readiness::new(&[source, "execution"]).of(tasks.spawner());
-        let rendered = metrics.clone();
-        let admin = admin(
-            AdminConfig { addr: config.admin_addr },
-            readiness.clone(),
-            move || rendered.render(),
-            None,
-        )
-        .await?;
+        base.serve_admin(config.admin_addr, None).await?;
         let reads = ReadApi::new(ReadContext {
             tracker: tracker.clone(),
             parameters,
@@ -265,16 +258,15 @@ impl FullNode {
         });
         let allowed = READ_METHODS.iter().chain(NODE_ONLY_METHODS).copied();
         let server = ServerConfig { inbound: config.inbound.clone(), ..ServerConfig::new(config.rpc_addr) };
-        let rpc = serve(server, reads.into_rpc(), Some(passthrough(client, allowed))).await?;
+        let rpc_addr = base.serve_rpc(server, reads.into_rpc(), Some(passthrough(client, allowed))).await?;
 
         let in_sync = channel::Sender::new(false);
-        tasks.guard("rpc", rpc.ended());
-        tasks.guard("admin", admin.ended());
+        let tasks = base.tasks();
         tasks.guard("chain", tracker.broken());
         tasks.spawn("ahead", tracker.clone().run_ahead(tasks.stop()));
         tasks.guard("execution", executor.ended());
         let shown = watch_readiness(
-            readiness.clone(),
+            base.readiness().clone(),
             Arc::clone(&node),
             executor.clone(),
             behind.clone().map_or_else(|| Progress::Feed(in_sync.subscribe()), Progress::L1),
@@ -304,17 +296,12 @@ impl FullNode {
                 tasks.spawn("follower", follower.run(config.feed_url(), tasks.stop()));
             }
         };
-        Ok(Self { tracker, executor, counters, rpc, admin, readiness, tasks })
+        Ok(Self { tracker, executor, counters, base, rpc_addr })
     }
 
     /// The address that JSON-RPC is served at.
     pub fn rpc_addr(&self) -> SocketAddr {
-        self.rpc.local_addr()
-    }
-
-    /// Where health and metrics are served.
-    pub fn admin_addr(&self) -> SocketAddr {
-        self.admin.local_addr()
+        self.rpc_addr
     }
 
     /// The chain of headers as this node verified it.
@@ -331,25 +318,16 @@ impl FullNode {
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
+}
 
-    /// What must hold before this node is ready.
-    pub fn readiness(&self) -> &Readiness {
-        &self.readiness
-    }
-
-    /// Waits until a part gives up; the process should end then.
-    pub async fn failed(&self) -> Failure {
-        self.tasks.spawner().failed().await
+impl RunningRole for FullNode {
+    fn base(&self) -> &RoleBase {
+        &self.base
     }
 
     /// Stops serving, finishes what is being written, and returns when all tasks have ended.
-    pub async fn shutdown(self) {
-        self.tasks.shutdown().await;
-        self.executor.stop().await;
-        let (rpc, admin) = (self.rpc.shutdown().await, self.admin.shutdown().await);
-        if !(rpc && admin) {
-            tracing::warn!("connections were cut off at shutdown");
-        }
+    async fn shutdown(self) {
+        self.base.shutdown(self.executor.stop()).await;
     }
 }
 
@@ -415,7 +393,7 @@ async fn watch_readiness(
         node.counters.safe_block.set(status.safe.map_or(0, |(number, _)| number));
         node.counters.finalized_block.set(status.finalized.map_or(0, |(number, _)| number));
         tokio::select! {
-            () = stopped(&mut stop) => return,
+            () = until(&mut stop) => return,
             () = tokio::time::sleep(Duration::from_millis(READINESS_INTERVAL_MS)) => {}
         }
     }

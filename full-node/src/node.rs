@@ -12,7 +12,7 @@ use blindfold_protocol::{BatchHints, Certificate, Release, SignedHeader};
 use blindfold_rpc::{BlindApiClient, HttpClient, Hub};
 use blindfold_runtime::{Patience, Pauses, Spawner};
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use crate::counters::Counters;
 use crate::decrypt::LocalDecryption;
@@ -256,10 +256,4 @@ impl Node {
             }
         }
     }
-}
-
-/// Returns when the node is told to stop, or is gone.
-pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // An error means that the sender, and with it the node, is gone.
-    let _ = stop.wait_for(|stop| *stop).await;
 }

@@ -17,7 +17,9 @@ use blindfold_rpc::jsonrpsee::core::client::ClientT;
 use blindfold_rpc::jsonrpsee::rpc_params;
 use blindfold_rpc::limits::CLIENT_REQUEST_TIMEOUT_MS;
 use blindfold_rpc::types::{BlockNotification, EnvelopeState};
-use blindfold_rpc::{BlindApiClient, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, ReceivedError, Topic};
+use blindfold_rpc::{
+    BlindApiClient, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, ReceivedError, RunningRole, Topic,
+};
 use blindfold_runtime::now;
 use blindfold_store::StoreError;
 use common::*;

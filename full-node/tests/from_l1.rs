@@ -2,6 +2,7 @@
 
 mod common;
 
+use blindfold_rpc::RunningRole;
 use std::sync::Arc;
 
 use async_trait::async_trait;

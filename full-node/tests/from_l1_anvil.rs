@@ -2,6 +2,7 @@
 
 mod common;
 
+use blindfold_rpc::RunningRole;
 use std::path::PathBuf;
 use std::sync::Arc;
 

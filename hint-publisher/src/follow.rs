@@ -18,7 +18,7 @@ use blindfold_protocol::{
 use blindfold_rpc::{
     BlindApiClient, Feed, FeedEvent, FeedItem, HttpClient, Readiness, ReceivedError, Topic, types::BatchInfo,
 };
-use blindfold_runtime::{Cancelled, Patience, Spawner, joined, now};
+use blindfold_runtime::{Cancelled, Patience, Spawner, joined, now, until};
 use tokio::{
     sync::watch,
     task::{AbortHandle, Id, JoinError, JoinSet},
@@ -134,7 +134,7 @@ impl Coordinator {
             let places = self.shop.config.limits.catch_up_batches;
             let retry = self.backlog.due_at(places).filter(|_| self.free_places() > 0);
             tokio::select! {
-                () = stopped(&mut stop) => return,
+                () = until(&mut stop) => return,
                 item = feed.next() => match item {
                     Some(FeedItem::Connected | FeedItem::Reconnected) => self.sweep().await,
                     Some(FeedItem::Event(event)) => self.on_event(event).await,
@@ -522,11 +522,6 @@ impl Coordinator {
             status.backlog = self.backlog.numbers();
         });
     }
-}
-
-/// Resolves when the hint publisher is to stop, or its handle is gone.
-async fn stopped(stop: &mut watch::Receiver<bool>) {
-    let _ = stop.wait_for(|stop| *stop).await;
 }
 
 /// Checks that the sequencer signed the batch, reads it and works on it.

@@ -1,6 +1,6 @@
 //! Starting and stopping the hint publisher.
 
-use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use blindfold_bte::Backend;
 use blindfold_chain::limits::MAX_SHARE_ANSWER_BYTES;
@@ -8,10 +8,8 @@ use blindfold_chain::{Decryption, MemberLimits, ParameterSet, Pool, ShareMembers
 use blindfold_l1::L1Submitter;
 use blindfold_protocol::{ChainConfig, ChainConfigError, Party, SigningKey};
 use blindfold_rpc::{
-    AdminConfig, ClientBuildError, ClientConfig, Feed, FeedConfig, Readiness, ServeError, ServerHandle,
-    admin, http_client,
+    ClientBuildError, ClientConfig, Feed, FeedConfig, RoleBase, RunningRole, ServeError, http_client,
 };
-use blindfold_runtime::{Failure, Tasks};
 use blindfold_telemetry::MetricsError;
 use tokio::sync::Semaphore;
 
@@ -124,21 +122,17 @@ impl HintPublisher {
         let members = ShareMembers::new(clients, member_limits, watch.clone());
         let to_sequencer = introductions.client(Party::Sequencer);
         let sequencer = http_client(&config.sequencer_url, &to_sequencer)?;
-        let readiness = match &l1_posting {
-            Some(_) => Readiness::new(&[SEQUENCER, L1_POSTING]),
-            None => Readiness::new(&[SEQUENCER]),
+        let conditions = match &l1_posting {
+            Some(_) => &[SEQUENCER, L1_POSTING][..],
+            None => &[SEQUENCER],
         };
-        let tasks = Tasks::new();
-        let readiness = readiness.of(tasks.spawner());
-        let registry = metrics.registry.clone();
-        let admin_config = AdminConfig { addr: config.admin_addr };
-        let admin = admin(admin_config, readiness.clone(), move || registry.render(), None).await?;
-
-        tasks.guard("admin", admin.ended());
+        let mut base = RoleBase::new(metrics.registry.clone(), conditions);
+        base.serve_admin(config.admin_addr, None).await?;
+        let (tasks, readiness) = (base.tasks(), base.readiness());
         let decryption = Decryption::new(
             Arc::clone(&backend),
             members,
-            Pool::start(config.limits.predecrypt_workers, &tasks),
+            Pool::start(config.limits.predecrypt_workers, tasks),
             watch,
             config.limits.parallel_singletons,
         );
@@ -166,8 +160,8 @@ impl HintPublisher {
             tasks.spawner(),
         );
         tasks.spawn(COORDINATOR, coordinator.run(feed, tasks.stop()));
-        tracing::info!(backend = shop.backend.name(), admin = %admin.local_addr(), "hint publisher runs");
-        Ok(HintPublisherHandle { shop, status, readiness, admin, tasks })
+        tracing::info!(backend = shop.backend.name(), "hint publisher runs");
+        Ok(HintPublisherHandle { shop, status, base })
     }
 }
 
@@ -175,17 +169,10 @@ impl HintPublisher {
 pub struct HintPublisherHandle {
     shop: Arc<Workshop>,
     status: Arc<SharedStatus>,
-    readiness: Readiness,
-    admin: ServerHandle,
-    tasks: Tasks,
+    base: RoleBase,
 }
 
 impl HintPublisherHandle {
-    /// Where `/healthz`, `/readyz` and `/metrics` are served.
-    pub fn admin_addr(&self) -> SocketAddr {
-        self.admin.local_addr()
-    }
-
     /// Where the hint publisher stands.
     pub fn status(&self) -> HintPublisherStatus {
         self.status.get()
@@ -195,20 +182,16 @@ impl HintPublisherHandle {
     pub fn metrics(&self) -> &HintPublisherMetrics {
         &self.shop.metrics
     }
+}
 
-    /// Waits until a part gives up; the process should end then.
-    pub async fn failed(&self) -> Failure {
-        self.tasks.spawner().failed().await
+impl RunningRole for HintPublisherHandle {
+    fn base(&self) -> &RoleBase {
+        &self.base
     }
 
-    /// What must hold before the hint publisher is ready.
-    pub fn readiness(&self) -> &Readiness {
-        &self.readiness
-    }
-
-    /// Stops. Batches in work are given up; they are caught up with after the next start.
-    pub async fn stop(self) {
-        self.tasks.abort().await;
-        self.admin.shutdown().await;
+    /// Batches in work are given up; they are caught up with after the next start.
+    async fn shutdown(self) {
+        self.base.tasks().abort().await;
+        self.base.shutdown(async {}).await;
     }
 }

@@ -2,6 +2,7 @@
 
 mod common;
 
+use blindfold_rpc::RunningRole;
 use std::{net::SocketAddr, sync::atomic::Ordering::SeqCst, time::Duration};
 
 use blindfold_chain::Sealed;
@@ -134,7 +135,7 @@ async fn heavy_work_that_panics_ends_the_hint_publisher_and_shows() {
     assert_eq!((failure.part, failure.cause.as_str()), ("pool", "panicked: a bug in heavy work"));
     let ready = get(publisher.admin_addr(), "/readyz").await;
     assert!(ready.starts_with("HTTP/1.1 503") && ready.contains("a bug in heavy work"), "{ready}");
-    publisher.stop().await;
+    publisher.shutdown().await;
 }
 
 /// It tried again for ever, and its process stayed.
@@ -151,7 +152,7 @@ async fn a_hint_publisher_that_opens_nothing_for_long_ends() {
     let failure = within("the failure", publisher.failed()).await;
     assert_eq!(failure.part, "coordinator");
     assert!(failure.cause.contains("contradicts itself"), "{failure}");
-    publisher.stop().await;
+    publisher.shutdown().await;
 
     // Not at once: it may pass.
     stage.config.limits.stuck_exit_ms = 600_000;
@@ -163,7 +164,7 @@ async fn a_hint_publisher_that_opens_nothing_for_long_ends() {
     stage.sequencer.keep(&sealed.batch, &sealed.verdicts);
     stage.sequencer.keep_certificate(&certificate);
     stage.hints_of(&sealed).await;
-    publisher.stop().await;
+    publisher.shutdown().await;
 }
 
 /// On one asynchronous thread: a call to the backend on it would stop everything until the test gives up.

@@ -7,6 +7,7 @@ use blindfold_chain::{BatchView, FallbackHeader, ViewError};
 use blindfold_hint_publisher::{ConfigError, StartError};
 use blindfold_kit::{FLOOD_BYTES, Sealer, certify, envelope, flood, l1, malformed, resigned, within};
 use blindfold_protocol::{Canonical, limits::MAX_UNCERTIFIED_RUN};
+use blindfold_rpc::RunningRole;
 use common::{Behaviour, Stage, kinds};
 use tokio::net::TcpListener;
 
@@ -62,7 +63,7 @@ async fn certified_batches_get_their_hints() {
     }
     let shares: u64 = stage.members.iter().map(|member| *member.state.share_calls.lock()).sum();
     assert!(shares >= 6, "t members for each batch with accepted items");
-    publisher.stop().await;
+    publisher.shutdown().await;
 }
 
 /// A sequencer whose disk was restored from an older copy adopts its headers from the members, without their hints.
@@ -81,7 +82,7 @@ async fn a_sequencer_that_went_back_gets_its_hints_again() {
     stage.sequencer.wait("a sweep", |state| state.status_calls > asked + 1).await;
     stage.sequencer.double.state.lock().hints.remove(&2);
     stage.hints_of(&second).await;
-    publisher.stop().await;
+    publisher.shutdown().await;
 }
 
 /// It went back to before hints that it was given after it had been asked for the last time.
@@ -97,7 +98,7 @@ async fn hints_that_a_sequencer_lost_before_it_was_asked_are_given_again() {
     status(&publisher, |status| status.published == 1 && status.in_work.is_empty()).await;
     stage.sequencer.double.state.lock().hints.remove(&1);
     stage.hints_of(&sealed).await;
-    publisher.stop().await;
+    publisher.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

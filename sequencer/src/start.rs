@@ -12,10 +12,8 @@ use blindfold_chain::{
 };
 use blindfold_engine::ExecutionClient;
 use blindfold_protocol::{Address, ChainConfig, ChainConfigError, SigningKey, limits::MAX_ENVELOPE_BYTES};
-use blindfold_rpc::{
-    AdminConfig, Hub, READ_METHODS, Readiness, ServeError, ServerConfig, ServerHandle, admin, serve,
-};
-use blindfold_runtime::{Agreement, Clock, Failure, Tasks, now};
+use blindfold_rpc::{Hub, READ_METHODS, RoleBase, RunningRole, ServeError, ServerConfig};
+use blindfold_runtime::{Agreement, Clock, now};
 use blindfold_store::{Store, StoreError};
 use blindfold_telemetry::MetricsError;
 use thiserror::Error;
@@ -139,15 +137,9 @@ pub struct Sequencer;
 pub struct SequencerHandle {
     cx: Arc<Context>,
     executor: Executor,
-    readiness: Readiness,
-    tasks: Tasks,
-    /// What calls wait for: it ends when they are answered.
-    serving: Tasks,
-    rpc: Option<ServerHandle>,
-    admin: Option<ServerHandle>,
+    base: RoleBase,
     rpc_addr: SocketAddr,
-    admin_addr: SocketAddr,
-    lock: Option<DataLock>,
+    lock: DataLock,
 }
 
 impl Sequencer {
@@ -213,8 +205,7 @@ impl Sequencer {
             Some(l1) => Some(Settlement::open(tracker.clone(), executor.clone(), l1).await?),
             None => None,
         };
-        let tasks = Tasks::new();
-        let serving = tasks.beside();
+        let mut base = RoleBase::new(metrics.registry.clone(), CONDITIONS);
         let max_l1_age_ms = config.sealing.max_l1_age_ms;
         let agreement = Arc::new(Agreement::new(Arc::clone(&deps.clock), max_l1_age_ms));
         let cx = Arc::new(Context {
@@ -226,8 +217,8 @@ impl Sequencer {
             clock: deps.clock,
             hub: Hub::default(),
             metrics,
-            stop: tasks.stop(),
-            spawner: tasks.spawner(),
+            stop: base.tasks().stop(),
+            spawner: base.tasks().spawner(),
         });
         let pool = Arc::new(Pool::new(Arc::clone(&cx), promised_room(&cx.config.sealing, &cx.chain)));
         let certifier = Arc::new(Certifier::new(Arc::clone(&cx)));
@@ -291,7 +282,7 @@ impl Sequencer {
                 Arc::clone(&cx.chain),
                 limits,
                 Arc::clone(&cx.metrics),
-                &serving.spawner(),
+                &base.serving().spawner(),
             ),
             late_promises: LatePromises::new(LatePromises::load(cx.store.as_ref()).await?),
         };
@@ -317,16 +308,8 @@ impl Sequencer {
         let mut server = ServerConfig::new(cx.config.rpc_addr);
         server.inbound = cx.config.inbound.clone();
         server.doorkeeper = Some(doorkeeper(&cx));
-        let rpc = serve(server, methods.into_module(), Some(through)).await?;
-        let readiness = Readiness::new(CONDITIONS).of(tasks.spawner());
-        let rendered = cx.metrics.registry.clone();
-        let admin = admin(
-            AdminConfig { addr: cx.config.admin_addr },
-            readiness.clone(),
-            move || rendered.render(),
-            Some(refusals_route(Arc::clone(&certifier))),
-        )
-        .await?;
+        let rpc_addr = base.serve_rpc(server, methods.into_module(), Some(through)).await?;
+        base.serve_admin(cx.config.admin_addr, Some(refusals_route(Arc::clone(&certifier)))).await?;
 
         let sealer = Sealer {
             cx: Arc::clone(&cx),
@@ -347,10 +330,9 @@ impl Sequencer {
             backlog,
             recovered,
             executor: executor.clone(),
-            readiness: readiness.clone(),
+            readiness: base.readiness().clone(),
         };
-        tasks.guard("rpc", rpc.ended());
-        tasks.guard("admin", admin.ended());
+        let tasks = base.tasks();
         tasks.guard("chain", cx.tracker.broken());
         tasks.guard("execution", executor.ended());
         tasks.spawn("l1", follower.follow());
@@ -373,20 +355,8 @@ impl Sequencer {
             let executed = executor.watch_status();
             tasks.spawn("outputs", Proposer { cx: Arc::clone(&cx), l1, executed, knows_safe }.run());
         }
-        let (rpc_addr, admin_addr) = (rpc.local_addr(), admin.local_addr());
-        tracing::info!(%rpc_addr, %admin_addr, head = cx.tracker.head().number, "the sequencer runs");
-        Ok(SequencerHandle {
-            cx,
-            executor,
-            readiness,
-            tasks,
-            serving,
-            rpc: Some(rpc),
-            admin: Some(admin),
-            rpc_addr,
-            admin_addr,
-            lock: Some(lock),
-        })
+        tracing::info!(%rpc_addr, head = cx.tracker.head().number, "the sequencer runs");
+        Ok(SequencerHandle { cx, executor, base, rpc_addr, lock })
     }
 }
 
@@ -394,11 +364,6 @@ impl SequencerHandle {
     /// The address that JSON-RPC is served at.
     pub fn rpc_addr(&self) -> SocketAddr {
         self.rpc_addr
-    }
-
-    /// Where health and metrics are served.
-    pub fn admin_addr(&self) -> SocketAddr {
-        self.admin_addr
     }
 
     /// The chain of headers, for reading.
@@ -411,40 +376,26 @@ impl SequencerHandle {
         self.executor.status()
     }
 
-    /// What must hold before this sequencer is ready.
-    pub fn readiness(&self) -> &Readiness {
-        &self.readiness
-    }
-
-    /// Waits until a part gives up; the process should end then.
-    pub async fn failed(&self) -> Failure {
-        self.cx.spawner.failed().await
-    }
-
-    /// Ends in order: no new envelopes, calls under way are answered, a header under way is finished, then the disk.
-    pub async fn shutdown(mut self) {
-        self.tasks.begin_shutdown();
-        if let Some(rpc) = self.rpc.take() {
-            rpc.shutdown().await;
-        }
-        self.tasks.shutdown().await;
-        self.serving.shutdown().await;
-        self.executor.stop().await;
-        if let Some(admin) = self.admin.take() {
-            admin.shutdown().await;
-        }
-        self.lock.take();
-        tracing::info!("the sequencer has stopped");
-    }
-
     /// Ends everything where it stands, as a kill would, and returns when it is gone.
-    pub async fn abort(mut self) {
-        self.tasks.begin_shutdown();
-        self.rpc.take();
-        self.admin.take();
-        self.tasks.abort().await;
-        self.serving.abort().await;
+    pub async fn abort(self) {
+        self.base.abort().await;
         self.executor.stop().await;
+    }
+}
+
+impl RunningRole for SequencerHandle {
+    fn base(&self) -> &RoleBase {
+        &self.base
+    }
+
+    /// No new envelopes, calls under way are answered, a header under way is finished, then the disk.
+    async fn shutdown(self) {
+        let Self { base, executor, lock, .. } = self;
+        base.shutdown(async {
+            executor.stop().await;
+            drop(lock);
+        })
+        .await;
     }
 }
 

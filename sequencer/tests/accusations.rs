@@ -7,7 +7,7 @@ mod common;
 use blindfold_kit::{envelope, within};
 use blindfold_l1::L1Error;
 use blindfold_protocol::{B256, Canonical, keccak256};
-use blindfold_rpc::BlindApiClient;
+use blindfold_rpc::{BlindApiClient, RunningRole};
 use common::{Running, World};
 
 /// Two more looks for accusations, of which the second sees what the test did before.

@@ -8,7 +8,9 @@ use blindfold_kit::{
     BASE_FEE, EPOCH, LAST_NUMBER, RICH, committee, envelope, envelope_with, payer, sequencer_key, within,
 };
 use blindfold_protocol::{B256, Canonical, Epochs, keccak256, limits::MAX_ENVELOPE_BYTES};
-use blindfold_rpc::{BlindApiClient, ReceivedError, SequencerApiClient, code, types::EnvelopeState};
+use blindfold_rpc::{
+    BlindApiClient, ReceivedError, RunningRole, SequencerApiClient, code, types::EnvelopeState,
+};
 use common::{GAS_FEE, World};
 
 /// A world in which the funding header is sealed and then nothing any more, as it gets no certificate: the mempool keeps

@@ -8,7 +8,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 
 use blindfold_chain::{ExecutionState, FallbackHeader};
 use blindfold_protocol::{BatchHeader, Canonical, ForcedEntry};
-use blindfold_rpc::{BlindApiClient, types::EnvelopeState};
+use blindfold_rpc::{BlindApiClient, RunningRole, types::EnvelopeState};
 
 use blindfold_kit::{EPOCH, LAST_NUMBER, START_MS, committee, envelope, envelope_with, epoch, within};
 use common::{Running, World};

@@ -11,7 +11,7 @@ use blindfold_kit::{FaultyStore, MEMBERS, envelope, envelope_with, epoch, payer,
 use blindfold_protocol::{
     B256, Canonical, Certificate, Envelope, SealedBatch, SequencerChange, SigningKey, limits::HANDOVER_BLOCKS,
 };
-use blindfold_rpc::BlindApiClient;
+use blindfold_rpc::{BlindApiClient, RunningRole};
 use blindfold_sequencer::{Clock, HeldBatch, StartError};
 use blindfold_store::PendingEnvelope;
 use common::{Running, World};

@@ -5,6 +5,7 @@
 
 mod common;
 
+use blindfold_rpc::RunningRole;
 use std::{ops::RangeInclusive, sync::atomic::Ordering, time::Duration};
 
 use blindfold_kit::{

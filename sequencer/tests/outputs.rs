@@ -6,7 +6,7 @@ mod common;
 
 use blindfold_kit::{envelope, within};
 use blindfold_l1::{L1Error, Output};
-use blindfold_rpc::BlindApiClient;
+use blindfold_rpc::{BlindApiClient, RunningRole};
 use common::{Running, World};
 
 /// Blocks with one envelope each, a second apart, up to block `through`; all certified, opened and executed.

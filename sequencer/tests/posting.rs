@@ -12,7 +12,7 @@ use blindfold_kit::{
 use blindfold_l1::L1Error;
 use blindfold_l1::PostedHead;
 use blindfold_protocol::{B256, RulesChange};
-use blindfold_rpc::BlindApiClient;
+use blindfold_rpc::{BlindApiClient, RunningRole};
 use blindfold_store::{Store, StoreError};
 use common::{Running, World};
 

@@ -6,6 +6,7 @@ mod common;
 
 use blindfold_kit::{BASE_FEE, EPOCH, LAST_NUMBER, committee, envelope, envelope_with};
 use blindfold_protocol::{Canonical, Envelope, Epoch, ForcedEntry};
+use blindfold_rpc::RunningRole;
 use common::{Running, World};
 
 /// Sends an envelope and asks for a promise: the number, or the reason of the refusal.

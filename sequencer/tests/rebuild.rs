@@ -4,6 +4,7 @@
 
 mod common;
 
+use blindfold_rpc::RunningRole;
 use std::sync::{Arc, atomic::Ordering};
 
 use blindfold_chain::{FallbackHeader, L1Reader};

@@ -9,7 +9,7 @@ use blindfold_kit::{
     FaultyStore, MEMBERS, RICH, START_MS, envelope, envelope_with, epoch, payer, sequencer_key, within,
 };
 use blindfold_protocol::SealedBatch;
-use blindfold_rpc::{BlindApiClient, types::EnvelopeState};
+use blindfold_rpc::{BlindApiClient, RunningRole, types::EnvelopeState};
 use blindfold_sequencer::{HeldBatch, StartError};
 use blindfold_store::StoreError;
 use common::{Running, World};

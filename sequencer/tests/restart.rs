@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use blindfold_kit::{envelope, payer, within};
 use blindfold_protocol::B256;
-use blindfold_rpc::{BlindApiClient, Feed, FeedConfig, FeedEvent, FeedItem, Topic, types::EnvelopeState};
+use blindfold_rpc::{
+    BlindApiClient, Feed, FeedConfig, FeedEvent, FeedItem, RunningRole, Topic, types::EnvelopeState,
+};
 use blindfold_sequencer::{ConfigError, Sequencer, SequencerConfig, StartError};
 use blindfold_store::{SqliteStore, StoreError};
 use common::{Running, World};

@@ -4,6 +4,7 @@
 
 mod common;
 
+use blindfold_rpc::RunningRole;
 use std::sync::Arc;
 
 use blindfold_chain::{FallbackHeader, limits::CALLERS_READS};

@@ -12,7 +12,8 @@ use std::{
 use blindfold_kit::{Watched, envelope, refused, within};
 use blindfold_protocol::{BatchHints, Hello, HintEntry, Party, Release, SigningKey};
 use blindfold_rpc::{
-    BlindApiClient, ClientConfig, Encoded, HttpClient, Introduction, SequencerApiClient, http_client,
+    BlindApiClient, ClientConfig, Encoded, HttpClient, Introduction, RunningRole, SequencerApiClient,
+    http_client,
 };
 use blindfold_runtime::spawn;
 use common::{Running, World, ask, hang_up};

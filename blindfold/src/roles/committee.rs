@@ -5,12 +5,12 @@ use std::{path::PathBuf, sync::Arc};
 use anyhow::{Context, Result};
 use blindfold_chain::{L1Reader, L1Submitter};
 use blindfold_client::KeySource;
-use blindfold_committee::{Member, MemberConfig, MemberDeps, SteadyClock, key_file};
+use blindfold_committee::{Member, MemberConfig, MemberDeps, MemberHandle, SteadyClock, key_file};
 use blindfold_l1::L1Writer;
 use serde::{Deserialize, Serialize};
 
 use super::files::read_parameters;
-use super::{End, L1Settings, load_chain, opened_store};
+use super::{L1Settings, Role, load_chain, opened_store};
 
 /// Settings of a committee member's process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -33,12 +33,11 @@ pub struct CommitteeSettings {
     pub member: MemberConfig,
 }
 
-impl CommitteeSettings {
-    /// Runs until asked to stop; with `rebuild_from_l1` on a disk that went back to what L1 holds first.
-    ///
-    /// # Errors
-    /// When it cannot start.
-    pub async fn run(self, rebuild_from_l1: bool) -> Result<()> {
+impl Role for CommitteeSettings {
+    const NAME: &'static str = "committee";
+    type Running = MemberHandle;
+
+    async fn start(self, rebuild_from_l1: bool) -> Result<MemberHandle> {
         let chain = load_chain(&self.chain)?;
         let l1 = Arc::new(self.l1.connect_in(&chain, &self.data_dir).await?);
         let parameters = read_parameters(&self.parameters)?;
@@ -58,7 +57,6 @@ impl CommitteeSettings {
             clock: Arc::new(SteadyClock::system()),
             chain,
         };
-        let handle = Member::start(self.member, deps).await?;
-        End::of(handle.failed()).await?.after(handle.stop()).await
+        Ok(Member::start(self.member, deps).await?)
     }
 }

@@ -14,7 +14,7 @@ use blindfold_rpc::confidential::ConfidentialParameters;
 use blindfold_store::{ConfidentialStore, SqliteStore};
 use serde::{Deserialize, Serialize};
 
-use super::{BackendSettings, End, L1Settings, load_chain, load_parameters, opened_store};
+use super::{BackendSettings, L1Settings, Role, load_chain, load_parameters, opened_store};
 
 /// Settings of a coprocessor's process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -72,12 +72,11 @@ pub async fn executed_here(
     Ok((public, state.with_context(|| data_dir.display().to_string())?))
 }
 
-impl CoprocessorSettings {
-    /// Runs until asked to stop.
-    ///
-    /// # Errors
-    /// When it cannot start.
-    pub async fn run(self) -> Result<()> {
+impl Role for CoprocessorSettings {
+    const NAME: &'static str = "coprocessor";
+    type Running = Coprocessor;
+
+    async fn start(self, _: bool) -> Result<Coprocessor> {
         self.coprocessor.validate()?;
         let chain = load_chain(&self.chain)?;
         let deployment = load_deployment(&self.deployment)?;
@@ -112,8 +111,7 @@ impl CoprocessorSettings {
             machine: Box::new(machine),
             view: Arc::new(LedgerView::new(settings)),
         };
-        let handle = Coprocessor::start(self.coprocessor, deps).await?;
-        End::of(handle.failed()).await?.after(handle.shutdown()).await
+        Ok(Coprocessor::start(self.coprocessor, deps).await?)
     }
 }
 

@@ -43,7 +43,7 @@ impl Files {
              [coprocessor]\nrpc_addr = '127.0.0.1:0'\nadmin_addr = '127.0.0.1:0'\nnode_url = 'http://127.0.0.1:1'\n"
         );
         let settings: CoprocessorSettings = toml::from_str(&text).unwrap();
-        format!("{:#}", settings.run().await.unwrap_err())
+        format!("{:#}", settings.start(false).await.err().expect("it is refused"))
     }
 }
 

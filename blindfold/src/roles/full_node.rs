@@ -10,7 +10,7 @@ use blindfold_l1::{L1Client, L1Writer};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BackendSettings, End, ExecutionSettings, L1Settings, load_chain, load_parameters, opened_store, tables,
+    BackendSettings, ExecutionSettings, L1Settings, Role, load_chain, load_parameters, opened_store, tables,
 };
 
 /// Settings of a full node's process.
@@ -72,12 +72,11 @@ impl WatchSettings {
     }
 }
 
-impl FullNodeSettings {
-    /// Runs until asked to stop.
-    ///
-    /// # Errors
-    /// When it cannot start.
-    pub async fn run(self) -> Result<()> {
+impl Role for FullNodeSettings {
+    const NAME: &'static str = "full-node";
+    type Running = FullNode;
+
+    async fn start(self, _: bool) -> Result<FullNode> {
         self.full_node.validate().context("section [full_node] of the settings")?;
         let chain = load_chain(&self.chain)?;
         let l1 = Arc::new(self.l1.connect_in(&chain, &self.data_dir).await?);
@@ -103,6 +102,6 @@ impl FullNodeSettings {
         };
         let handle = FullNode::start(self.full_node, deps).await?;
         tables::provide_in_background(&self.data_dir, sets, backend, tables::Lines::AtFirstUse);
-        End::of(handle.failed()).await?.after(handle.shutdown()).await
+        Ok(handle)
     }
 }

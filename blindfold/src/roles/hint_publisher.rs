@@ -5,12 +5,13 @@ use std::{path::PathBuf, sync::Arc};
 use anyhow::{Context, Result};
 use blindfold_client::KeySource;
 use blindfold_hint_publisher::{
-    HintPublisher, HintPublisherConfig, HintPublisherDeps, L1PostingDeps, l1::L1PostingConfig,
+    HintPublisher, HintPublisherConfig, HintPublisherDeps, HintPublisherHandle, L1PostingDeps,
+    l1::L1PostingConfig,
 };
 use blindfold_l1::{DataPlace, L1Client, L1Writer};
 use serde::{Deserialize, Serialize};
 
-use super::{BackendSettings, End, L1Settings, Wei, load_chain, load_parameters, tables};
+use super::{BackendSettings, L1Settings, Role, Wei, load_chain, load_parameters, tables};
 
 /// Settings of the hint publisher's process. What it keeps on disk can be lost.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -95,12 +96,11 @@ fn default_data_dir() -> PathBuf {
     PathBuf::from("hint-publisher-data")
 }
 
-impl HintPublisherSettings {
-    /// Runs until asked to stop.
-    ///
-    /// # Errors
-    /// When it cannot start.
-    pub async fn run(self) -> Result<()> {
+impl Role for HintPublisherSettings {
+    const NAME: &'static str = "hint-publisher";
+    type Running = HintPublisherHandle;
+
+    async fn start(self, _: bool) -> Result<HintPublisherHandle> {
         self.hint_publisher.check().context("section [hint_publisher] of the settings")?;
         let chain = load_chain(&self.chain)?;
         let l1 = self.l1.connect(&chain).await?;
@@ -116,6 +116,6 @@ impl HintPublisherSettings {
         let handle = HintPublisher::start(self.hint_publisher, deps).await?;
         // Beside the running hint publisher: a batch that comes earlier computes what it needs, as ever.
         tables::provide_in_background(&self.data_dir, sets, backend, tables::Lines::OfTheNewest);
-        End::of(handle.failed()).await?.after(handle.stop()).await
+        Ok(handle)
     }
 }

@@ -25,8 +25,11 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
 use blindfold_engine::{JwtSecret, OpGeth, OpGethConfig};
+use blindfold_rpc::RunningRole;
 use blindfold_runtime::Failure;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::settings::{SettingsArgs, load};
 
 /// Where the execution client is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -99,14 +102,27 @@ const PANIC_EXIT_MS: u64 = 30_000;
 /// The exit status of a process that could not end in order after a panic: `EX_SOFTWARE`.
 const PANIC_EXIT_STATUS: i32 = 70;
 
-/// Runs a role. A panic of any thread ends its process.
-pub(crate) async fn run(role: impl Future<Output = Result<()>>) -> Result<()> {
+/// A role of the command line: its settings, of which a running one is made.
+pub(crate) trait Role: DeserializeOwned {
+    /// Its name: the subcommand's, and in capitals that of its environment variables.
+    const NAME: &'static str;
+    /// What runs.
+    type Running: RunningRole;
+
+    /// Puts it together and starts it; with `rebuild_from_l1`, which not every subcommand has, on a disk that went back
+    /// to what L1 holds first.
+    async fn start(self, rebuild_from_l1: bool) -> Result<Self::Running>;
+}
+
+/// Runs a role until the process is asked to end or a part of it fails. A panic of any thread ends its process.
+pub(crate) async fn run<R: Role>(settings: &SettingsArgs, rebuild_from_l1: bool) -> Result<()> {
     blindfold_runtime::watch_panics(PANIC_EXIT_MS, PANIC_EXIT_STATUS);
-    role.await
+    let running = load::<R>(R::NAME, settings)?.start(rebuild_from_l1).await?;
+    End::of(running.failed()).await?.after(running.shutdown()).await
 }
 
 /// Why a role ends.
-pub(crate) enum End {
+enum End {
     /// The process was asked to.
     Asked,
     /// A part of the role cannot go on.
@@ -115,7 +131,7 @@ pub(crate) enum End {
 
 impl End {
     /// Waits until the process is asked to end, a part of its role fails, or anything panics.
-    pub(crate) async fn of(failed: impl Future<Output = Failure>) -> Result<Self> {
+    async fn of(failed: impl Future<Output = Failure>) -> Result<Self> {
         tokio::select! {
             biased;
             failure = failed => Ok(Self::Failed(failure)),
@@ -126,7 +142,7 @@ impl End {
 
     /// Ends the role in order, for at most [`END_TIMEOUT_MS`]. After a failure it is an error, so that the process exits
     /// with a status other than zero and its supervisor starts it again.
-    pub(crate) async fn after(self, shutdown: impl Future<Output = ()>) -> Result<()> {
+    async fn after(self, shutdown: impl Future<Output = ()>) -> Result<()> {
         self.within(END_TIMEOUT_MS, shutdown).await
     }
 

@@ -7,7 +7,7 @@ use blindfold_client::{KeySource, Proxy, ProxyConfig};
 use blindfold_protocol::B256;
 use serde::{Deserialize, Serialize};
 
-use super::{End, L1Settings, load_chain};
+use super::{L1Settings, Role, load_chain};
 
 /// Settings of the encrypting proxy's process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -26,17 +26,15 @@ pub struct ProxySettings {
     pub proxy: ProxyConfig,
 }
 
-impl ProxySettings {
-    /// Runs until asked to stop.
-    ///
-    /// # Errors
-    /// When it cannot start.
-    pub async fn run(self) -> Result<()> {
+impl Role for ProxySettings {
+    const NAME: &'static str = "proxy";
+    type Running = Proxy;
+
+    async fn start(self, _: bool) -> Result<Proxy> {
         self.proxy.validate().context("section [proxy] of the settings")?;
         let chain = load_chain(&self.chain)?;
         let l1 = Arc::new(self.l1.connect(&chain).await?);
         let fee_key = self.fee_key.open().context("fee_key")?;
-        let proxy = Proxy::start(self.proxy, (*chain).clone(), fee_key, l1, self.pinned_key_hash).await?;
-        End::of(proxy.failed()).await?.after(proxy.shutdown()).await
+        Ok(Proxy::start(self.proxy, (*chain).clone(), fee_key, l1, self.pinned_key_hash).await?)
     }
 }

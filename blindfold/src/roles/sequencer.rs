@@ -7,11 +7,14 @@ use blindfold_chain::{L1Reader, L1Submitter};
 use blindfold_client::KeySource;
 use blindfold_l1::{DataPlace, L1Writer};
 use blindfold_sequencer::{
-    Clock, CommitteeClient, Sequencer, SequencerConfig, SequencerDeps, SteadyClock, introduction,
+    Clock, CommitteeClient, Sequencer, SequencerConfig, SequencerDeps, SequencerHandle, SteadyClock,
+    introduction,
 };
 use serde::{Deserialize, Serialize};
 
-use super::{BackendSettings, End, ExecutionSettings, L1Settings, load_chain, load_parameters, opened_store};
+use super::{
+    BackendSettings, ExecutionSettings, L1Settings, Role, load_chain, load_parameters, opened_store,
+};
 
 /// Settings of the sequencer's process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -37,12 +40,11 @@ pub struct SequencerSettings {
     pub sequencer: SequencerConfig,
 }
 
-impl SequencerSettings {
-    /// Runs until asked to stop; with `rebuild_from_l1` on a disk that went back to what L1 holds first.
-    ///
-    /// # Errors
-    /// When it cannot start.
-    pub async fn run(self, rebuild_from_l1: bool) -> Result<()> {
+impl Role for SequencerSettings {
+    const NAME: &'static str = "sequencer";
+    type Running = SequencerHandle;
+
+    async fn start(self, rebuild_from_l1: bool) -> Result<SequencerHandle> {
         self.sequencer.validate().context("section [sequencer] of the settings")?;
         check_posting(&self.sequencer, self.posting_key.as_ref(), &self.l1)?;
         let chain = load_chain(&self.chain)?;
@@ -89,8 +91,7 @@ impl SequencerSettings {
             clock,
             chain,
         };
-        let handle = Sequencer::start(self.sequencer, deps).await?;
-        End::of(handle.failed()).await?.after(handle.shutdown()).await
+        Ok(Sequencer::start(self.sequencer, deps).await?)
     }
 }
 

@@ -28,11 +28,9 @@ use std::{collections::HashSet, sync::Arc};
 use alloy_primitives::B256;
 use blindfold_protocol::{Canonical, ChainConfig, Envelope, Expiry, SigningKey, limits::MAX_MESSAGE_BYTES};
 use blindfold_rpc::{
-    AdminConfig, BlindApiClient, ClientBuildError, ClientConfig, HttpClient, Readiness, ServeError,
-    ServerConfig, ServerHandle, admin, http_client, jsonrpsee::core::RegisterMethodError, serve,
-    types::OtherChain,
+    BlindApiClient, ClientBuildError, ClientConfig, HttpClient, RoleBase, RunningRole, ServeError,
+    ServerConfig, http_client, jsonrpsee::core::RegisterMethodError, types::OtherChain,
 };
-use blindfold_runtime::{Failure, Tasks};
 use blindfold_telemetry::{Counter, Gauge, Metrics, MetricsError};
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Duration};
@@ -62,10 +60,8 @@ const WORKER: &str = "worker";
 /// A running proxy.
 pub struct Proxy {
     inner: Arc<Inner>,
-    server: ServerHandle,
-    admin: ServerHandle,
-    readiness: Readiness,
-    tasks: Tasks,
+    base: RoleBase,
+    rpc_addr: std::net::SocketAddr,
 }
 
 /// Why the proxy does not start.
@@ -113,7 +109,6 @@ pub(crate) struct Inner {
     journal: Journal,
     committee: KeptKeys,
     wake: Notify,
-    registry: Metrics,
     metrics: ProxyMetrics,
 }
 
@@ -189,7 +184,6 @@ impl Proxy {
             pinned,
             journal,
             wake: Notify::new(),
-            registry,
             metrics,
             config,
         });
@@ -201,36 +195,23 @@ impl Proxy {
             let checked = status.check_chain(inner.chain.chain_id, &inner.chain.deployment);
             checked.map_err(ProxyError::OtherChain)?;
         }
-        let tasks = Tasks::new();
-        let readiness = Readiness::new(&[WORKER]).of(tasks.spawner());
-        let rendered = inner.clone();
-        let admin = admin(
-            AdminConfig { addr: inner.config.admin_addr },
-            readiness.clone(),
-            move || rendered.registry.render(),
-            None,
-        )
-        .await?;
-        let server = serve(
-            ServerConfig {
-                inbound: inner.config.inbound.clone(),
-                ..ServerConfig::new(inner.config.rpc_addr)
-            },
-            rpc::module(inner.clone())?,
-            Some(rpc::passthrough(inner.clone())),
-        )
-        .await?;
-        tasks.guard("rpc", server.ended());
-        tasks.guard("admin", admin.ended());
-        tasks.spawn(WORKER, worker::run(inner.clone(), tasks.stop()));
-        readiness.set_ready(WORKER);
-        Ok(Self { inner, server, admin, readiness, tasks })
+        let mut base = RoleBase::new(registry, &[WORKER]);
+        base.serve_admin(inner.config.admin_addr, None).await?;
+        let server = ServerConfig {
+            inbound: inner.config.inbound.clone(),
+            ..ServerConfig::new(inner.config.rpc_addr)
+        };
+        let through = rpc::passthrough(inner.clone());
+        let rpc_addr = base.serve_rpc(server, rpc::module(inner.clone())?, Some(through)).await?;
+        base.tasks().spawn(WORKER, worker::run(inner.clone(), base.tasks().stop()));
+        base.readiness().set_ready(WORKER);
+        Ok(Self { inner, base, rpc_addr })
     }
 
     /// The address at which wallets connect.
     #[must_use]
     pub fn local_addr(&self) -> std::net::SocketAddr {
-        self.server.local_addr()
+        self.rpc_addr
     }
 
     /// How many transactions are held.
@@ -238,24 +219,16 @@ impl Proxy {
     pub fn held(&self) -> usize {
         self.inner.pool.lock().len()
     }
+}
 
-    /// What must hold before the proxy is ready.
-    #[must_use]
-    pub fn readiness(&self) -> &Readiness {
-        &self.readiness
-    }
-
-    /// Waits until a part gives up; the process should end then.
-    pub async fn failed(&self) -> Failure {
-        self.tasks.spawner().failed().await
+impl RunningRole for Proxy {
+    fn base(&self) -> &RoleBase {
+        &self.base
     }
 
     /// Stops serving and working; what is under way stays in the journal.
-    pub async fn shutdown(self) {
-        self.tasks.begin_shutdown();
-        self.server.shutdown().await;
-        self.tasks.shutdown().await;
-        self.admin.shutdown().await;
+    async fn shutdown(self) {
+        self.base.shutdown(async {}).await;
     }
 }
 

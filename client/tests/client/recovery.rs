@@ -1,7 +1,7 @@
 //! Servers that go away, and a proxy that does.
 
-use blindfold_rpc::RpcError;
 use blindfold_rpc::types::EnvelopeState;
+use blindfold_rpc::{RpcError, RunningRole};
 use serde_json::{Value, json};
 
 use crate::common::{World, nonces, transfer};

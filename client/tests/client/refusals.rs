@@ -6,6 +6,7 @@ use alloy_primitives::{Bytes, Signature, U256};
 use blindfold_client::proxy::MAX_TRANSACTION_BYTES;
 use blindfold_client::transaction::MAX_TRANSACTION_GAS;
 use blindfold_client::{Proxy, ProxyConfig, ProxyError, TransactionFields, transaction::sign};
+use blindfold_rpc::RunningRole;
 use serde_json::json;
 
 use crate::common::{Double, GAS, World, chain, fields, key, transfer};

@@ -6,6 +6,7 @@
 //! - [`serve`]: HTTP and WebSocket on one port inside an Axum router, with [`limits`], [`Passthrough`] of public
 //!   reads to the execution client, and a refusal of everything that would show a plaintext.
 //! - [`admin()`]: `/healthz`, `/readyz`, `/metrics` on a port of their own.
+//! - [`RoleBase`], [`RunningRole`]: the skeleton that every role starts, serves and ends by.
 //! - [`http_client`], [`ws_client`], [`Feed`]: clients with limits, and a subscription that reconnects.
 //! - [`carrier`]: where a simulation carries calls in place of sockets.
 
@@ -26,6 +27,7 @@ mod middleware;
 mod origins;
 mod passthrough;
 mod peers;
+mod role;
 mod server;
 mod turns;
 pub mod types;
@@ -54,5 +56,6 @@ pub use passthrough::{
     NODE_ONLY_METHODS, PLAINTEXT_METHODS, Passthrough, PassthroughFuture, READ_METHODS, is_plaintext_method,
 };
 pub use peers::PeerAddress;
+pub use role::{RoleBase, RunningRole};
 pub use server::{ServeError, ServerConfig, ServerHandle, serve};
 pub use types::Topic;

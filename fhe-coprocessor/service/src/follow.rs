@@ -14,13 +14,13 @@ use blindfold_rpc::types::BatchInfo;
 use blindfold_rpc::{
     BlindApiClient, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, HttpClient, ReceivedError, Topic, Wire,
 };
-use blindfold_runtime::now;
+use blindfold_runtime::{now, until};
 use blindfold_store::StoreError;
 use tokio::sync::watch;
 
+use crate::ExecutionStatus;
 use crate::counters::Counters;
 use crate::limits::{MAX_SYNC_BATCHES, SYNC_RETRY_MS};
-use crate::{ExecutionStatus, stopped};
 
 /// The topics that say that there is something new.
 const TOPICS: [Topic; 2] = [Topic::Certificates, Topic::Hints];
@@ -71,7 +71,7 @@ impl Follower {
             };
             // What a step has begun on disk ends by itself; nothing else of it is worth waiting for.
             let end = tokio::select! {
-                () = stopped(&mut stop) => return,
+                () = until(&mut stop) => return,
                 end = step => end,
             };
             let Some(end) = end else { continue };

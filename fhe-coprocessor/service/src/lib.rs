@@ -36,10 +36,9 @@ use blindfold_rlwe::schemes::invoice::InvoiceError;
 use blindfold_rpc::confidential::{ConfidentialApiServer, ConfidentialParameters};
 use blindfold_rpc::limits::MAX_CONFIDENTIAL_REQUEST_BYTES;
 use blindfold_rpc::{
-    AdminConfig, ClientBuildError, ClientConfig, Readiness, ServeError, ServerConfig, ServerHandle, admin,
-    http_client, serve,
+    ClientBuildError, ClientConfig, Readiness, RoleBase, RunningRole, ServeError, ServerConfig, http_client,
 };
-use blindfold_runtime::{Failure, Tasks};
+use blindfold_runtime::until;
 use blindfold_store::{ConfidentialHead, ConfidentialStore, Store, StoreError};
 use blindfold_telemetry::{Metrics, MetricsError};
 use tokio::sync::watch;
@@ -111,15 +110,13 @@ pub enum StartError {
     Invoices(#[from] InvoiceError),
 }
 
-/// A running coprocessor. Stop it with [`shutdown`](Self::shutdown); dropping it stops it, too, without waiting.
+/// A running coprocessor. Stop it with [`RunningRole::shutdown`]; dropping it stops it, too, without waiting.
 pub struct Coprocessor {
     tracker: Tracker,
     counters: Counters,
     status: watch::Receiver<ExecutionStatus>,
-    rpc: ServerHandle,
-    admin: ServerHandle,
-    readiness: Readiness,
-    tasks: Tasks,
+    base: RoleBase,
+    rpc_addr: SocketAddr,
 }
 
 impl Coprocessor {
@@ -141,7 +138,7 @@ impl Coprocessor {
             Some(l1) => Some(Settlement::open(tracker.clone(), marks, l1).await?),
             None => None,
         };
-        let tasks = Tasks::new();
+        let mut base = RoleBase::new(metrics, &["node", "execution"]);
         let (in_sync, synced) = watch::channel(false);
         let (status, of_status) = watch::channel(ExecutionStatus { head, state: ExecutionState::Waiting });
 
@@ -162,7 +159,7 @@ impl Coprocessor {
             counters: counters.clone(),
             kept_versions: config.kept_versions,
             status,
-            stopped: tasks.stop(),
+            stopped: base.tasks().stop(),
             void_runs: Vec::new(),
             pruned: 0,
         };
@@ -177,10 +174,7 @@ impl Coprocessor {
             l1_rounds: L1Rounds::new(tracker.clone()),
         };
 
-        let readiness = Readiness::new(&["node", "execution"]).of(tasks.spawner());
-        let admin =
-            admin(AdminConfig { addr: config.admin_addr }, readiness.clone(), move || metrics.render(), None)
-                .await?;
+        base.serve_admin(config.admin_addr, None).await?;
         let reads = ReadApi {
             store: deps.state,
             tracker: tracker.clone(),
@@ -194,10 +188,9 @@ impl Coprocessor {
         let mut server = ServerConfig::new(config.rpc_addr);
         server.inbound = config.inbound.clone();
         server.max_request_bytes = MAX_CONFIDENTIAL_REQUEST_BYTES;
-        let rpc = serve(server, reads.into_rpc(), None).await?;
+        let rpc_addr = base.serve_rpc(server, reads.into_rpc(), None).await?;
 
-        tasks.guard("rpc", rpc.ended());
-        tasks.guard("admin", admin.ended());
+        let tasks = base.tasks();
         tasks.guard("chain", tracker.broken());
         tasks.spawn("ahead", tracker.clone().run_ahead(tasks.stop()));
         tasks.spawn("execution", runner.run());
@@ -206,23 +199,18 @@ impl Coprocessor {
         }
         tasks.spawn("follower", follower.run(config.feed_url(), tasks.stop()));
         let watched = Watched {
-            readiness: readiness.clone(),
+            readiness: base.readiness().clone(),
             synced,
             status: of_status.clone(),
             counters: counters.clone(),
         };
         tasks.spawn("readiness", watched.run(tracker.clone(), tasks.stop()));
-        Ok(Self { tracker, counters, status: of_status, rpc, admin, readiness, tasks })
+        Ok(Self { tracker, counters, status: of_status, base, rpc_addr })
     }
 
     /// The address that JSON-RPC is served at.
     pub fn rpc_addr(&self) -> SocketAddr {
-        self.rpc.local_addr()
-    }
-
-    /// Where health and metrics are served.
-    pub fn admin_addr(&self) -> SocketAddr {
-        self.admin.local_addr()
+        self.rpc_addr
     }
 
     /// The chain of headers as it was verified here.
@@ -239,24 +227,16 @@ impl Coprocessor {
     pub fn watch_status(&self) -> watch::Receiver<ExecutionStatus> {
         self.status.clone()
     }
+}
 
-    /// What must hold before the coprocessor is ready.
-    pub fn readiness(&self) -> &Readiness {
-        &self.readiness
-    }
-
-    /// Waits until a part gives up; the process should end then.
-    pub async fn failed(&self) -> Failure {
-        self.tasks.spawner().failed().await
+impl RunningRole for Coprocessor {
+    fn base(&self) -> &RoleBase {
+        &self.base
     }
 
     /// Stops serving, finishes what is being written, and returns when all tasks have ended.
-    pub async fn shutdown(self) {
-        self.tasks.shutdown().await;
-        let (rpc, admin) = (self.rpc.shutdown().await, self.admin.shutdown().await);
-        if !(rpc && admin) {
-            tracing::warn!("connections were cut off at shutdown");
-        }
+    async fn shutdown(self) {
+        self.base.shutdown(async {}).await;
     }
 }
 
@@ -283,12 +263,6 @@ async fn opened_state(
     Ok(head)
 }
 
-/// Returns when the role is told to stop, or is gone.
-pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // An error means that the sender, and with it the role, is gone.
-    let _ = stop.wait_for(|stop| *stop).await;
-}
-
 /// What `/readyz` and the gauges show.
 struct Watched {
     readiness: Readiness,
@@ -303,7 +277,7 @@ impl Watched {
         loop {
             self.show(&tracker);
             tokio::select! {
-                () = stopped(&mut stop) => return,
+                () = until(&mut stop) => return,
                 () = tokio::time::sleep(Duration::from_millis(READINESS_INTERVAL_MS)) => {}
             }
         }

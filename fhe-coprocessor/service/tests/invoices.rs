@@ -7,7 +7,7 @@ use alloy_primitives::{B256, Bytes};
 use blindfold_rlwe::schemes::invoice::Invoices;
 use blindfold_rpc::confidential::ConfidentialApiClient;
 use blindfold_rpc::limits::MAX_CONFIDENTIAL_REQUEST_BYTES;
-use blindfold_rpc::{ClientConfig, HttpClient, ReceivedError, http_client};
+use blindfold_rpc::{ClientConfig, HttpClient, ReceivedError, RunningRole, http_client};
 use common::disk::Disk;
 use common::*;
 use rand_chacha::ChaCha20Rng;

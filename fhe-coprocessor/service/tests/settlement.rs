@@ -3,6 +3,7 @@
 
 mod common;
 
+use blindfold_rpc::RunningRole;
 use std::sync::Arc;
 
 use alloy_primitives::keccak256;

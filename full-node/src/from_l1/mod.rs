@@ -19,12 +19,13 @@ use blindfold_chain::{
 };
 use blindfold_l1::{DataError, PostedHints, Posting, UNREAD_PATIENCE_BLOCKS};
 use blindfold_protocol::{BatchHeader, Certificate, SealedBatch};
+use blindfold_runtime::until;
 use blindfold_store::StoreError;
 use tokio::sync::watch;
 
 use crate::limits::L1_STEP_BLOCKS;
 use crate::members::Member;
-use crate::node::{Node, stopped};
+use crate::node::Node;
 use cursor::Cursor;
 
 /// Why reading L1 does not go on.
@@ -130,14 +131,14 @@ impl FromL1 {
         loop {
             // What a round has begun on disk ends by itself.
             let more = tokio::select! {
-                () = stopped(&mut stop) => return,
+                () = until(&mut stop) => return,
                 more = self.round() => more,
             };
             if more {
                 continue;
             }
             tokio::select! {
-                () = stopped(&mut stop) => return,
+                () = until(&mut stop) => return,
                 () = tokio::time::sleep(self.interval) => {}
             }
         }

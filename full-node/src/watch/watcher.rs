@@ -10,7 +10,7 @@ use blindfold_l1::{
     DisputeContract, HintData, HintEvidence, L1Blocks, L1Error, L1Reader, L1Submitter, PostedLog,
     RegistryState, commitment,
 };
-use blindfold_runtime::Backoff;
+use blindfold_runtime::{Backoff, until};
 use blindfold_store::{Store, StoreError};
 use tokio::sync::watch;
 
@@ -19,7 +19,6 @@ use super::compare::{Fault, Finding, first_fault};
 use super::evidence::{Dispute, EvidenceStore, Offence};
 use super::judge::{Judge, Judgement};
 use crate::counters::Counters;
-use crate::node::stopped;
 
 /// Where the number of the next output to be compared is stored.
 const OUTPUTS_KEY: &str = "full_node.watch.outputs";
@@ -125,7 +124,7 @@ impl Watcher {
         let mut pauses = Backoff::new(self.config.interval_ms, self.config.max_retry_ms);
         loop {
             let outcome = tokio::select! {
-                () = stopped(&mut stop) => return,
+                () = until(&mut stop) => return,
                 outcome = self.round() => outcome,
             };
             let (more, failure) = match outcome {
@@ -138,7 +137,7 @@ impl Watcher {
                 tracing::warn!(%error, ?wait, "watching L1 waits and tries again");
             }
             tokio::select! {
-                () = stopped(&mut stop) => return,
+                () = until(&mut stop) => return,
                 () = tokio::time::sleep(wait) => {}
             }
         }

@@ -4,6 +4,7 @@
 
 pub mod doubles;
 
+use blindfold_rpc::RunningRole;
 use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 
 use blindfold_bte::Backend;

@@ -24,6 +24,7 @@ use blindfold_hint_publisher::{
 };
 use blindfold_kit::{Committee, LAST_NUMBER, MAX_BATCH, chain_config};
 use blindfold_protocol::{ChainConfig, Epochs, SigningKey};
+use blindfold_rpc::RunningRole;
 use blindfold_runtime::{Clock, Failure, Instant, SteadyClock, TimeSource, now, spawn};
 use blindfold_sequencer::{
     CommitteeClient, Sequencer, SequencerConfig, SequencerDeps, SequencerHandle, introduction,

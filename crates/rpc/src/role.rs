@@ -1,0 +1,138 @@
+//! The skeleton of a role: its tasks, what must hold before it is ready, its counters, its two servers, and its end.
+//!
+//! A role brings its settings and its parts. It makes a [`RoleBase`] first, takes tasks and readiness from it while it
+//! puts its parts together, then listens, and hands it over to what it gives out as the running role.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use axum::Router;
+use blindfold_runtime::{Failure, Tasks};
+use blindfold_telemetry::Metrics;
+use jsonrpsee::Methods;
+
+use crate::{AdminConfig, Passthrough, Readiness, ServeError, ServerConfig, ServerHandle, admin, serve};
+
+/// What every role stands on. Dropping it ends everything at once, as a kill would.
+pub struct RoleBase {
+    tasks: Tasks,
+    serving: Tasks,
+    readiness: Readiness,
+    metrics: Metrics,
+    admin: Option<ServerHandle>,
+    admin_addr: SocketAddr,
+    rpc: Option<ServerHandle>,
+}
+
+impl RoleBase {
+    /// A role that has no tasks yet and serves nothing. `metrics` is its registry; it is ready once all of `conditions`
+    /// hold and while no part has failed.
+    #[must_use]
+    pub fn new(metrics: Metrics, conditions: &[&'static str]) -> Self {
+        let tasks = Tasks::new();
+        let readiness = Readiness::new(conditions).of(tasks.spawner());
+        let admin_addr = (Ipv4Addr::UNSPECIFIED, 0).into();
+        Self { serving: tasks.beside(), tasks, readiness, metrics, admin: None, admin_addr, rpc: None }
+    }
+
+    /// The parts that work until the role stops.
+    #[must_use]
+    pub const fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
+    /// What calls wait for: it ends after the last of them is answered.
+    #[must_use]
+    pub const fn serving(&self) -> &Tasks {
+        &self.serving
+    }
+
+    /// What must hold before the role is ready.
+    #[must_use]
+    pub const fn readiness(&self) -> &Readiness {
+        &self.readiness
+    }
+
+    /// Serves `/healthz`, `/readyz`, `/metrics` and `routes` at `addr`, with [`admin()`].
+    ///
+    /// # Errors
+    /// When the port cannot be listened on.
+    pub async fn serve_admin(&mut self, addr: SocketAddr, routes: Option<Router>) -> Result<(), ServeError> {
+        let metrics = self.metrics.clone();
+        let server =
+            admin(AdminConfig { addr }, self.readiness.clone(), move || metrics.render(), routes).await?;
+        self.tasks.guard("admin", server.ended());
+        self.admin_addr = server.local_addr();
+        self.admin = Some(server);
+        Ok(())
+    }
+
+    /// Serves JSON-RPC, with [`serve`]; gives the address that it took.
+    ///
+    /// # Errors
+    /// When the port cannot be listened on, or a limit cannot work.
+    pub async fn serve_rpc(
+        &mut self,
+        config: ServerConfig,
+        methods: impl Into<Methods>,
+        passthrough: Option<Passthrough>,
+    ) -> Result<SocketAddr, ServeError> {
+        let server = serve(config, methods, passthrough).await?;
+        self.tasks.guard("rpc", server.ended());
+        let listens = server.local_addr();
+        self.rpc = Some(server);
+        Ok(listens)
+    }
+
+    /// Ends in order: no new calls, those under way are answered, the tasks end, then `rest`, the admin server last.
+    pub async fn shutdown(mut self, rest: impl Future<Output = ()> + Send) {
+        self.tasks.begin_shutdown();
+        let mut in_time = true;
+        if let Some(rpc) = self.rpc.take() {
+            in_time &= rpc.shutdown().await;
+        }
+        self.tasks.shutdown().await;
+        self.serving.shutdown().await;
+        rest.await;
+        if let Some(admin) = self.admin.take() {
+            in_time &= admin.shutdown().await;
+        }
+        if !in_time {
+            tracing::warn!("connections were cut off at shutdown");
+        }
+        tracing::info!("stopped");
+    }
+
+    /// Ends everything where it stands, as a kill would, and returns when it is gone.
+    pub async fn abort(mut self) {
+        self.tasks.begin_shutdown();
+        self.rpc.take();
+        self.admin.take();
+        self.tasks.abort().await;
+        self.serving.abort().await;
+    }
+}
+
+/// A running role.
+pub trait RunningRole: Send + Sync {
+    /// What it stands on.
+    fn base(&self) -> &RoleBase;
+
+    /// Ends in order, and returns when everything is gone.
+    fn shutdown(self) -> impl Future<Output = ()> + Send;
+
+    /// Where `/healthz`, `/readyz` and `/metrics` are served; port 0 where nothing is.
+    fn admin_addr(&self) -> SocketAddr {
+        self.base().admin_addr
+    }
+
+    /// What must hold before the role is ready.
+    fn readiness(&self) -> &Readiness {
+        self.base().readiness()
+    }
+
+    /// Waits until a part gives up; the process should end then.
+    fn failed(&self) -> impl Future<Output = Failure> + Send {
+        let spawner = self.base().tasks().spawner();
+        async move { spawner.failed().await }
+    }
+}
