@@ -489,8 +489,8 @@ async fn a_header_that_l1_made_is_followed_without_a_certificate() {
     let lost = other.seal_next_envelopes(&[envelope(1, 1)]).await;
     sequencer.publish(&lost.batch, &lost.verdicts);
     // And one on top of that.
-    let dead = other.seal_next(vec![]).await;
-    sequencer.publish(&dead.batch, &dead.verdicts);
+    let displaced = other.seal_next(vec![]).await;
+    sequencer.publish(&displaced.batch, &displaced.verdicts);
     sealed(&member, 3).await;
     sequencer.wait("an acknowledgement", |state| !acknowledged(state, 3).is_empty()).await;
     let header = sealer.l1_header(1_000, vec![]).header;
@@ -503,19 +503,19 @@ async fn a_header_that_l1_made_is_followed_without_a_certificate() {
     assert_eq!(member.tracker().certified().hash, header.hash());
     // A sequencer that asks what it signed waits for whoever claims what it cannot show.
     assert_eq!((member.status().await.acknowledged, member.tracker().head().number), (2, 2));
-    // What it acknowledged above L1's header is dead: the number has another header now, which it acknowledges too.
+    // What it acknowledged above L1's header is displaced: the number has another one now, which it acknowledges too.
     sealer.tracker.accept_l1_header(&made).await.expect("L1 made it");
     *sealer.l1.finalized.lock() = l1_block;
     sealer.l1.l1_headers.lock().push(made);
     let next = sealer.seal(1_250, vec![]).await;
-    assert_ne!(next.hash, dead.hash);
+    assert_ne!(next.hash, displaced.hash);
     sequencer.publish(&next.batch, &next.verdicts);
     let again = |(_, hash): &(u16, B256)| *hash == next.hash;
     sequencer.wait("the other one", |state| acknowledged(state, 3).iter().any(again)).await;
     assert!(member.evidence().is_empty(), "L1 signs nothing, so there is no pair");
 
-    // A certificate of the dead one, which carries the member's vote, shows nothing that its disk does not know.
-    sequencer.publish_certificate(&certify(&dead.batch, &[1, 2, 4]));
+    // A certificate of the displaced one, which carries the member's vote, shows nothing that its disk does not know.
+    sequencer.publish_certificate(&certify(&displaced.batch, &[1, 2, 4]));
     let seen = member.tracker().clone();
     sequencer.publish_certificate(&sealer.certify_by(&next.batch, &[1, 2, 4]).await);
     certified(&member, 3).await;

@@ -52,7 +52,7 @@ async fn a_member_that_l1_voided_votes_again_at_once_after_the_rebuild() {
     sealer.certify_by(&first.batch, &[1, 2, 4]).await;
     certified(&member, 1).await;
     // Number 2 is certified, with a surcharge held, and 3 is; nobody posts them.
-    let mut dead = Vec::new();
+    let mut displaced = Vec::new();
     for nonce in 1..=2 {
         let batch = sealer.seal_next_envelopes(&[envelope(1, nonce)]).await;
         sequencer.publish(&batch.batch, &batch.verdicts);
@@ -62,7 +62,7 @@ async fn a_member_that_l1_voided_votes_again_at_once_after_the_rebuild() {
             .await;
         sequencer.publish_certificate(&sealer.certify_by(&batch.batch, &[1, 2, 4]).await);
         certified(&member, number).await;
-        dead.push(batch.hash);
+        displaced.push(batch.hash);
     }
     let l1_block = FIRST_ORIGIN + 1;
     let header = other.l1_header(1_000, vec![]).header;
@@ -94,8 +94,8 @@ async fn a_member_that_l1_voided_votes_again_at_once_after_the_rebuild() {
     assert_eq!(member.tracker().head().generation, 1);
     assert_eq!(votes_from(&member).await, 1, "its disk knows every vote");
     let votes = member.tracker().store().acknowledged(2).await.expect("a disk");
-    assert_eq!(votes, Some(dead[0]), "for ever");
-    // It votes for the number 3 that follows L1's header, which L1 excuses, and never for the dead one again.
+    assert_eq!(votes, Some(displaced[0]), "for ever");
+    // It votes for the number 3 that follows L1's header, which L1 excuses, and never for the displaced one again.
     other.tracker.accept_l1_header(&made).await.expect("L1 made it");
     let next = other.seal(1_250, vec![]).await;
     sequencer.publish(&next.batch, &next.verdicts);

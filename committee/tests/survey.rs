@@ -287,8 +287,8 @@ async fn who_starts_before_another_is_rebuilt_votes_above_l1s_header() {
     // The branch that L1 ended: 2 and 3 were certified, and nobody posted them.
     other.seal_next(vec![]).await;
     other.seal_next_envelopes(&[envelope(1, 1)]).await;
-    let dead = other.seal_next(vec![]).await;
-    let certificate = certify(&dead.batch, &[1, 3, 4]);
+    let displaced = other.seal_next(vec![]).await;
+    let certificate = certify(&displaced.batch, &[1, 3, 4]);
     let header = sealer.l1_header(1_000, vec![]).header;
     let l1_block = FIRST_ORIGIN + 1;
     let made = FallbackHeader { header, items: vec![], l1_block };
@@ -298,7 +298,7 @@ async fn who_starts_before_another_is_rebuilt_votes_above_l1s_header() {
     }
     sealer.tracker.accept_l1_header(&made).await.expect("L1 made it");
     // As if it knew of L1's header, too.
-    let shown = vec![(dead.batch.as_ref().clone(), Some(certificate)), (made.batch(), None)];
+    let shown = vec![(displaced.batch.as_ref().clone(), Some(certificate)), (made.batch(), None)];
     let (_server, peer) = Peer::new(shown).serve().await;
     machine.config.peers = vec![peer];
     machine.config.limits.peer_check_ms = 50;

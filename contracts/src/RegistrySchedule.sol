@@ -12,7 +12,7 @@ import { ICommitteeRegistry, RegistrySettings } from "./interfaces/ICommitteeReg
 /// stands: as long after the announcement as a new committee has to wait (`epochNotice`), or, when L1 has not heard of the
 /// committee for `postingDeadline` blocks, as long as an answer takes (`answerWindow`) and only if nothing certified comes
 /// meanwhile. The next header that L1 makes is then the epoch's last, in one transaction: whoever knows of that header
-/// knows whose the next number is, and what was signed for it before is dead and excused.
+/// knows whose the next number is, and what was signed for it before is displaced and excused.
 abstract contract RegistrySchedule is ICommitteeRegistry {
     /// @notice A rule set and the number from which on it is in force.
     struct RulesChange {

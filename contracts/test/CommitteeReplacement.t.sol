@@ -116,8 +116,8 @@ contract CommitteeReplacementTest is Deployment {
         postOfEpoch(2, 2);
     }
 
-    /// @dev What was certified and not posted, or signed and not certified, is dead with L1's header.
-    function testWhatWasSignedForTheOldEpochIsDead() public {
+    /// @dev What was certified and not posted, or signed and not certified, is displaced by L1's header.
+    function testWhatWasSignedForTheOldEpochIsDisplaced() public {
         registerEpoch(2 * EPOCH_LAST, 4, 3);
         BatchHeader[] memory head = run(1);
         postRun(head);

@@ -352,7 +352,7 @@ contract EquivocationTest is Deployment {
     }
 
     /// @dev An epoch whose end is due ends with a header of L1's. What the sequencer had signed for the next number of
-    /// the old epoch is dead, and it signs that number anew for the next committee, without fault.
+    /// the old epoch is displaced, and it signs that number anew for the next committee, without fault.
     function testExcusedWhenAnEpochEndedBetween() public {
         registerEpoch(2 * EPOCH_LAST, 4, 3);
         depositBond(1 ether);

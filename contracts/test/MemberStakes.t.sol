@@ -221,8 +221,8 @@ contract MemberStakesTest is Deployment {
         BatchHeader[] memory headers = run(1);
         postRun(headers);
         forceTransaction(100, 30_000);
-        BatchHeader[] memory dead = run(2);
-        MemberStakes.Acknowledged memory first = acknowledge(dead[1], 0x7); // number 3
+        BatchHeader[] memory displaced = run(2);
+        MemberStakes.Acknowledged memory first = acknowledge(displaced[1], 0x7); // number 3
         pass(POSTING_DEADLINE + 1);
         inbox.postL1Header(headers[0]);
         pass(FINALITY + 1);

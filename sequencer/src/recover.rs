@@ -123,7 +123,7 @@ enum Adopted {
     /// It stands in our chain.
     Ours,
     /// L1 made a header below it that it knows nothing of: it can never be posted, and what follows it neither.
-    Dead,
+    Displaced,
     /// It is ours and gave way to what the committee certified. It binds, and so does what we signed above it.
     GaveWay,
     /// Neither we nor L1 made it, or L1 does not show it yet.
@@ -354,7 +354,7 @@ impl Recovery {
             let theirs = held.sealed.header.hash();
             match self.adopt(member, held).await? {
                 Adopted::Ours => {}
-                Adopted::Dead => return Ok(true),
+                Adopted::Displaced => return Ok(true),
                 // Nothing on that branch is adopted.
                 Adopted::GaveWay => return self.bind_branch(member, (number, highest)).await,
                 Adopted::No => return Ok(false),
@@ -443,10 +443,10 @@ impl Recovery {
             let here = self.cx.store.batch(number).await?;
             if here.as_ref().is_some_and(|record| record.by_l1) {
                 // L1 made ours: theirs was signed before, and is no second one.
-                return Ok(Adopted::Dead);
+                return Ok(Adopted::Displaced);
             }
-            if self.is_dead(&sealed.header).await? {
-                return Ok(Adopted::Dead);
+            if self.is_displaced(&sealed.header).await? {
+                return Ok(Adopted::Displaced);
             }
             if !self.is_ours(&signed) {
                 return Ok(Adopted::Contested);
@@ -544,7 +544,7 @@ impl Recovery {
             if sealed.header.number != number || sealed.claims_l1() {
                 break;
             }
-            self.bind_living(member, &sealed).await?;
+            self.bind_unless_displaced(member, &sealed).await?;
             run.push(Arc::new(sealed));
             let Some(certificate) = certificate.filter(|of| (of.number, of.header_hash) == (number, hash))
             else {
@@ -602,19 +602,19 @@ impl Recovery {
                 return Ok(false);
             }
             parent = Some(header.hash());
-            self.bind_living(member, &sealed).await?;
+            self.bind_unless_displaced(member, &sealed).await?;
         }
         Ok(last == highest)
     }
 
-    /// The same for what may be dead.
-    async fn bind_living(&self, member: u16, sealed: &SealedBatch) -> Result<(), L1RoundError> {
-        if self.is_dead(&sealed.header).await? { Ok(()) } else { self.bind(member, sealed).await }
+    /// The same for what may be displaced.
+    async fn bind_unless_displaced(&self, member: u16, sealed: &SealedBatch) -> Result<(), L1RoundError> {
+        if self.is_displaced(&sealed.header).await? { Ok(()) } else { self.bind(member, sealed).await }
     }
 
     /// Whether L1 made a header below it that it knows nothing of. What another one of ours has taken the place of is known
-    /// to be dead while L1 is away or lags.
-    async fn is_dead(&self, header: &BatchHeader) -> Result<bool, L1RoundError> {
+    /// to be displaced while L1 is away or lags.
+    async fn is_displaced(&self, header: &BatchHeader) -> Result<bool, L1RoundError> {
         let (number, hash) = (header.number, header.hash());
         let binds = self.cx.store.acknowledged(number).await?;
         if binds != Some(hash) && self.cx.store.was_acknowledged(number, hash).await? {

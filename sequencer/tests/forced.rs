@@ -206,11 +206,11 @@ async fn own_headers_that_l1_displaced_give_way_and_their_envelopes_are_never_se
     let parent = tracker.with_state(Clone::clone);
     // Two headers of ours, which nobody certified in time.
     let sent = [envelope(1, 1), envelope(1, 2)];
-    let mut dead = Vec::new();
+    let mut displaced = Vec::new();
     for (envelope, number) in sent.iter().zip(2..) {
         running.send(envelope).await.unwrap();
         running.sealed(number).await;
-        dead.push(header(&running, number).await.hash());
+        displaced.push(header(&running, number).await.hash());
         world.clock.advance(250);
     }
     // Nor is this one sealed while they wait.
@@ -227,7 +227,7 @@ async fn own_headers_that_l1_displaced_give_way_and_their_envelopes_are_never_se
     world.clock.set(START_MS + 11_000);
     running.sealed(3).await;
     let next = header(&running, 3).await;
-    assert!(next.hash() != dead[1] && next.parent_hash == made.hash());
+    assert!(next.hash() != displaced[1] && next.parent_hash == made.hash());
     assert!(next.l1_origin_number >= l1_block);
     running.certify(3).await;
     // Somebody may have certified and opened what was displaced, so what it held is over, like what waited.

@@ -20,7 +20,7 @@ struct Voided {
     world: World,
     posted: Arc<PostedRuns>,
     /// The envelopes of 2 and 3.
-    dead: [Envelope; 2],
+    displaced: [Envelope; 2],
     /// Hashes of the headers 2 and 3 that are void, and of the one that L1 made.
     signed: [B256; 2],
     made: FallbackHeader,
@@ -47,8 +47,8 @@ impl Voided {
         running.certified(1).await;
         post(&posted, &running, 1).await;
         let parent = running.handle.tracker().with_state(Clone::clone);
-        let dead = [envelope(1, 1), envelope(1, 2)];
-        for (envelope, number) in dead.iter().zip(2..) {
+        let displaced = [envelope(1, 1), envelope(1, 2)];
+        for (envelope, number) in displaced.iter().zip(2..) {
             world.clock.advance(1_000);
             running.send(envelope).await.unwrap();
             running.sealed(number).await;
@@ -66,7 +66,7 @@ impl Voided {
         world.l1.l1_headers.lock().push(made.clone());
         world.l1.advance(1);
         world.clock.set(START_MS + 61_000);
-        Self { world, posted, dead, signed, made }
+        Self { world, posted, displaced, signed, made }
     }
 
     async fn rebuild_on(&self, store: Arc<dyn Store>) -> Result<Running<'_>, StartError> {
@@ -91,7 +91,7 @@ impl Voided {
     async fn goes_on(&self, running: &Running<'_>) {
         let tracker = running.handle.tracker();
         assert_eq!(running.batch(2).await.hash, self.made.header.hash());
-        for envelope in &self.dead {
+        for envelope in &self.displaced {
             let receipt = running.receipt(envelope.id()).await;
             assert_eq!(receipt.state, EnvelopeState::Expired);
             assert_eq!((receipt.reason.as_deref(), receipt.number), (Some("wrong_generation"), None));

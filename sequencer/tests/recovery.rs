@@ -259,15 +259,15 @@ async fn made_by_l1(world: &World, parent: &blindfold_protocol::validity::ChainS
 }
 
 /// L1 made the headers 2 and 5. We signed 2 to 4 before the first of them, and 3 and 4 anew above it; all members hold those,
-/// with certificates, and the disk is lost. Gives what is dead, from 2 on.
+/// with certificates, and the disk is lost. Gives what is displaced, from 2 on.
 async fn overruled_twice(world: &World) -> Vec<SealedBatch> {
     let running = world.start_funded(&[1, 2]).await;
     let parent = running.handle.tracker().with_state(Clone::clone);
     running.certify(1).await;
     running.certified(1).await;
-    let mut dead = Vec::new();
+    let mut displaced = Vec::new();
     for number in 2..=4 {
-        dead.push(seal_one(&running, number, 0, number).await);
+        displaced.push(seal_one(&running, number, 0, number).await);
     }
     running.handle.shutdown().await;
     world.close_disk().await;
@@ -286,20 +286,20 @@ async fn overruled_twice(world: &World) -> Vec<SealedBatch> {
     world.close_disk().await;
     made_by_l1(world, &parent).await;
     lose_disk(world).await;
-    dead
+    displaced
 }
 
-/// What L1 excuses is no second header, however many headers it made since. One member kept what is dead, and shows it above
-/// what counts.
+/// What L1 excuses is no second header, however many headers it made since. One member kept what is displaced, and
+/// shows it above what counts.
 #[tokio::test]
-async fn a_dead_header_between_two_that_l1_made_is_no_second_one() {
+async fn a_displaced_header_between_two_that_l1_made_is_no_second_one() {
     let world = World::new();
-    let dead = overruled_twice(&world).await;
+    let displaced = overruled_twice(&world).await;
     {
         let mut held = world.committee.held.lock();
         let held = held.get_mut(&1).unwrap();
         held.get_mut(&3).unwrap().certificate = None;
-        held.insert(4, HeldBatch { sealed: dead[2].clone(), certificate: None });
+        held.insert(4, HeldBatch { sealed: displaced[2].clone(), certificate: None });
     }
     let store = world.store().await;
     let running = world.try_start(store).await.unwrap_or_else(|error| panic!("{error}"));
@@ -312,7 +312,7 @@ async fn a_dead_header_between_two_that_l1_made_is_no_second_one() {
 #[tokio::test]
 async fn members_that_were_away_while_l1_made_two_headers_stop_no_start() {
     let world = World::new();
-    let dead = overruled_twice(&world).await;
+    let displaced = overruled_twice(&world).await;
     {
         let mut held = world.committee.held.lock();
         let lags = held.get_mut(&1).unwrap();
@@ -320,7 +320,7 @@ async fn members_that_were_away_while_l1_made_two_headers_stop_no_start() {
         lags.get_mut(&3).unwrap().certificate = None;
         let away = held.get_mut(&2).unwrap();
         away.remove(&4);
-        for (number, sealed) in (2..=3).zip(&dead) {
+        for (number, sealed) in (2..=3).zip(&displaced) {
             away.insert(number, HeldBatch { sealed: sealed.clone(), certificate: None });
         }
     }
@@ -368,7 +368,7 @@ async fn an_older_disk_waits_for_an_l1_that_lags_behind_the_members() {
 /// A member that was away shows what we signed before L1 made its header. This disk knows that it gave way, and needs no L1
 /// for it, which lags.
 #[tokio::test]
-async fn what_this_disk_knows_to_be_dead_stops_no_start_while_l1_lags() {
+async fn what_this_disk_knows_to_be_displaced_stops_no_start_while_l1_lags() {
     let world = World::new();
     let running = world.start_funded(&[1, 2]).await;
     let parent = running.handle.tracker().with_state(Clone::clone);

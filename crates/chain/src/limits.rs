@@ -47,7 +47,7 @@ pub const L1_HEADERS_AGE_MS: u64 = 3_000;
 pub const MAX_PENDING_L1_HEADERS: usize = 1_024;
 /// How far above a header that L1 made certificates of the branch that it ended are expected, in numbers: what was certified
 /// and not posted.
-pub const DEAD_BRANCH_HEADERS: u64 = 4_096;
+pub const DISPLACED_BRANCH_HEADERS: u64 = 4_096;
 /// The part of `postingDeadline` that has to be left for posting when a header is voted for: one in so many.
 pub const POSTING_MARGIN: u64 = 8;
 /// The most of an announced end's notice that is kept for posting alone: one part in so many. The rest is for sealing.

@@ -209,8 +209,11 @@ async fn a_header_made_by_l1_moves_the_certified_head() {
     assert!(replaced(&node.apply_sealed(&shown.batch).await.unwrap_err()));
     assert!(replaced(&node.accept_certificate(&certificate_of(&shown.batch)).await.unwrap_err()));
     assert!(replaced(&node.accept_certified(&certified(&shown.batch)).await.unwrap_err()));
-    let dead = other.seal(500, vec![]).await;
-    assert_eq!(node.accept_certified(&certified(&dead.batch)).await.unwrap_err().as_str(), "wrong_parent");
+    let displaced = other.seal(500, vec![]).await;
+    assert_eq!(
+        node.accept_certified(&certified(&displaced.batch)).await.unwrap_err().as_str(),
+        "wrong_parent"
+    );
     // The chain goes on from what L1 made, with certificates.
     truth.tracker.accept_l1_header(&made).await.unwrap();
     let next = truth.seal(6_000, vec![]).await;
@@ -218,8 +221,8 @@ async fn a_header_made_by_l1_moves_the_certified_head() {
     assert_eq!(node.accept_certified(&batch).await.unwrap().1, CertificateOutcome::Advanced);
     // Votes for what followed the voided header may come together late: nobody is at fault.
     for refused in [
-        node.accept_certificate(&certificate_of(&dead.batch)).await.unwrap_err(),
-        node.accept_certified(&certified(&dead.batch)).await.unwrap_err(),
+        node.accept_certificate(&certificate_of(&displaced.batch)).await.unwrap_err(),
+        node.accept_certified(&certified(&displaced.batch)).await.unwrap_err(),
     ] {
         assert!(replaced(&refused), "{refused}");
     }

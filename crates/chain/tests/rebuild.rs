@@ -35,9 +35,9 @@ async fn parted() -> Parted {
     node.store().keep_ledgers_from(0).await.unwrap();
     node.accept_certified(&certified(&first.batch)).await.unwrap();
     for nonce in 1..=2 {
-        let dead = other.seal_envelopes(250 * nonce, &[envelope(1, nonce)]).await;
-        other.certify(&dead).await;
-        node.accept_certified(&certified(&dead.batch)).await.unwrap();
+        let displaced = other.seal_envelopes(250 * nonce, &[envelope(1, nonce)]).await;
+        other.certify(&displaced).await;
+        node.accept_certified(&certified(&displaced.batch)).await.unwrap();
     }
     let posted = PostedRuns::new(&l1);
     let certified_at = |l1_block, sealed: &Sealed| {

@@ -186,9 +186,9 @@ async fn hints_out_of_order() {
 async fn what_was_signed_above_a_header_made_by_l1_gives_way_once() {
     on_both(async |store| {
         store.keep_ledgers_from(0).await.unwrap();
-        let dead = |number, parent| sealed(number, parent, &[], 1, LedgerDelta::default());
-        let first = dead(1, B256::ZERO);
-        let (two, three) = (dead(2, first.hash), dead(3, B256::ZERO));
+        let displaced = |number, parent| sealed(number, parent, &[], 1, LedgerDelta::default());
+        let first = displaced(1, B256::ZERO);
+        let (two, three) = (displaced(2, first.hash), displaced(3, B256::ZERO));
         store.put_sealed(first.clone()).await.unwrap();
         store.put_sealed(two.clone()).await.unwrap();
         store.put_acknowledged(3, three.hash, ORIGIN).await.unwrap();

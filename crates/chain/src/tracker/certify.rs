@@ -10,7 +10,7 @@ use blindfold_protocol::{
 use blindfold_store::StoreError;
 
 use super::{Applied, HeaderId, Tracker, TrackerError, load_state};
-use crate::limits::{DEAD_BRANCH_HEADERS, MAX_UNCERTIFIED_RUN};
+use crate::limits::{DISPLACED_BRANCH_HEADERS, MAX_UNCERTIFIED_RUN};
 use crate::{L1Error, Office};
 
 /// What a certificate changed on this disk.
@@ -376,7 +376,7 @@ impl Tracker {
         known: B256,
         offered: B256,
     ) -> Result<TrackerError, TrackerError> {
-        let near = self.shared.l1.l1_headers_from(number.saturating_sub(DEAD_BRANCH_HEADERS)).await?;
+        let near = self.shared.l1.l1_headers_from(number.saturating_sub(DISPLACED_BRANCH_HEADERS)).await?;
         let made = near.into_iter().rfind(|made| made.number <= number);
         Ok(match made {
             Some(made) => TrackerError::ReplacedByL1 { number: made.number, made: made.hash, offered },

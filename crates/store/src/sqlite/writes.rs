@@ -100,7 +100,7 @@ pub(super) fn put_acknowledged(
     match reads::acknowledged(connection, number)? {
         Some(stored) if stored == offered => Ok(()),
         Some(stored) => {
-            // What was signed for a dead branch binds no more, once.
+            // What was signed for a displaced branch binds no more, once.
             let sql = "UPDATE acknowledgements SET header_hash = ?2, origin = ?3, displaced_by = NULL
                        WHERE number = ?1 AND displaced_by IS NOT NULL";
             if execute(connection, sql, params![row, offered.as_slice(), origin])? > 0 {
