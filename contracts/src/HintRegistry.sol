@@ -15,14 +15,15 @@ import { HintData } from "./libraries/HintData.sol";
 /// @notice A publisher posts the hints of a run with all their data in the transaction, as calldata (`postHints`) or in
 /// blobs (`postHintsInBlobs`). **One bond answers for all its open postings**, however many. For `challengeWindow`
 /// blocks anyone may show one wrong entry, which this contract settles in one call: the publisher loses its whole bond,
-/// half of it burnt, half the challenger's; the posting is struck out, and every other open posting of that publisher
-/// is *dead* at once, since no bond answers for it any more. A dead posting is never final, blocks nothing, and anyone
-/// may `drop` it. What stands is made final, once and for all. Several postings may be open for one run, so a wrong
-/// first one blocks nobody. A run that has no hints `hintDeadline` blocks after it was posted can be declared void.
+/// half of it burnt, half the challenger's; the posting is *slashed*, and every other open posting of that publisher
+/// is *invalidated* at once, since no bond answers for it any more. An invalidated posting is never final, blocks
+/// nothing, and anyone may `drop` it. What stands is made final, once and for all. Several postings may be open for one
+/// run, so a wrong first one blocks nobody. A run that has no hints `hintDeadline` blocks after it was posted can be
+/// declared void.
 ///
-/// Others relied on a posting that a strike takes away: a false one kept them from posting right hints, and those that
-/// die with it may have been right. No run that a strike took a posting from is void before another `hintDeadline`
-/// blocks passed: time to post right hints.
+/// Others relied on a posting that a slashing takes away: a false one kept them from posting right hints, and those
+/// that it invalidates may have been right. No run that a slashing took a posting from is void before another
+/// `hintDeadline` blocks passed: time to post right hints.
 ///
 /// What each entry must be follows from the posted header alone: the committee certified every item's verdict with
 /// the envelope root, and C fixes the session key and the singleton release. So there is exactly one right list of
@@ -33,7 +34,7 @@ import { HintData } from "./libraries/HintData.sol";
 /// whatever the ciphertext is (S-1 to S-3). Nobody has that of a run that the committee did not release: so nothing can
 /// be made final for it that its keys would refute and nobody else, it gets void, and the chain goes on (S-4).
 ///
-/// Nobody loses a bond by malformed input: only a completed comparison strikes a posting; everything else reverts,
+/// Nobody loses a bond by malformed input: only a completed comparison slashes a posting; everything else reverts,
 /// the stake and the commitment with it. That covers the verifier too: a call that fails, for want of gas say, is
 /// never read as an answer.
 ///
@@ -43,14 +44,14 @@ import { HintData } from "./libraries/HintData.sol";
 /// | variable | slots |
 /// |---|---|
 /// | `postingCount` | 1: the newest id |
-/// | `postings[id]` | 2: publisher 20 ‖ run's last number 8 ‖ block 4; posting root. Zero once struck, released or dropped |
-/// | `runs[last]` | 1: first number 8 ‖ final posting 8 ‖ postings not closed 4 ‖ void 1 ‖ last strike 4 |
+/// | `postings[id]` | 2: publisher 20 ‖ run's last number 8 ‖ block 4; posting root. Zero if slashed, released, dropped |
+/// | `runs[last]` | 1: first number 8 ‖ final posting 8 ‖ postings not closed 4 ‖ void 1 ‖ last slashing 4 |
 /// | `openRoots[keccak256(last, root)]` | 1: the posting of that root for that run that is not closed |
-/// | `publishers[publisher]` | 1: bond 16 ‖ open postings 4 ‖ struck below 8 ‖ struck at 4 |
+/// | `publishers[publisher]` | 1: bond 16 ‖ open postings 4 ‖ slashed below 8 ‖ slashed at 4 |
 /// | `rewards[account]` | 1 |
 ///
-/// A posting is *closed* when it is its run's final one, or has no publisher any more; *dead* when it is not closed and
-/// its id is below its publisher's `struckBelow`; *open* when it is neither. Ids are never used again.
+/// A posting is *closed* when it is its run's final one, or has no publisher any more; *invalidated* when it is not
+/// closed and its id is below its publisher's `slashedBelow`; *open* when it is neither. Ids are never used again.
 contract HintRegistry is CommitReveal, HintEvidence, IHintRoots {
     /// @notice Hints that somebody posted for a run.
     struct Posting {
@@ -70,13 +71,13 @@ contract HintRegistry is CommitReveal, HintEvidence, IHintRoots {
         uint64 first;
         /// The posting that is final; 0 for none.
         uint64 finalPosting;
-        /// How many postings are open, or dead and not dropped.
+        /// How many postings are open, or invalidated and not dropped.
         uint32 open;
         /// Whether it was declared void.
         bool isVoid;
-        /// The L1 block of the newest strike of a posting of this run, or of one of its publisher's that made a posting
-        /// of this run dead, which was dropped since; 0 for none.
-        uint32 struckAt;
+        /// The L1 block of the newest slashing of a posting of this run, or of one of its publisher's that invalidated
+        /// a posting of this run, which was dropped since; 0 for none.
+        uint32 slashedAt;
     }
 
     /// @notice What answers for a publisher's postings.
@@ -85,10 +86,10 @@ contract HintRegistry is CommitReveal, HintEvidence, IHintRoots {
         uint128 bond;
         /// How many of its postings are open.
         uint32 open;
-        /// Postings of smaller id are dead or closed.
-        uint64 struckBelow;
-        /// The L1 block in which it was struck last; 0 for never.
-        uint32 struckAt;
+        /// Postings of smaller id are invalidated or closed.
+        uint64 slashedBelow;
+        /// The L1 block in which it was slashed last; 0 for never.
+        uint32 slashedAt;
     }
 
     /// @notice The headers.
@@ -110,11 +111,11 @@ contract HintRegistry is CommitReveal, HintEvidence, IHintRoots {
 
     /// @notice How many postings there ever were; ids are from 1.
     uint64 public postingCount;
-    /// @notice The postings that are open, dead or final.
+    /// @notice The postings that are open, invalidated or final.
     mapping(uint64 id => Posting) public postings;
     /// @notice What became of the run that ends at a number.
     mapping(uint64 runLast => Run) public runs;
-    /// @dev By `keccak256(abi.encode(runLast, root))`: the posting, open or dead; 0 for none.
+    /// @dev By `keccak256(abi.encode(runLast, root))`: the posting, open or invalidated; 0 for none.
     mapping(bytes32 key => uint64 id) private openRoots;
     /// @notice What answers for a publisher's postings.
     mapping(address publisher => Publisher) public publishers;
@@ -130,8 +131,8 @@ contract HintRegistry is CommitReveal, HintEvidence, IHintRoots {
         uint64 indexed id, uint64 indexed runLast, address indexed publisher, uint64 first, bytes32 root
     );
     /// @notice A posting was wrong at `number` and `index`, for one of the `REASON_…`s. All other postings of
-    /// `publisher` that were open before this event are dead.
-    event HintsStruck(
+    /// `publisher` that were open before this event are invalidated.
+    event HintsSlashed(
         uint64 indexed id,
         uint64 indexed runLast,
         address indexed challenger,
@@ -148,7 +149,7 @@ contract HintRegistry is CommitReveal, HintEvidence, IHintRoots {
     event HintsFinalized(uint64 indexed id, uint64 indexed runLast, uint64 first, bytes32 root);
     /// @notice A posting of a run that has others for good was closed.
     event HintsReleased(uint64 indexed id, uint64 indexed runLast);
-    /// @notice A dead posting was cleared away.
+    /// @notice An invalidated posting was cleared away.
     event HintsDropped(uint64 indexed id, uint64 indexed runLast);
     /// @notice The run has no hints and will never have any.
     event Voided(uint64 indexed first, uint64 indexed last);
@@ -170,16 +171,17 @@ contract HintRegistry is CommitReveal, HintEvidence, IHintRoots {
     error RunIsFinal(uint64 last, uint64 id);
     /// @notice The run was declared void.
     error RunIsVoid(uint64 last);
-    /// @notice The run has this many postings that are not settled yet: challenge, finalize or, if dead, drop them.
+    /// @notice The run has this many postings that are not settled yet: challenge, finalize or, if invalidated, drop
+    /// them.
     error PostingsOpen(uint64 last, uint256 count);
     /// @notice The same hints are open for this run already.
     error SameHintsOpen(uint64 last, bytes32 root);
-    /// @notice The posting does not exist, was struck, released or dropped, or is final.
+    /// @notice The posting does not exist, was slashed, released or dropped, or is final.
     error NotOpen(uint64 id);
-    /// @notice The posting is dead: another one of its publisher was struck and no bond answers for it. Drop it.
-    error PublisherStruck(uint64 id);
-    /// @notice The posting is not dead: challenge it, finalize it or release it.
-    error NotDead(uint64 id);
+    /// @notice The posting is invalidated: another one of its publisher was slashed, no bond answers for it. Drop it.
+    error PublisherSlashed(uint64 id);
+    /// @notice The posting is not invalidated: challenge it, finalize it or release it.
+    error NotInvalidated(uint64 id);
     /// @notice Not before this L1 block.
     error TooEarly(uint256 fromBlock);
     /// @notice A challenge needs exactly this stake.
@@ -191,7 +193,7 @@ contract HintRegistry is CommitReveal, HintEvidence, IHintRoots {
     /// @param registry_ Its CommitteeRegistry.
     /// @param verifier_ The check of one hint.
     /// @param publisherBond_ What a publisher with open postings has at least, in wei: more than twice the gas of the
-    /// worst challenge, and what it should cost to make a publisher's right postings dead.
+    /// worst challenge, and what it should cost to invalidate a publisher's right postings.
     /// @param challengeStake_ What a challenger puts up, in wei.
     constructor(
         IBlindedInbox inbox_,
@@ -251,8 +253,8 @@ contract HintRegistry is CommitReveal, HintEvidence, IHintRoots {
     // Postings
 
     /// @notice Posts the hints of a run, for which the caller's bond of at least `publisherBond` answers as for all its
-    /// other postings. Called by plain accounts directly, so the data are found in the transaction's input. A dead
-    /// posting of the same hints is dropped.
+    /// other postings. Called by plain accounts directly, so the data are found in the transaction's input. An
+    /// invalidated posting of the same hints is dropped.
     /// @param run A posted run that is neither void nor has its final hints.
     /// @param data A `HintData` for exactly the run's batches; see the library.
     /// @return id The posting.
@@ -303,8 +305,8 @@ contract HintRegistry is CommitReveal, HintEvidence, IHintRoots {
     /// @notice Disputes one entry of an open posting. Needs `challengeStake` and a commitment of an earlier block to
     /// `keccak256(abi.encode(id, number, index))`.
     /// @dev An entry that is right costs the stake; an entry that is wrong costs the publisher its bond and all its open
-    /// postings; anything that cannot be judged reverts, and so does a dead posting, which harms nobody: the stake stays
-    /// with the challenger who comes second. Allowed after the window too, as long as the posting is open.
+    /// postings; anything that cannot be judged reverts, and so does an invalidated posting, which harms nobody: the
+    /// stake stays with the challenger who comes second. Allowed after the window too, as long as the posting is open.
     function challenge(uint64 id, Challenge calldata given, bytes32 salt) external payable {
         if (msg.value != challengeStake) revert WrongStake(msg.value, challengeStake);
         Posting memory posting = opened(id);
@@ -318,14 +320,14 @@ contract HintRegistry is CommitReveal, HintEvidence, IHintRoots {
 
         close(posting);
         delete postings[id];
-        runs[posting.runLast].struckAt = uint32(block.number);
+        runs[posting.runLast].slashedAt = uint32(block.number);
         uint256 bond = publishers[posting.publisher].bond;
         publishers[posting.publisher] =
-            Publisher({ bond: 0, open: 0, struckBelow: postingCount + 1, struckAt: uint32(block.number) });
+            Publisher({ bond: 0, open: 0, slashedBelow: postingCount + 1, slashedAt: uint32(block.number) });
         uint256 reward = bond / 2;
         uint256 burnt = bond - reward;
         rewards[msg.sender] += reward + msg.value;
-        emit HintsStruck(
+        emit HintsSlashed(
             id,
             posting.runLast,
             msg.sender,
@@ -364,25 +366,25 @@ contract HintRegistry is CommitReveal, HintEvidence, IHintRoots {
         emit HintsReleased(id, posting.runLast);
     }
 
-    /// @notice Clears a dead posting away.
+    /// @notice Clears an invalidated posting away.
     function drop(uint64 id) public {
         Posting memory posting = unclosed(id);
-        if (!isDead(id, posting.publisher)) revert NotDead(id);
+        if (!isInvalidated(id, posting.publisher)) revert NotInvalidated(id);
         close(posting);
         delete postings[id];
-        // The newest strike of its publisher's: of several the later ones cost a bond each, too.
+        // The newest slashing of its publisher's: of several the later ones cost a bond each, too.
         Run storage state = runs[posting.runLast];
-        uint32 struckAt = publishers[posting.publisher].struckAt;
-        if (struckAt > state.struckAt) state.struckAt = struckAt;
+        uint32 slashedAt = publishers[posting.publisher].slashedAt;
+        if (slashedAt > state.slashedAt) state.slashedAt = slashedAt;
         emit HintsDropped(id, posting.runLast);
     }
 
     /// @notice Declares a run void that has no hints, final or open, `hintDeadline` blocks after it was posted, and
-    /// after the last strike that took hints of it away. Dead postings of it must have been dropped (VR-1).
+    /// after the last slashing that took hints of it away. Invalidated postings of it must have been dropped (VR-1).
     function voidUnreleased(RunReference calldata run) external {
         if (!inbox.isRun(run)) revert RunNotPosted(run.last);
         Run memory state = unsettled(run.last);
-        uint256 since = run.postedAt > state.struckAt ? run.postedAt : state.struckAt;
+        uint256 since = run.postedAt > state.slashedAt ? run.postedAt : state.slashedAt;
         uint256 from = since + hintDeadline;
         if (block.number < from) revert TooEarly(from);
         if (state.open != 0) revert PostingsOpen(run.last, state.open);
@@ -417,7 +419,7 @@ contract HintRegistry is CommitReveal, HintEvidence, IHintRoots {
 
     /// @notice Whether a posting can be challenged.
     function isOpen(uint64 id) public view returns (bool) {
-        return isUnclosed(id) && !isDead(id, postings[id].publisher);
+        return isUnclosed(id) && !isInvalidated(id, postings[id].publisher);
     }
 
     // Inside
@@ -425,10 +427,10 @@ contract HintRegistry is CommitReveal, HintEvidence, IHintRoots {
     /// @dev An open posting.
     function opened(uint64 id) private view returns (Posting memory posting) {
         posting = unclosed(id);
-        if (isDead(id, posting.publisher)) revert PublisherStruck(id);
+        if (isInvalidated(id, posting.publisher)) revert PublisherSlashed(id);
     }
 
-    /// @dev A posting that is open or dead.
+    /// @dev A posting that is open or invalidated.
     function unclosed(uint64 id) private view returns (Posting memory) {
         if (!isUnclosed(id)) revert NotOpen(id);
         return postings[id];
@@ -439,9 +441,9 @@ contract HintRegistry is CommitReveal, HintEvidence, IHintRoots {
         return posting.publisher != address(0) && runs[posting.runLast].finalPosting != id;
     }
 
-    /// @dev Whether a posting that is not closed is dead.
-    function isDead(uint64 id, address publisher) private view returns (bool) {
-        return id < publishers[publisher].struckBelow;
+    /// @dev Whether a posting that is not closed is invalidated.
+    function isInvalidated(uint64 id, address publisher) private view returns (bool) {
+        return id < publishers[publisher].slashedBelow;
     }
 
     /// @dev The state of a run that is neither final nor void.

@@ -147,13 +147,13 @@ contract HintBlobsTest is HintFixture {
         c.blobs = shown(name, item);
     }
 
-    /// @dev The challenge strikes for this reason; 0 for none.
+    /// @dev The challenge slashes for this reason; 0 for none.
     function settles(uint64 id, Challenge memory c, uint8 reason) internal {
         commitTo(CHALLENGER, id, c);
         uint256 before = hints.rewards(PUBLISHER);
         vm.prank(CHALLENGER);
         hints.challenge{ value: STAKE, gas: 5_000_000 }(id, c, SALT);
-        check(hints.isOpen(id) == (reason == 0), "struck iff there is a reason");
+        check(hints.isOpen(id) == (reason == 0), "slashed iff there is a reason");
         checkEqual(hints.rewards(PUBLISHER) - before, reason == 0 ? STAKE : 0, "stake");
         checkBond(PUBLISHER, reason == 0 ? ALL : 0, reason == 0 ? BOND : 0);
         checkEqual(hints.rewards(CHALLENGER), reason == 0 ? 0 : ALL / 2 + STAKE, "reward");
@@ -196,7 +196,7 @@ contract HintBlobsTest is HintFixture {
         }
     }
 
-    function testStrikesAWrongKeyInTwoBlobs() public {
+    function testSlashesAWrongKeyInTwoBlobs() public {
         Built memory b = large();
         b.items[1][8].key = bytes16("another");
         tellKey(b.items[1][8]);
@@ -204,7 +204,7 @@ contract HintBlobsTest is HintFixture {
         settles(id, evidenceOf(b, "twoBlobs", 1, 8), 5);
     }
 
-    function testStrikesAFalseMalformedClaim() public {
+    function testSlashesAFalseMalformedClaim() public {
         Built memory b = small();
         b.items[0][5].key = bytes16("opens it");
         tellKey(b.items[0][5]);
@@ -212,7 +212,7 @@ contract HintBlobsTest is HintFixture {
         settles(id, evidenceOf(b, "small", 0, 5), 6);
     }
 
-    function testStrikesAWrongRelease() public {
+    function testSlashesAWrongRelease() public {
         Built memory b = small();
         for (uint32 i = 1; i <= 5; i += 4) {
             uint64 id = postBlobs(b, "swappedReleases");
@@ -224,7 +224,7 @@ contract HintBlobsTest is HintFixture {
         settles(postBlobs(b, "swappedReleases"), evidenceOf(b, "swappedReleases", 0, 9), 0);
     }
 
-    function testStrikesAReleaseThatCannotBeRead() public {
+    function testSlashesAReleaseThatCannotBeRead() public {
         Built memory b = small();
         for (uint32 i = 1; i <= 5; i += 4) {
             settles(postBlobs(b, "damagedReleases"), evidenceOf(b, "damagedReleases", 0, i), 8);
@@ -233,7 +233,7 @@ contract HintBlobsTest is HintFixture {
         settles(postBlobs(b, "damagedReleases"), evidenceOf(b, "damagedReleases", 0, 9), 0);
     }
 
-    function testStrikesAReleaseBehindTheBlobs() public {
+    function testSlashesAReleaseBehindTheBlobs() public {
         uint256[] memory counts = new uint256[](2);
         counts[0] = ITEMS;
         Built memory b = buildRun(FIRST, counts, 0);
@@ -255,7 +255,7 @@ contract HintBlobsTest is HintFixture {
         fund(PUBLISHER, ALL);
     }
 
-    function testStrikesAWrongVerdict() public {
+    function testSlashesAWrongVerdict() public {
         Built memory b = small();
         (b.items[0][2].code, b.items[0][4].code) = (0, 3);
         b.headers[0].envelopeRoot = rootOfItems(b.items[0]);
@@ -264,7 +264,7 @@ contract HintBlobsTest is HintFixture {
         settles(id, evidenceOf(b, "small", 0, 2), 4);
     }
 
-    function testStrikesAWrongCount() public {
+    function testSlashesAWrongCount() public {
         Built memory b = small();
         b.headers[0].envelopeCount = ITEMS + 1;
         tell(b);
@@ -281,7 +281,7 @@ contract HintBlobsTest is HintFixture {
         settles(id, c, 1);
     }
 
-    function testStrikesEntriesThatCannotBeRead() public {
+    function testSlashesEntriesThatCannotBeRead() public {
         for (uint32 i = 1; i <= 3; i++) {
             Built memory b = small();
             uint64 id = postBlobs(b, "damaged");
@@ -293,7 +293,7 @@ contract HintBlobsTest is HintFixture {
         settles(postBlobs(other, "damaged"), evidenceOf(other, "damaged", 0, 0), 0);
     }
 
-    function testStrikesEntriesBehindTheBlobs() public {
+    function testSlashesEntriesBehindTheBlobs() public {
         Built memory b = small();
         b.headers[0].envelopeCount = EARLIER + 9;
         tell(b);
@@ -306,7 +306,7 @@ contract HintBlobsTest is HintFixture {
         settles(id, c, 2);
     }
 
-    function testStrikesAnIndexThatLeavesOutAMalformedItem() public {
+    function testSlashesAnIndexThatLeavesOutAMalformedItem() public {
         Built memory b = small();
         bytes memory index = abi.encodePacked(uint32(ITEMS), uint32(2), uint32(1), uint32(9));
         uint64 id = postBlobs(b, index, hashesOf("small"));
@@ -315,7 +315,7 @@ contract HintBlobsTest is HintFixture {
         settles(id, c, 7);
     }
 
-    function testStrikesAnIndexThatCallsAnotherItemMalformed() public {
+    function testSlashesAnIndexThatCallsAnotherItemMalformed() public {
         Built memory b = small();
         bytes memory index =
             abi.encodePacked(uint32(ITEMS), uint32(4), uint32(1), uint32(5), uint32(8), uint32(9));
@@ -325,7 +325,7 @@ contract HintBlobsTest is HintFixture {
         settles(id, c, 7);
     }
 
-    // Everything else reverts and strikes nothing
+    // Everything else reverts and slashes nothing
 
     function testOpeningsThatShowNothing() public {
         Built memory b = large();
@@ -602,7 +602,7 @@ contract HintBlobsTest is HintFixture {
         vm.cool(address(verifier));
         challenge(CHALLENGER, id, c);
         vm.snapshotGasLastCall(name);
-        check(!hints.isOpen(id), "struck");
+        check(!hints.isOpen(id), "slashed");
     }
 
     function testGasOfAnEntryInOneElement() public {

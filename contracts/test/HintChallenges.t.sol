@@ -20,7 +20,7 @@ contract HintChallengesTest is HintFixture {
     uint256 internal constant ALL = 3 * BOND;
 
     event RewardClaimed(address indexed account, uint256 amount);
-    event HintsStruck(
+    event HintsSlashed(
         uint64 indexed id,
         uint64 indexed runLast,
         address indexed challenger,
@@ -62,18 +62,18 @@ contract HintChallengesTest is HintFixture {
 
     // Every outcome
 
-    function strikes(uint256 batch, uint32 index, uint8 kind, bytes16 key, uint8 reason) internal {
+    function slashes(uint256 batch, uint32 index, uint8 kind, bytes16 key, uint8 reason) internal {
         Built memory b = sample();
         BatchHints[] memory entries = rightEntries(b);
         setEntry(entries, batch, index, kind, key);
-        strikes(b, entries, challengeOf(b, entries, batch, index), reason);
+        slashes(b, entries, challengeOf(b, entries, batch, index), reason);
     }
 
-    function strikes(Built memory b, BatchHints[] memory entries, Challenge memory c, uint8 reason) internal {
+    function slashes(Built memory b, BatchHints[] memory entries, Challenge memory c, uint8 reason) internal {
         uint64 id = post(PUBLISHER, b.run, encode(entries));
         commitTo(CHALLENGER, id, c);
         vm.expectEmit(true, true, true, true, address(hints));
-        emit HintsStruck(
+        emit HintsSlashed(
             id, 8, CHALLENGER, PUBLISHER, reason, c.header.number, c.index, ALL / 2, ALL - ALL / 2
         );
         challenge(CHALLENGER, id, c);
@@ -84,8 +84,8 @@ contract HintChallengesTest is HintFixture {
         (,, uint32 open,,) = hints.runs(8);
         checkEqual(open, 0, "open");
 
-        // Struck for good, the run free for others.
-        check(!hints.isOpen(id), "struck");
+        // Slashed for good, the run free for others.
+        check(!hints.isOpen(id), "slashed");
         vm.roll(block.number + 2 * CHALLENGE_WINDOW);
         vm.expectRevert(abi.encodeWithSelector(HintRegistry.NotOpen.selector, id));
         hints.finalize(id);
@@ -106,12 +106,12 @@ contract HintChallengesTest is HintFixture {
         hints.claimReward();
     }
 
-    function testStrikesAWrongKey() public {
-        strikes(0, KEYED, 1, bytes16("another"), 5);
+    function testSlashesAWrongKey() public {
+        slashes(0, KEYED, 1, bytes16("another"), 5);
     }
 
-    function testStrikesAKeyOfAMalformedOne() public {
-        strikes(1, MALFORMED, 1, bytes16("made up"), 5);
+    function testSlashesAKeyOfAMalformedOne() public {
+        slashes(1, MALFORMED, 1, bytes16("made up"), 5);
     }
 
     /// @dev The registry has no keys for any epoch but the header's.
@@ -124,64 +124,64 @@ contract HintChallengesTest is HintFixture {
 
     function testKeysAreJudgedByTheirHeadersEpoch() public {
         onlyTheHeadersEpochHasKeys();
-        strikes(0, KEYED, 1, bytes16("another"), 5);
+        slashes(0, KEYED, 1, bytes16("another"), 5);
     }
 
     function testReleasesAreJudgedByTheirHeadersEpoch() public {
         onlyTheHeadersEpochHasKeys();
-        strikesMalformed(1, KEYED, sample().items[1][MALFORMED].release, 9);
+        slashesMalformed(1, KEYED, sample().items[1][MALFORMED].release, 9);
     }
 
     /// @dev With this release.
-    function strikesMalformed(uint256 batch, uint32 index, bytes memory release, uint8 reason) internal {
+    function slashesMalformed(uint256 batch, uint32 index, bytes memory release, uint8 reason) internal {
         Built memory b = sample();
         BatchHints[] memory entries = rightEntries(b);
         callMalformed(entries, batch, index, release);
         Challenge memory c = challengeOf(b, entries, batch, index);
-        // Who has no key strikes it all the same.
+        // Who has no key has it slashed all the same.
         if (reason != 6) c.key = 0;
-        strikes(b, entries, c, reason);
+        slashes(b, entries, c, reason);
     }
 
-    function testStrikesAFalseMalformedClaim() public {
-        strikesMalformed(1, KEYED, sample().items[1][KEYED].release, 6);
+    function testSlashesAFalseMalformedClaim() public {
+        slashesMalformed(1, KEYED, sample().items[1][KEYED].release, 6);
     }
 
     // Releases
 
     /// @dev Rule S-3.
-    function testStrikesAFalseMalformedClaimByItsRelease() public {
-        strikesMalformed(1, KEYED, sample().items[1][MALFORMED].release, 9);
+    function testSlashesAFalseMalformedClaimByItsRelease() public {
+        slashesMalformed(1, KEYED, sample().items[1][MALFORMED].release, 9);
     }
 
-    function testStrikesAReleaseOfAnotherCiphertext() public {
-        strikesMalformed(0, MALFORMED, sample().items[1][MALFORMED].release, 9);
+    function testSlashesAReleaseOfAnotherCiphertext() public {
+        slashesMalformed(0, MALFORMED, sample().items[1][MALFORMED].release, 9);
     }
 
-    function testStrikesTheCiphertextForARelease() public {
-        strikesMalformed(0, MALFORMED, caller.decode(sample().items[0][MALFORMED].data).c, 9);
+    function testSlashesTheCiphertextForARelease() public {
+        slashesMalformed(0, MALFORMED, caller.decode(sample().items[0][MALFORMED].data).c, 9);
     }
 
-    function testStrikesWhatIsNoPoint() public {
-        strikesMalformed(0, MALFORMED, new bytes(48), 9);
+    function testSlashesWhatIsNoPoint() public {
+        slashesMalformed(0, MALFORMED, new bytes(48), 9);
     }
 
-    function testStrikesTheIdentity() public {
+    function testSlashesTheIdentity() public {
         bytes memory identity = new bytes(48);
         identity[0] = 0xc0;
-        strikesMalformed(0, MALFORMED, identity, 9);
+        slashesMalformed(0, MALFORMED, identity, 9);
     }
 
-    function testStrikesAPointOutsideTheSubgroup() public {
+    function testSlashesAPointOutsideTheSubgroup() public {
         // (0, 2), of order 3.
         bytes memory point = new bytes(48);
         point[0] = 0x80;
-        strikesMalformed(0, MALFORMED, point, 9);
+        slashesMalformed(0, MALFORMED, point, 9);
     }
 
-    function testStrikesANonCanonicalPoint() public {
+    function testSlashesANonCanonicalPoint() public {
         // x = p + 4.
-        strikesMalformed(
+        slashesMalformed(
             0,
             MALFORMED,
             hex"9a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153ffffb9feffffffffaaaf",
@@ -189,27 +189,27 @@ contract HintChallengesTest is HintFixture {
         );
     }
 
-    function strikesPlace(uint256 batch, uint32 index, uint128 place, uint8 reason) internal {
-        strikes(batch, index, 2, bytes16(place), reason);
+    function slashesPlace(uint256 batch, uint32 index, uint128 place, uint8 reason) internal {
+        slashes(batch, index, 2, bytes16(place), reason);
     }
 
-    function testStrikesAPlaceBehindTheReleases() public {
-        strikesPlace(0, MALFORMED, uint128(sample().items[0].length), 8);
+    function testSlashesAPlaceBehindTheReleases() public {
+        slashesPlace(0, MALFORMED, uint128(sample().items[0].length), 8);
     }
 
-    function testStrikesAPlaceBehindTheChunksOfReleases() public {
-        strikesPlace(1, MALFORMED, 128, 8);
+    function testSlashesAPlaceBehindTheChunksOfReleases() public {
+        slashesPlace(1, MALFORMED, 128, 8);
     }
 
-    function testStrikesThePlaceOutOfRange() public {
-        strikesPlace(1, MALFORMED, type(uint128).max, 8);
+    function testSlashesThePlaceOutOfRange() public {
+        slashesPlace(1, MALFORMED, type(uint128).max, 8);
     }
 
-    function testStrikesAMalformedItemWithoutAnyRelease() public {
+    function testSlashesAMalformedItemWithoutAnyRelease() public {
         Built memory b = sample();
         BatchHints[] memory entries = rightEntries(b);
         entries[0].releases = "";
-        strikes(b, entries, challengeOf(b, entries, 0, MALFORMED), 8);
+        slashes(b, entries, challengeOf(b, entries, 0, MALFORMED), 8);
     }
 
     /// @dev In a list of several chunks, too: they are shown one at a time.
@@ -246,7 +246,7 @@ contract HintChallengesTest is HintFixture {
     }
 
     /// @dev Members give no release of a run, and their accomplice calls all of it malformed: only they have the keys
-    /// that refute it. But nobody has the releases that it would take, so each claim is struck by whoever looks, and
+    /// that refute it. But nobody has the releases that it would take, so whoever looks has each claim slashed, and
     /// the run gets void (S-4).
     function testUnreleasedRunClaimedMalformed() public {
         Built memory b = sample();
@@ -260,7 +260,7 @@ contract HintChallengesTest is HintFixture {
             c.key = 0;
             commitTo(CHALLENGER, id, c);
             challenge(CHALLENGER, id, c);
-            check(!hints.isOpen(id), "struck without a key");
+            check(!hints.isOpen(id), "slashed without a key");
             fund(PUBLISHER, BOND);
         }
         vm.roll(block.number + HINT_DEADLINE);
@@ -282,49 +282,49 @@ contract HintChallengesTest is HintFixture {
 
     // Verdicts
 
-    function testStrikesAnAcceptedItemSkipped() public {
-        strikes(0, KEYED, 0, 0, 4);
+    function testSlashesAnAcceptedItemSkipped() public {
+        slashes(0, KEYED, 0, 0, 4);
     }
 
-    function testStrikesAKeyOfASkippedItem() public {
-        strikes(1, SKIPPED, 1, bytes16("made up"), 4);
+    function testSlashesAKeyOfASkippedItem() public {
+        slashes(1, SKIPPED, 1, bytes16("made up"), 4);
     }
 
-    function testStrikesASkippedItemCalledMalformed() public {
-        strikes(0, SKIPPED, 2, 0, 4);
+    function testSlashesASkippedItemCalledMalformed() public {
+        slashes(0, SKIPPED, 2, 0, 4);
     }
 
-    function testStrikesAKeyOfAForcedTransaction() public {
-        strikes(0, FORCED, 1, bytes16("made up"), 4);
+    function testSlashesAKeyOfAForcedTransaction() public {
+        slashes(0, FORCED, 1, bytes16("made up"), 4);
     }
 
-    function testStrikesAnUnknownKind() public {
-        strikes(0, SKIPPED, 3, 0, 2);
+    function testSlashesAnUnknownKind() public {
+        slashes(0, SKIPPED, 3, 0, 2);
     }
 
-    function testStrikesKeyBytesWhereNoKeyIs() public {
-        strikes(0, SKIPPED, 0, bytes16("stray"), 3);
+    function testSlashesKeyBytesWhereNoKeyIs() public {
+        slashes(0, SKIPPED, 0, bytes16("stray"), 3);
     }
 
-    function testStrikesAnEntryTooMany() public {
+    function testSlashesAnEntryTooMany() public {
         Built memory b = sample();
         BatchHints[] memory entries = rightEntries(b);
         entries[0].entries = bytes.concat(entries[0].entries, new bytes(17));
         // Neither index nor item matter.
         Challenge memory c = challengeOf(b, entries, 0, 6);
-        strikes(b, entries, c, 1);
+        slashes(b, entries, c, 1);
     }
 
-    function testStrikesAnEntryTooFew() public {
+    function testSlashesAnEntryTooFew() public {
         Built memory b = sample();
         BatchHints[] memory entries = rightEntries(b);
         entries[0].entries = "";
         Challenge memory c = challengeOf(b, entries, 0, 0);
-        strikes(b, entries, c, 1);
+        slashes(b, entries, c, 1);
     }
 
-    function testStrikesInTheSecondChunk() public {
-        strikes(1, 130, 7, 0, 2);
+    function testSlashesInTheSecondChunk() public {
+        slashes(1, 130, 7, 0, 2);
     }
 
     function fails(uint256 batch, uint32 index) internal {
@@ -367,7 +367,7 @@ contract HintChallengesTest is HintFixture {
         setEntry(entries, 0, KEYED, 0, 0);
         Challenge memory c = challengeOf(b, entries, 0, KEYED);
         c.item = "";
-        strikes(b, entries, c, 4);
+        slashes(b, entries, c, 4);
     }
 
     function testFuzzAnyEntryIsJudgedByTheTruth(
@@ -391,11 +391,11 @@ contract HintChallengesTest is HintFixture {
         commitTo(CHALLENGER, id, c);
         challenge(CHALLENGER, id, c);
         bool right = kind == item.kind && key == item.key;
-        check(hints.isOpen(id) == right, "struck iff wrong");
+        check(hints.isOpen(id) == right, "slashed iff wrong");
         checkEqual(address(0).balance - burnt, right ? 0 : ALL - ALL / 2, "burnt iff wrong");
     }
 
-    // Everything else reverts and strikes nothing
+    // Everything else reverts and slashes nothing
 
     /// @dev A posting with one wrong key, and the challenge of it.
     function wrongKey() internal returns (uint64 id, Challenge memory c) {
@@ -448,7 +448,7 @@ contract HintChallengesTest is HintFixture {
         vm.expectRevert(abi.encodeWithSelector(CommitReveal.NotCommitted.selector, commitment));
         challenge(copier, id, c);
         challenge(CHALLENGER, id, c);
-        check(!hints.isOpen(id), "struck");
+        check(!hints.isOpen(id), "slashed");
     }
 
     function testOnlyOpenPostings() public {
@@ -477,7 +477,7 @@ contract HintChallengesTest is HintFixture {
     }
 
     /// @dev Each time at the price of a bond.
-    function testStruckHintsMayComeAgain() public {
+    function testSlashedHintsMayComeAgain() public {
         (uint64 id, Challenge memory c) = wrongKey();
         commitTo(CHALLENGER, id, c);
         challenge(CHALLENGER, id, c);
@@ -538,11 +538,11 @@ contract HintChallengesTest is HintFixture {
         verifier.fail(MockHintVerifier.Failure.None);
         commitTo(CHALLENGER, id, c);
         challenge(CHALLENGER, id, c);
-        check(!hints.isOpen(id), "struck");
+        check(!hints.isOpen(id), "slashed");
     }
 
-    /// @dev However much gas comes along, an honest posting is not struck.
-    function testFuzzGasNeverStrikesTheHonest(uint256 gas, bool malformed) public {
+    /// @dev However much gas comes along, an honest posting is not slashed.
+    function testFuzzGasNeverSlashesTheHonest(uint256 gas, bool malformed) public {
         Built memory b = sample();
         BatchHints[] memory entries = rightEntries(b);
         uint64 id = post(PUBLISHER, b.run, encode(entries));
@@ -624,13 +624,13 @@ contract HintChallengesTest is HintFixture {
         (bool done,) =
             address(hints).call{ value: STAKE }(abi.encodeCall(HintRegistry.challenge, (id, c, SALT)));
         check(!done, "settled");
-        check(hints.isOpen(id), "struck");
+        check(hints.isOpen(id), "slashed");
         checkBond(PUBLISHER, ALL, BOND);
         checkEqual(CHALLENGER.balance, STAKE, "the stake is back");
     }
 
-    /// @dev Bytes that are no call at all strike nothing either.
-    function testFuzzMangledCalldataNeverStrikesTheHonest(uint256 position, bytes32 word) public {
+    /// @dev Bytes that are no call at all slash nothing either.
+    function testFuzzMangledCalldataNeverSlashesTheHonest(uint256 position, bytes32 word) public {
         Built memory b = sample();
         BatchHints[] memory entries = rightEntries(b);
         uint64 id = post(PUBLISHER, b.run, encode(entries));
@@ -644,7 +644,7 @@ contract HintChallengesTest is HintFixture {
         vm.prank(CHALLENGER);
         (bool done,) = address(hints).call{ value: STAKE }(data);
         done;
-        check(hints.isOpen(id), "struck");
+        check(hints.isOpen(id), "slashed");
         checkBond(PUBLISHER, ALL, BOND);
     }
 }

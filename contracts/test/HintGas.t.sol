@@ -175,7 +175,7 @@ contract HintGasTest is HintFixture {
         Challenge memory c = challengeOf(b, wrongEntries(b), 3, 70);
         challenge(CHALLENGER, open, c);
         vm.snapshotGasLastCall("HintRegistry.challenge, 8 batches of 100, without the check of the key");
-        check(!hints.isOpen(open), "struck");
+        check(!hints.isOpen(open), "slashed");
     }
 
     /// @dev Of a release nobody can make, shown with the list that it stands in.
@@ -183,7 +183,7 @@ contract HintGasTest is HintFixture {
         Built memory b = unreleased();
         challenge(CHALLENGER, claimed, challengeOf(b, allMalformed(b), 0, accepted(b)));
         vm.snapshotGasLastCall("HintRegistry.challenge, of a singleton release, 1 batch of 100");
-        check(!hints.isOpen(claimed), "struck");
+        check(!hints.isOpen(claimed), "slashed");
     }
 
     function testChallengeOfTheLongestItem() public {

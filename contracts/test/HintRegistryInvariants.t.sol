@@ -6,8 +6,8 @@ import { HintRegistry } from "../src/HintRegistry.sol";
 import { RunReference } from "../src/interfaces/IBlindedInbox.sol";
 import { HintFixture } from "./helpers/HintFixture.sol";
 
-/// @dev Drives one deployment at random and keeps ghost state: which posting is right, open, dead, final, what ether
-/// went where. Every call's outcome is foretold from it.
+/// @dev Drives one deployment at random and keeps ghost state: which posting is right, open, invalidated, final, what
+/// ether went where. Every call's outcome is foretold from it.
 ///
 /// Of every second run the members give no release: nobody can post right hints for it or has a key to show, but its
 /// postings may be anything else, all malformed for one.
@@ -20,7 +20,7 @@ contract HintRegistryHandler is HintFixture {
         address publisher;
         uint256 postedAt;
         bool open;
-        bool dead;
+        bool invalidated;
         bool right;
         // The entry that is wrong, if one is.
         uint256 batch;
@@ -39,23 +39,23 @@ contract HintRegistryHandler is HintFixture {
     uint256[] public runPostedAt;
     mapping(uint64 last => uint64 id) public finalOf;
     mapping(uint64 last => bool) public isVoid;
-    /// @dev Postings that are open or dead.
+    /// @dev Postings that are open or invalidated.
     mapping(uint64 last => uint256) public openOf;
-    /// @dev The newest strike of a posting of the run, or that made one dead which was dropped since.
-    mapping(uint64 last => uint256) public struckAtOf;
-    /// @dev The posting of these hints, open or dead.
+    /// @dev The newest slashing of a posting of the run, or that invalidated one which was dropped since.
+    mapping(uint64 last => uint256) public slashedAtOf;
+    /// @dev The posting of these hints, open or invalidated.
     mapping(bytes32 => uint64 id) private openHints;
     mapping(address publisher => uint256) public bond;
     mapping(address publisher => uint256) public openBy;
-    mapping(address publisher => uint256) private lastStrike;
+    mapping(address publisher => uint256) private lastSlashing;
 
     uint256 public paidIn;
     uint256 public paidOut;
     uint256 public burnt;
     uint256 public honestBond;
-    uint256 public struckHonest;
-    uint256 public struck;
-    uint256 public killed;
+    uint256 public slashedHonest;
+    uint256 public slashings;
+    uint256 public invalidations;
     uint256 public refuted;
 
     constructor() {
@@ -264,9 +264,9 @@ contract HintRegistryHandler is HintFixture {
     /// @dev Why a posting is not open; empty while it is.
     function closedReason(uint64 id) internal view returns (bytes memory) {
         if (id != 0 && id < known.length && known[id].open) return "";
-        bool dead = id < known.length && known[id].dead;
+        bool invalidated = id < known.length && known[id].invalidated;
         return abi.encodeWithSelector(
-            dead ? HintRegistry.PublisherStruck.selector : HintRegistry.NotOpen.selector, id
+            invalidated ? HintRegistry.PublisherSlashed.selector : HintRegistry.NotOpen.selector, id
         );
     }
 
@@ -292,33 +292,33 @@ contract HintRegistryHandler is HintFixture {
         challenge(who_, id, c);
         if (reason.length != 0) return;
         paidIn += STAKE;
-        checkEqual(hints.isOpen(id) ? 0 : 1, guilty ? 1 : 0, "struck iff wrong");
+        checkEqual(hints.isOpen(id) ? 0 : 1, guilty ? 1 : 0, "slashed iff wrong");
         if (!guilty) {
             refuted++;
             return;
         }
         openBy[k.publisher]--;
         closed(id, b);
-        struckAtOf[last(k.run)] = block.number;
-        strike(k.publisher);
+        slashedAtOf[last(k.run)] = block.number;
+        slash(k.publisher);
     }
 
-    /// @dev All that were open are dead.
-    function strike(address p) internal {
+    /// @dev All that were open are invalidated.
+    function slash(address p) internal {
         burnt += bond[p] - bond[p] / 2;
         bond[p] = 0;
         openBy[p] = 0;
-        lastStrike[p] = block.number;
+        lastSlashing[p] = block.number;
         for (uint64 id = 1; id < known.length; id++) {
             if (known[id].publisher != p || !known[id].open) continue;
-            (known[id].open, known[id].dead) = (false, true);
-            killed++;
+            (known[id].open, known[id].invalidated) = (false, true);
+            invalidations++;
         }
-        struck++;
-        if (p == publisher(0)) struckHonest++;
+        slashings++;
+        if (p == publisher(0)) slashedHonest++;
     }
 
-    /// @dev Any word of a good challenge replaced: never strikes what is right.
+    /// @dev Any word of a good challenge replaced: never slashes what is right.
     function challengeMangled(uint256 who, uint256 chosen, uint256 position, bytes32 word) external {
         if (known.length == 1) return;
         uint64 id = uint64(bound(chosen, 1, known.length - 1));
@@ -336,7 +336,7 @@ contract HintRegistryHandler is HintFixture {
         vm.prank(who_);
         (bool done,) = address(hints).call{ value: STAKE, gas: 5_000_000 }(data);
         if (done) paidIn += STAKE;
-        check(hints.isOpen(id), "struck");
+        check(hints.isOpen(id), "slashed");
     }
 
     function finalize(uint256 chosen) external {
@@ -358,7 +358,7 @@ contract HintRegistryHandler is HintFixture {
         vm.roll(block.number + CHALLENGE_WINDOW);
         for (uint64 id = 1; id < known.length; id++) {
             if (known[id].run != r) continue;
-            if (known[id].dead) dropId(id);
+            if (known[id].invalidated) dropId(id);
             else if (!known[id].open) continue;
             else if (finalOf[last(r)] == 0) finalizeId(id);
             else releaseId(id);
@@ -397,9 +397,10 @@ contract HintRegistryHandler is HintFixture {
     }
 
     function dropId(uint64 id) internal {
-        bool allowed = id < known.length && known[id].dead;
-        bytes4 reason =
-            closedReason(id).length == 0 ? HintRegistry.NotDead.selector : HintRegistry.NotOpen.selector;
+        bool allowed = id < known.length && known[id].invalidated;
+        bytes4 reason = closedReason(id).length == 0
+            ? HintRegistry.NotInvalidated.selector
+            : HintRegistry.NotOpen.selector;
         if (!allowed) vm.expectRevert(abi.encodeWithSelector(reason, id));
         hints.drop(id);
         if (allowed) dropped(id);
@@ -407,9 +408,9 @@ contract HintRegistryHandler is HintFixture {
 
     function dropped(uint64 id) internal {
         uint64 run = last(known[id].run);
-        uint256 strikeAt = lastStrike[known[id].publisher];
-        if (strikeAt > struckAtOf[run]) struckAtOf[run] = strikeAt;
-        known[id].dead = false;
+        uint256 slashingAt = lastSlashing[known[id].publisher];
+        if (slashingAt > slashedAtOf[run]) slashedAtOf[run] = slashingAt;
+        known[id].invalidated = false;
         closed(id, rebuilt(known[id].run));
     }
 
@@ -417,7 +418,7 @@ contract HintRegistryHandler is HintFixture {
         if (runPostedAt.length == 0) return;
         r %= runPostedAt.length;
         RunReference memory run = rebuilt(r).run;
-        uint256 from = runPostedAt[r] > struckAtOf[last(r)] ? runPostedAt[r] : struckAtOf[last(r)];
+        uint256 from = runPostedAt[r] > slashedAtOf[last(r)] ? runPostedAt[r] : slashedAtOf[last(r)];
         from += HINT_DEADLINE;
         bytes memory reason = settledReason(r);
         if (reason.length == 0 && block.number < from) {
@@ -439,7 +440,7 @@ contract HintRegistryHandler is HintFixture {
             if (known[id].open && !known[id].right) challengeAny(0, id, 0, 0, true);
         }
         for (uint64 id = 1; id < known.length; id++) {
-            if (known[id].run == r && known[id].dead) dropId(id);
+            if (known[id].run == r && known[id].invalidated) dropId(id);
         }
         if (settledReason(r).length != 0) return;
         if (openOf[last(r)] == 0 && !withheld(r)) {
@@ -509,15 +510,15 @@ contract HintRegistryInvariantsTest is HintFixture {
     function invariantTheHonestKeepTheirBond() public view {
         (uint128 total,) = hints.bondOf(handler.publisher(0));
         checkEqual(total, handler.honestBond(), "bond");
-        checkEqual(handler.struckHonest(), 0, "struck");
+        checkEqual(handler.slashedHonest(), 0, "slashed");
     }
 
     function invariantOpenPostingsAreCountedAndCovered() public view {
         uint256[] memory open = new uint256[](handler.PUBLISHERS());
         for (uint256 id = 1; id < handler.knownCount(); id++) {
-            (uint64 run, address publisher,, bool isOpen, bool isDead,,,,,,,) = handler.known(id);
+            (uint64 run, address publisher,, bool isOpen, bool isInvalidated,,,,,,,) = handler.known(id);
             check(hints.isOpen(uint64(id)) == isOpen, "open");
-            check(!isDead || hints.finalPosting(10 * run + 2) != id, "dead and final");
+            check(!isInvalidated || hints.finalPosting(10 * run + 2) != id, "invalidated and final");
             if (isOpen) open[uint160(publisher) - 0x10000]++;
         }
         for (uint256 i = 0; i < open.length; i++) {
@@ -530,9 +531,9 @@ contract HintRegistryInvariantsTest is HintFixture {
     function invariantRunsAreAsInTheGhostState() public view {
         for (uint256 r = 0; r < handler.runCount(); r++) {
             uint64 last = uint64(10 * r + 2);
-            (, uint64 finalId, uint32 open, bool isVoid, uint32 struckAt) = hints.runs(last);
+            (, uint64 finalId, uint32 open, bool isVoid, uint32 slashedAt) = hints.runs(last);
             checkEqual(open, handler.openOf(last), "open postings");
-            checkEqual(struckAt, handler.struckAtOf(last), "last strike");
+            checkEqual(slashedAt, handler.slashedAtOf(last), "last slashing");
             checkEqual(finalId, handler.finalOf(last), "the final posting never changes");
             check(isVoid == handler.isVoid(last), "void");
             check(!isVoid || (finalId == 0 && open == 0), "void and not");

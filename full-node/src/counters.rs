@@ -147,7 +147,7 @@ pub struct Counters {
     pub watch_postings_checked: Counter,
     /// Postings of hints on L1 that say something wrong.
     pub watch_wrong_postings: Counter,
-    /// Challenges that struck out a posting.
+    /// Challenges for which a posting was slashed.
     pub watch_challenges: Counter,
     /// Numbers for which the sequencer signed two headers.
     pub watch_equivocations: Counter,
@@ -240,7 +240,7 @@ impl Counters {
                 "watch_wrong_postings",
                 "Postings of hints on L1 that say something wrong",
             )?,
-            watch_challenges: counter("watch_challenges", "Challenges that struck out a posting")?,
+            watch_challenges: counter("watch_challenges", "Challenges for which a posting was slashed")?,
             watch_equivocations: counter(
                 "watch_equivocations",
                 "Numbers for which the sequencer signed two headers",

@@ -228,7 +228,7 @@ async fn it_arrives_at_the_blocks_of_who_followed_the_feed() {
         long.push(alone.seal(6_000 + step * 250, (step == 0).then_some(4)).await);
     }
     alone.postings.post(180, &long);
-    // Wrong hints first, which nobody struck out; a false ⊥ for all; then the true ones.
+    // Wrong hints first, which nobody had slashed; a false ⊥ for all; then the true ones.
     alone.postings.hint(130, &run, wrong_keys);
     alone.postings.hint(131, &run, |hints| hints.entries.fill(HintEntry::Malformed([7; 48])));
     alone.postings.hint(140, &run, |_| {});

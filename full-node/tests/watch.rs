@@ -1,4 +1,4 @@
-//! Watching L1: wrong postings are struck out once, right ones left alone, and a node that is killed goes on.
+//! Watching L1: wrong postings are slashed once, right ones left alone, and a node that is killed goes on.
 
 mod common;
 
@@ -103,9 +103,9 @@ fn sent(block: u64) -> Sent {
     Sent { transaction: B256::ZERO, block, gas_used: 0 }
 }
 
-fn struck(publisher: Address) -> HintEvent {
+fn slashed(publisher: Address) -> HintEvent {
     let (challenger, l1_block) = (Address::ZERO, 0);
-    HintEvent::Struck { id: 0, last: 0, challenger, publisher, number: 0, index: 0, reason: 5, l1_block }
+    HintEvent::Slashed { id: 0, last: 0, challenger, publisher, number: 0, index: 0, reason: 5, l1_block }
 }
 
 fn name(contract: DisputeContract) -> &'static str {
@@ -237,7 +237,7 @@ impl L1Submitter for Reporter {
                 panic!("a stake lost")
             };
             assert_eq!((fault.number, fault.index), (number, evidence.index));
-            // A false ⊥ is struck by its wrong release, too: then L1 asks for no key.
+            // A false ⊥ is slashed by its wrong release, too: then L1 asks for no key.
             if evidence.key.is_some() || fault.kind != FaultKind::NotMalformed {
                 assert_eq!(fault.key, evidence.key);
             }
@@ -562,7 +562,7 @@ async fn what_l1_takes_back_or_others_settle_is_dropped() {
     scene.contracts.lock().post(1, wrong.clone());
     scene.contracts.lock().post(1, wrong);
     assert_eq!(node.round().await.disputes, 2);
-    scene.contracts.lock().tell(struck(Address::ZERO));
+    scene.contracts.lock().tell(slashed(Address::ZERO));
     assert_eq!(
         node.round().await,
         WatchRound { disputes: 2, ..WatchRound::default() },
@@ -654,7 +654,7 @@ async fn batches_that_are_not_opened_here_are_judged_by_their_ciphertexts() {
         scene.contracts.lock().post(4, vec![wrong]);
         assert_eq!(node.round().await.wrong, 1, "{kind:?}");
         let name = kind.as_str();
-        scene.contracts.lock().tell(struck(Address::ZERO));
+        scene.contracts.lock().tell(slashed(Address::ZERO));
         node.round().await;
         assert_eq!(node.round().await, WatchRound::default(), "{name} at {index}");
     }

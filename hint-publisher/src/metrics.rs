@@ -37,7 +37,7 @@ pub struct HintPublisherMetrics {
     pub(crate) certificate_to_hints_seconds: Histogram,
     pub(crate) l1_postings: Counter,
     pub(crate) l1_finalized: Counter,
-    pub(crate) l1_struck: Counter,
+    pub(crate) l1_slashed: Counter,
     pub(crate) l1_failures: Counter,
     pub(crate) l1_refused_batches: Counter,
     pub(crate) l1_waiting_runs: Gauge,
@@ -105,7 +105,7 @@ impl HintPublisherMetrics {
             )?,
             l1_postings: counter("l1_postings_total", "Runs whose hints were posted to L1")?,
             l1_finalized: counter("l1_finalized_total", "Postings that were made final on L1")?,
-            l1_struck: counter("l1_struck_total", "Postings of ours that were struck out on L1")?,
+            l1_slashed: counter("l1_slashed_total", "Postings of ours that were slashed on L1")?,
             l1_failures: counter("l1_failures_total", "Looks at L1 and transactions that failed")?,
             l1_refused_batches: counter(
                 "l1_refused_batches_total",

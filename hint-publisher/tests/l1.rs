@@ -103,12 +103,12 @@ impl Contracts {
         self.open().iter().filter(|posting| posting.publisher == publisher).count()
     }
 
-    fn strike(&mut self, id: u64) {
+    fn slash(&mut self, id: u64) {
         let posting = self.open().into_iter().find(|posting| posting.id == id).expect("open");
         let PostedLog { last, publisher, .. } = posting;
         self.bonds.insert(publisher, 0);
         let (challenger, number, index, reason, l1_block) = (Address::ZERO, last, 0, 5, self.newest + 1);
-        self.tell(HintEvent::Struck { id, last, challenger, publisher, number, index, reason, l1_block });
+        self.tell(HintEvent::Slashed { id, last, challenger, publisher, number, index, reason, l1_block });
     }
 }
 
@@ -755,7 +755,7 @@ async fn the_bond_is_filled_at_the_start_and_a_short_one_is_told() {
 }
 
 #[tokio::test]
-async fn a_strike_ends_what_its_publisher_had_open_and_others_post_it_anew() {
+async fn a_slashing_ends_what_its_publisher_had_open_and_others_post_it_anew() {
     let stage = Stage::new().await;
     let (one, two) = (stage.run_of_one(1).await, stage.run_of_one(2).await);
     let mut wrong = stage.hints_of(&two);
@@ -767,12 +767,16 @@ async fn a_strike_ends_what_its_publisher_had_open_and_others_post_it_anew() {
         contracts.post_as(other(), two.last, wrong)
     };
     assert_eq!(poster.round(0).await, Round { posted: 1, ..Round::default() }, "the right one is left alone");
-    stage.contracts.lock().strike(guilty.id);
-    assert_eq!(poster.round(1).await, Round { posted: 1, ..Round::default() }, "the dead one is replaced");
+    stage.contracts.lock().slash(guilty.id);
+    assert_eq!(
+        poster.round(1).await,
+        Round { posted: 1, ..Round::default() },
+        "the invalidated one is replaced"
+    );
     assert_eq!(stage.contracts.lock().open_of(me()), 2);
     stage.pass(WINDOW);
     assert_eq!(poster.round(2).await, Round { finalized: 2, ..Round::default() });
-    poster.shows("struck_total", 0);
+    poster.shows("slashed_total", 0);
 }
 
 #[tokio::test]
@@ -793,7 +797,7 @@ async fn a_run_that_waits_too_long_or_fits_no_transaction_is_told() {
 }
 
 #[tokio::test]
-async fn a_refusal_concerns_one_run_only_and_a_struck_posting_is_told() {
+async fn a_refusal_concerns_one_run_only_and_a_slashed_posting_is_told() {
     let stage = Stage::new().await;
     let (one, _) = (stage.run_of_one(1).await, stage.run_of_one(2).await);
     let mut poster = stage.poster();
@@ -804,10 +808,10 @@ async fn a_refusal_concerns_one_run_only_and_a_struck_posting_is_told() {
     poster.round(1_000).await;
     // L1 shows something else than what was posted: told, never posted twice.
     let id = stage.contracts.lock().open().iter().find(|open| open.last == one.last).map(|open| open.id);
-    stage.contracts.lock().strike(id.expect("open"));
+    stage.contracts.lock().slash(id.expect("open"));
     let round = poster.round(1_001).await;
     assert_eq!((round.posted, round.waiting, round.bond_short), (0, 2, true), "nothing without a new bond");
-    poster.shows("struck_total", 1);
+    poster.shows("slashed_total", 1);
     stage.contracts.lock().bonds.insert(me(), BOND);
     assert_eq!(poster.round(1_002).await.posted, 2);
     stage.contracts.lock().reread = Some(Vec::new());

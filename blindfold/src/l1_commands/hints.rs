@@ -22,8 +22,8 @@ pub(super) const VOID_EXAMPLE: &str = "Examples:
   blindfold l1 void 4096 --yes …      the run that ends with batch 4096
 
 Without a number: lists the runs of the last --blocks that can be declared void, and sends nothing. Nothing of a void
-run is ever executed: its fees stay paid, its surcharges return. Postings of the run whose publisher was struck are
-dropped first; the deadline counts anew from that strike.";
+run is ever executed: its fees stay paid, its surcharges return. Postings of the run whose publisher was slashed are
+dropped first; the deadline counts anew from that slashing.";
 
 /// Runs that are read at most to see whether they have items: two calls for each.
 const MAX_READ_RUNS: usize = 32;
@@ -176,7 +176,7 @@ pub(super) async fn void(args: &VoidArgs) -> Result<()> {
         "nothing of batches {}–{last} would ever be executed, and nobody can undo it: give --yes if that is wanted",
         run.first
     );
-    for posting in hints.dead(last) {
+    for posting in hints.invalidated(last) {
         writer.drop_hints(posting.id).await?;
     }
     declare(&writer, run, args.write.read.json).await
@@ -301,8 +301,8 @@ mod tests {
         HintEvent::Posted(PostedLog { id, first: last - 1, last, publisher, l1_block, transaction, root })
     }
 
-    fn struck(id: u64, last: u64) -> HintEvent {
-        HintEvent::Struck {
+    fn slashed(id: u64, last: u64) -> HintEvent {
+        HintEvent::Slashed {
             id,
             last,
             challenger: Address::ZERO,
@@ -323,7 +323,7 @@ mod tests {
             posted(4, 4, 103),
             posted(5, 4, 104),
             posted(6, 6, 105),
-            struck(1, 2),
+            slashed(1, 2),
             HintEvent::Finalized { id: 4, first: 3, last: 4 },
         ];
         let hints: RegistryState = events.iter().collect();
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(found(124, &[]), []);
         let said = |ids: &[u64]| steps(&hints, ids, 128, 24).unwrap_err().to_string();
         assert!(said(&[6]).contains("until L1 block 129"));
-        assert!(said(&[1]).contains("Struck"));
+        assert!(said(&[1]).contains("Slashed"));
         assert!(said(&[9]).contains("--blocks"));
     }
 
@@ -345,7 +345,7 @@ mod tests {
     fn runs_with_standing_hints_are_not_void() {
         let void = HintEvent::Voided { first: 5, last: 6 };
         let hints: RegistryState =
-            [posted(1, 2, 100), posted(2, 4, 100), struck(1, 2), void].iter().collect();
+            [posted(1, 2, 100), posted(2, 4, 100), slashed(1, 2), void].iter().collect();
         assert_eq!([2, 4, 6, 8].map(|last| hints.covers(last)), [false, true, true, false]);
         let due = Due { first: 1, last: 2, posted_at: 90, void_from: 120 };
         assert!(line(&due).contains("`blindfold l1 void 2`"));

@@ -180,7 +180,7 @@ struct Hints {
     open: Vec<OpenPosting>,
     /// Final ones of the range.
     finalized: usize,
-    struck: usize,
+    slashed: usize,
     void: Vec<(u64, u64)>,
     /// Runs of the range without hints: first, last, and the L1 block from which on they may be declared void.
     waiting: Vec<(u64, u64, u64)>,
@@ -342,7 +342,7 @@ fn hints_of(standing: &Standing, hints: &RegistryState, runs: &[RunReference]) -
             })
             .collect(),
         finalized: count(PostingState::Final),
-        struck: count(PostingState::Struck),
+        slashed: count(PostingState::Slashed),
         void: hints.void_runs().collect(),
         waiting: waiting.map(|run| (run.first, run.last, hints.void_from(run, deadline))).collect(),
         waiting_unread: 0,
@@ -481,8 +481,8 @@ fn text(report: &Report) -> String {
         (
             "hints",
             format!(
-                "{} postings, lately {} final and {} struck",
-                hints.postings, hints.finalized, hints.struck
+                "{} postings, lately {} final and {} slashed",
+                hints.postings, hints.finalized, hints.slashed
             ),
         ),
         ("open hints", listed(hints.open.iter().map(open), "none")),
@@ -600,7 +600,7 @@ pub(super) mod tests {
             transaction: B256::ZERO,
             root: B256::ZERO,
         };
-        let struck = HintEvent::Struck {
+        let slashed = HintEvent::Slashed {
             id: 2,
             last: 4,
             challenger: Address::ZERO,
@@ -611,7 +611,7 @@ pub(super) mod tests {
             l1_block: 1_002,
         };
         let void = HintEvent::Voided { first: 5, last: 5 };
-        let events = [HintEvent::Posted(posted(2, 8)), HintEvent::Posted(posted(3, 9)), struck, void];
+        let events = [HintEvent::Posted(posted(2, 8)), HintEvent::Posted(posted(3, 9)), slashed, void];
         let hints: RegistryState = events.iter().collect();
         let run = |first, last, posted_at| RunReference { first, last, posted_at, header_root: B256::ZERO };
         let promise = |id, seal_by| GivenPromise {
@@ -651,7 +651,7 @@ pub(super) mod tests {
             "epoch 1 at the head: with the next header that L1 makes after L1 block 1300\n",
             "2 from batch 90 on",
             "0x0707070707070707070707070707070707070707 from L1 block 1900 on",
-            "3 postings, lately 0 final and 1 struck",
+            "3 postings, lately 0 final and 1 slashed",
             "posting 3 of batches 1–4",
             "final from L1 block 1025 on",
             "batches 6–7, void from L1 block 1030 on",

@@ -117,8 +117,8 @@ fn posted(id: u64, (first, last): (u64, u64), root: B256) -> HintEvent {
     HintEvent::Posted(PostedLog { id, first, last, publisher, l1_block: 1, transaction, root })
 }
 
-fn struck(id: u64, last: u64) -> HintEvent {
-    HintEvent::Struck {
+fn slashed(id: u64, last: u64) -> HintEvent {
+    HintEvent::Slashed {
         id,
         last,
         challenger: Address::ZERO,
@@ -243,8 +243,8 @@ async fn a_batch_is_safe_with_headers_data_and_hints_and_final_with_final_hints(
     l1.hint(12, 2, &stage.run(1..=2), |_| {});
     assert_eq!(stage.marks(&mut settlement).await, (2, 2, 0));
     assert_eq!(stage.machine.executor.status().safe, None, "the header that closes the second is not posted");
-    // A strike later takes nothing back.
-    l1.tell(13, struck(2, 2));
+    // A slashing later takes nothing back.
+    l1.tell(13, slashed(2, 2));
     l1.post(13, &stage.run(3..=4));
     assert_eq!(stage.marks(&mut settlement).await, (4, 2, 0));
     stage.until_marked(1, None).await;
@@ -266,12 +266,12 @@ async fn a_batch_is_safe_with_headers_data_and_hints_and_final_with_final_hints(
 }
 
 #[tokio::test]
-async fn hints_of_a_struck_publisher_make_nothing_safe() {
+async fn hints_of_a_slashed_publisher_make_nothing_safe() {
     let stage = Stage::new().await;
     let mut settlement = stage.open().await;
     stage.l1.post(10, &stage.run(1..=4));
     stage.l1.hint(11, 1, &stage.run(1..=4), |_| {});
-    stage.l1.tell(12, struck(1, 2));
+    stage.l1.tell(12, slashed(1, 2));
     assert_eq!(stage.marks(&mut settlement).await, (4, 0, 0));
     stage.l1.hint(13, 2, &stage.run(1..=4), |_| {});
     assert_eq!(stage.marks(&mut settlement).await, (4, 4, 0));
@@ -359,10 +359,10 @@ async fn marks_survive_restarts_and_never_fall() {
     assert_eq!(stage.marks(&mut settlement).await, (4, 4, 2));
     stage.until_marked(1, Some(1)).await;
     drop(settlement);
-    // Another process: blocks up to 11 are not read again, and a strike meanwhile takes nothing back.
+    // Another process: blocks up to 11 are not read again, and a slashing meanwhile takes nothing back.
     l1.runs.lock().retain(|(run, _)| run.posted_at > 11);
     l1.events.lock().retain(|(block, _)| *block > 11);
-    l1.tell(14, struck(2, 2));
+    l1.tell(14, slashed(2, 2));
     let mut settlement = stage.open().await;
     assert_eq!(settlement.marks(), Settled { posted: 4, safe: 4, finalized: 2 });
     assert_eq!(stage.marks(&mut settlement).await, (4, 4, 2));

@@ -341,7 +341,7 @@ impl Watcher {
                 };
                 match (listed(open), listed(&self.open)) {
                     (true, _) => None,
-                    // Struck out or final in a block that may be taken back.
+                    // Slashed or final in a block that may be taken back.
                     (false, true) => Some(u64::MAX),
                     (false, false) => Some(*block),
                 }
@@ -399,7 +399,7 @@ impl Watcher {
                 let Some(evidence) = self.evidence(posting, fault).await? else { return Ok(()) };
                 reporter.challenge(&evidence, dispute.salt).await?;
                 self.deps.counters.watch_challenges.increment();
-                tracing::warn!(?claim, "a wrong posting of hints was struck out");
+                tracing::warn!(?claim, "a wrong posting of hints was slashed");
             }
             Offence::Headers(pair) => {
                 reporter.slash_equivocation(pair, dispute.salt).await?;

@@ -283,14 +283,14 @@ impl HintPoster {
                 self.final_view.add_run(run);
             }
             for event in events {
-                if let HintEvent::Struck { id, last, publisher, .. } = event
+                if let HintEvent::Slashed { id, last, publisher, .. } = event
                     && publisher == me
                 {
-                    self.deps.metrics.l1_struck.increment();
+                    self.deps.metrics.l1_slashed.increment();
                     tracing::error!(
                         id,
                         last,
-                        "hints of ours were struck out on L1: the whole bond is gone, and all our open postings"
+                        "hints of ours were slashed on L1: the whole bond is gone, and all our open postings"
                     );
                 }
                 self.final_view.hints.apply(&event);

@@ -49,7 +49,7 @@ pub enum Rule {
     FeesAreConserved,
     /// What a proxy took stands in a block in the end: sent again by its user where others may have read it.
     HeldTransactionsEnd,
-    /// Nobody honest is struck on L1, and no wrong hints are final there.
+    /// Nobody honest is slashed on L1, and no wrong hints are final there.
     L1Judges,
     /// Queues stay within their limits.
     QueuesAreBounded,
@@ -80,7 +80,7 @@ pub struct Counts {
     /// Headers that L1 made, in final blocks.
     pub made: usize,
     /// Postings of hints, and sequencers, that L1 punished.
-    pub struck: usize,
+    pub slashed: usize,
     /// Postings of hints that are final on L1.
     pub final_hints: usize,
     /// Blocks claimed on L1.
@@ -517,10 +517,10 @@ impl Checks {
     }
 
     /// L1 punished a role.
-    pub fn struck(&self, role: Role) {
-        self.0.state.lock().counts.struck += 1;
+    pub fn slashed(&self, role: Role) {
+        self.0.state.lock().counts.slashed += 1;
         if self.is_honest(role) {
-            self.broken(Rule::L1Judges, format!("{role} is struck, and honest"));
+            self.broken(Rule::L1Judges, format!("{role} is slashed, and honest"));
         }
     }
 

@@ -768,12 +768,13 @@ impl Script {
 
     fn void(&mut self) -> Option<Call> {
         let mut run = self.run();
-        // Dead hints in its way are dropped first.
+        // Invalidated hints in its way are dropped first.
         let state: RegistryState = self.model.hint_events().iter().collect();
         let runs = self.model.runs().into_iter().map(|posted| posted.run);
-        let dead: Vec<RunReference> = runs.filter(|run| state.dead(run.last).next().is_some()).collect();
+        let invalidated: Vec<RunReference> =
+            runs.filter(|run| state.invalidated(run.last).next().is_some()).collect();
         if self.chance(60) {
-            run = dead.choose(&mut self.rng).copied().or(run);
+            run = invalidated.choose(&mut self.rng).copied().or(run);
         }
         let run = run?;
         Some(Call { from: self.caller(), what: "void", transaction: Transaction::Void(run) })
@@ -830,12 +831,12 @@ impl Script {
         let mut sent = Vec::new();
         for call in calls {
             let before = self.model.hint_events().len();
-            let dead = self.dead_of(&call.transaction);
+            let invalidated = self.invalidated_of(&call.transaction);
             let outcome = self.model.execute(key(call.from).address(), &call.transaction);
             let taken = outcome.is_ok();
-            // Who wants a run void clears away first what is dead of it.
-            if taken && !dead.is_empty() {
-                for id in dead {
+            // Who wants a run void clears away first what is invalidated of it.
+            if taken && !invalidated.is_empty() {
+                for id in invalidated {
                     let input = HintRegistry::dropCall { id }.abi_encode();
                     let to = self.contracts.stage.addresses.hint_registry;
                     let hash = self.contracts.send(sent.len(), call.from, to, 0, input).await;
@@ -882,11 +883,11 @@ impl Script {
         self.compare(step).await;
     }
 
-    /// The dead postings of the run that a call would declare void.
-    fn dead_of(&self, transaction: &Transaction) -> Vec<u64> {
+    /// The invalidated postings of the run that a call would declare void.
+    fn invalidated_of(&self, transaction: &Transaction) -> Vec<u64> {
         let Transaction::Void(run) = transaction else { return vec![] };
         let state: RegistryState = self.model.hint_events().iter().collect();
-        state.dead(run.last).map(|posted| posted.id).collect()
+        state.invalidated(run.last).map(|posted| posted.id).collect()
     }
 
     /// What stands after a block, at both.
@@ -953,7 +954,7 @@ impl Script {
         }
         let runs = self.model.runs();
         let void = runs.iter().rev().take(3).map(|run| Transaction::Void(run.run));
-        probes.extend(void.filter(|void| self.dead_of(void).is_empty()));
+        probes.extend(void.filter(|void| self.invalidated_of(void).is_empty()));
         let posted = self.model.hint_events();
         let ids = posted.iter().rev().filter_map(|event| match event {
             HintEvent::Posted(log) => Some(log.id),
@@ -991,8 +992,8 @@ impl Script {
 fn without_hash(event: HintEvent) -> HintEvent {
     match event {
         HintEvent::Posted(log) => HintEvent::Posted(PostedLog { transaction: B256::ZERO, ..log }),
-        HintEvent::Struck { id, last, challenger, publisher, number, index, l1_block, .. } => {
-            HintEvent::Struck { id, last, challenger, publisher, number, index, reason: 0, l1_block }
+        HintEvent::Slashed { id, last, challenger, publisher, number, index, l1_block, .. } => {
+            HintEvent::Slashed { id, last, challenger, publisher, number, index, reason: 0, l1_block }
         }
         event => event,
     }

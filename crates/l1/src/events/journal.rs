@@ -110,7 +110,7 @@ mod tests {
         journal.apply_hints(&posted(4, 15, 15, Address::repeat_byte(1)));
         journal.apply_hints(&posted(5, 16, 16, publisher));
         let (challenger, number, index, reason, l1_block) = (Address::ZERO, 16, 0, 5, 9);
-        journal.apply_hints(&HintEvent::Struck {
+        journal.apply_hints(&HintEvent::Slashed {
             id: 5,
             last: 16,
             challenger,

@@ -19,7 +19,7 @@ use crate::{
 /// First topics of the events that [`hint_event`] reads.
 pub(crate) const HINT_TOPICS: [B256; 7] = [
     HintRegistry::HintsPosted::SIGNATURE_HASH,
-    HintRegistry::HintsStruck::SIGNATURE_HASH,
+    HintRegistry::HintsSlashed::SIGNATURE_HASH,
     HintRegistry::ChallengeFailed::SIGNATURE_HASH,
     HintRegistry::HintsFinalized::SIGNATURE_HASH,
     HintRegistry::HintsReleased::SIGNATURE_HASH,
@@ -32,10 +32,10 @@ pub(crate) const HINT_TOPICS: [B256; 7] = [
 pub enum HintEvent {
     /// Hints were posted; their publisher's bond answers for them.
     Posted(PostedLog),
-    /// A posting was wrong and is struck out. Its publisher's bond is gone, and all that were open of its own are dead:
-    /// never final.
-    Struck {
-        /// Id of the struck posting.
+    /// A posting was wrong and is slashed. Its publisher's bond is gone, and all that were open of its own are
+    /// invalidated: never final.
+    Slashed {
+        /// Id of the slashed posting.
         id: u64,
         /// Last batch of its run.
         last: u64,
@@ -75,7 +75,7 @@ pub enum HintEvent {
         /// Last batch of the run.
         last: u64,
     },
-    /// A dead posting was cleared away.
+    /// An invalidated posting was cleared away.
     Dropped {
         /// Id of the dropped posting.
         id: u64,
@@ -139,8 +139,8 @@ pub(crate) fn hint_event(log: &FinalLog) -> Result<HintEvent, L1Error> {
     if let Some(posted) = posted_log(log)? {
         return Ok(HintEvent::Posted(posted));
     }
-    if let Some(event) = log.event::<HintRegistry::HintsStruck>()? {
-        return Ok(HintEvent::Struck {
+    if let Some(event) = log.event::<HintRegistry::HintsSlashed>()? {
+        return Ok(HintEvent::Slashed {
             id: event.id,
             last: event.runLast,
             challenger: event.challenger,

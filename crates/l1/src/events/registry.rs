@@ -23,11 +23,11 @@ pub enum PostingState {
     Open,
     /// It is its run's hints for good.
     Final,
-    /// An entry was wrong, and its publisher's bond is gone.
-    Struck,
-    /// Another one of its publisher's was wrong: no bond answers for it, and it can be dropped.
-    Dead,
-    /// It was dead and is cleared away.
+    /// An entry was shown to be wrong, and its publisher's bond is gone.
+    Slashed,
+    /// It was open when another one of its publisher's was slashed: no bond answers for it, and it can be dropped.
+    Invalidated,
+    /// It was invalidated and is cleared away.
     Dropped,
     /// Its run has others for good, and no bond need answer for it.
     Released,
@@ -41,8 +41,8 @@ pub struct RegistryState {
     final_runs: BTreeMap<u64, u64>,
     /// Runs declared void, by last batch, with their first.
     void: BTreeMap<u64, u64>,
-    /// By last batch of a run, the block of the newest strike that took hints of it away.
-    struck: BTreeMap<u64, u64>,
+    /// By last batch of a run, the block of the newest slashing that took hints of it away.
+    slashed: BTreeMap<u64, u64>,
 }
 
 impl RegistryState {
@@ -53,15 +53,15 @@ impl RegistryState {
                 let state = PostingState::Open;
                 self.postings.insert(posted.id, RegisteredHints { posted, state });
             }
-            HintEvent::Struck { id, publisher, l1_block, .. } => {
+            HintEvent::Slashed { id, publisher, l1_block, .. } => {
                 for hints in self.postings.values_mut().filter(|hints| hints.posted.publisher == publisher) {
                     hints.state = match hints.state {
-                        _ if hints.posted.id == id => PostingState::Struck,
-                        // A dead one takes the newest strike with it when it is dropped.
-                        PostingState::Open | PostingState::Dead => PostingState::Dead,
+                        _ if hints.posted.id == id => PostingState::Slashed,
+                        // An invalidated one takes the newest slashing with it when it is dropped.
+                        PostingState::Open | PostingState::Invalidated => PostingState::Invalidated,
                         _ => continue,
                     };
-                    self.struck.insert(hints.posted.last, l1_block);
+                    self.slashed.insert(hints.posted.last, l1_block);
                 }
             }
             HintEvent::ChallengeFailed { .. } => {}
@@ -127,24 +127,25 @@ impl RegistryState {
         self.is_settled(last) || self.postings().any(posted)
     }
 
-    /// The block from which on a run without hints can be declared void, by the hint deadline in blocks: a strike that
-    /// took hints of it away gave the time for new ones (VR-1).
+    /// The block from which on a run without hints can be declared void, by the hint deadline in blocks: a slashing
+    /// that took hints of it away gave the time for new ones (VR-1).
     pub fn void_from(&self, run: &RunReference, deadline: u64) -> u64 {
-        let struck = self.struck.get(&run.last).copied().unwrap_or_default();
-        run.posted_at.max(struck).saturating_add(deadline)
+        let slashed = self.slashed.get(&run.last).copied().unwrap_or_default();
+        run.posted_at.max(slashed).saturating_add(deadline)
     }
 
     /// The postings of the run that ends at `last` which have to be dropped before it can be declared void.
-    pub fn dead(&self, last: u64) -> impl Iterator<Item = &PostedLog> {
-        let dead =
-            move |hints: &&RegisteredHints| hints.posted.last == last && hints.state == PostingState::Dead;
-        self.postings().filter(dead).map(|hints| &hints.posted)
+    pub fn invalidated(&self, last: u64) -> impl Iterator<Item = &PostedLog> {
+        let invalidated = move |hints: &&RegisteredHints| {
+            hints.posted.last == last && hints.state == PostingState::Invalidated
+        };
+        self.postings().filter(invalidated).map(|hints| &hints.posted)
     }
 
     /// Forgets all runs but those whose last batch is to be kept, with their postings.
     pub fn keep_runs(&mut self, keep: impl Fn(u64) -> bool) {
         self.postings.retain(|_, hints| keep(hints.posted.last));
-        for runs in [&mut self.final_runs, &mut self.void, &mut self.struck] {
+        for runs in [&mut self.final_runs, &mut self.void, &mut self.slashed] {
             runs.retain(|last, _| keep(*last));
         }
     }
@@ -188,12 +189,12 @@ mod tests {
         })
     }
 
-    fn struck(id: u64, last: u64, publisher: u8) -> HintEvent {
-        struck_at(id, last, publisher, 9)
+    fn slashed(id: u64, last: u64, publisher: u8) -> HintEvent {
+        slashed_at(id, last, publisher, 9)
     }
 
-    fn struck_at(id: u64, last: u64, publisher: u8, l1_block: u64) -> HintEvent {
-        HintEvent::Struck {
+    fn slashed_at(id: u64, last: u64, publisher: u8, l1_block: u64) -> HintEvent {
+        HintEvent::Slashed {
             id,
             last,
             challenger: Address::ZERO,
@@ -210,16 +211,16 @@ mod tests {
     }
 
     #[test]
-    fn a_strike_makes_the_publishers_open_postings_dead() {
+    fn a_slashing_invalidates_the_publishers_open_postings() {
         let finalized = HintEvent::Finalized { id: 1, first: 4, last: 4 };
         let events =
-            [posted(1, 4, 1), finalized, posted(2, 5, 1), posted(3, 6, 1), posted(4, 5, 2), struck(3, 6, 1)];
+            [posted(1, 4, 1), finalized, posted(2, 5, 1), posted(3, 6, 1), posted(4, 5, 2), slashed(3, 6, 1)];
         let mut state: RegistryState = events.iter().collect();
         let states: Vec<PostingState> = state.postings().map(|hints| hints.state).collect();
-        use PostingState::{Dead, Dropped, Final, Open, Struck};
-        assert_eq!(states, [Final, Dead, Struck, Open]);
+        use PostingState::{Dropped, Final, Invalidated, Open, Slashed};
+        assert_eq!(states, [Final, Invalidated, Slashed, Open]);
         assert_eq!([4, 5, 6].map(|last| state.covers(last)), [true, true, false]);
-        assert_eq!(state.dead(5).map(|posted| posted.id).collect::<Vec<_>>(), [2]);
+        assert_eq!(state.invalidated(5).map(|posted| posted.id).collect::<Vec<_>>(), [2]);
         let run = |last| RunReference { first: last, last, posted_at: 5, header_root: B256::ZERO };
         assert_eq!([5, 6, 7].map(|last| state.void_from(&run(last), 100)), [109, 109, 105]);
         // What comes after it stands.
@@ -232,12 +233,12 @@ mod tests {
         assert!(!state.is_settled(4), "it is forgotten");
     }
 
-    /// As `HintRegistry` has it: what is cleared away counts from the newest strike of its publisher.
+    /// As `HintRegistry` has it: what is cleared away counts from the newest slashing of its publisher.
     #[test]
-    fn another_strike_gives_more_time_to_runs_whose_dead_hints_are_not_cleared_away() {
-        let events = [posted(1, 4, 1), posted(2, 5, 1), struck(2, 5, 1), posted(3, 6, 1)];
+    fn another_slashing_gives_more_time_to_runs_whose_invalidated_hints_are_not_cleared_away() {
+        let events = [posted(1, 4, 1), posted(2, 5, 1), slashed(2, 5, 1), posted(3, 6, 1)];
         let mut state: RegistryState = events.iter().collect();
-        state.apply(&struck_at(3, 6, 1, 20));
+        state.apply(&slashed_at(3, 6, 1, 20));
         let run = |last| RunReference { first: last, last, posted_at: 5, header_root: B256::ZERO };
         assert_eq!([4, 5, 6].map(|last| state.void_from(&run(last), 100)), [120, 109, 120]);
         state.apply(&HintEvent::Dropped { id: 1, last: 4 });

@@ -16,7 +16,7 @@ use crate::{
 
 /// The longest index that `HintRegistry` takes, in bytes.
 const MAX_INDEX_BYTES: usize = 32_768;
-/// Kind of an entry that cannot be read, or that the index contradicts: L1 strikes it out whatever the item is.
+/// Kind of an entry that cannot be read, or that the index contradicts: L1 slashes its posting whatever the item is.
 const NO_ENTRY: PostedEntry = PostedEntry { kind: 0xff, key: [0; KEY_BYTES] };
 /// A malformed entry as it stands in blobs.
 const UNNAMED: PostedEntry = PostedEntry { kind: MALFORMED, key: [0; KEY_BYTES] };

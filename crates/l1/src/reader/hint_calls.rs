@@ -53,7 +53,7 @@ impl HintCall {
     }
 
     /// The items that the posting calls malformed, as (batch number, item index). For hints in blobs the index says it,
-    /// and L1 strikes out what contradicts it: nobody needs the blobs for this.
+    /// and L1 slashes a posting that contradicts it: nobody needs the blobs for this.
     pub fn malformed(&self) -> Vec<(u64, u32)> {
         match &self.data {
             CallData::Calldata(hints) => hints.malformed(self.run.first),

@@ -114,7 +114,8 @@ impl L1Client {
         events.map(|event| event.map(|event| (event.first, event.last))).collect()
     }
 
-    /// The hints of a posting that is open, dead or final, after the newest final block; `None` for one that is not there.
+    /// The hints of a posting that is open, invalidated or final, after the newest final block; `None` for one that is
+    /// not there.
     ///
     /// # Errors
     /// As [`L1Client::posted_hints`].
@@ -187,7 +188,7 @@ impl L1Client {
         Ok(settled)
     }
 
-    /// The event of a posting that is open, dead or final, after the newest final block.
+    /// The event of a posting that is open, invalidated or final, after the newest final block.
     async fn posting_log(&self, id: u64) -> Result<Option<PostedLog>, L1Error> {
         let registry = self.inner.config.contracts.hint_registry;
         let call = HintRegistry::postingsCall { id };

@@ -103,10 +103,10 @@ impl L1Writer {
         self.to_hints("release", U256::ZERO, &HintRegistry::releaseCall { id: posting }).await
     }
 
-    /// Clears away a dead posting: one whose publisher was struck.
+    /// Clears away an invalidated posting: one whose publisher was slashed.
     ///
     /// # Errors
-    /// [`L1Error::Reverted`] for one that is not dead; the errors of a call.
+    /// [`L1Error::Reverted`] for one that is not invalidated; the errors of a call.
     pub async fn drop_hints(&self, posting: u64) -> Result<Sent, L1Error> {
         self.to_hints("drop", U256::ZERO, &HintRegistry::dropCall { id: posting }).await
     }
@@ -114,7 +114,8 @@ impl L1Writer {
     /// Declares a run void that has no hints after its deadline.
     ///
     /// # Errors
-    /// [`L1Error::Reverted`] before that, or when there are hints, dead ones that were not dropped among them; the errors of a call.
+    /// [`L1Error::Reverted`] before that, or when there are hints, invalidated ones that were not dropped among them;
+    /// the errors of a call.
     pub async fn void_unreleased(&self, run: &RunReference) -> Result<Sent, L1Error> {
         let call = HintRegistry::voidUnreleasedCall { run: run.into() };
         self.to_hints("voidUnreleased", U256::ZERO, &call).await

@@ -133,7 +133,7 @@ fn envelope(
 }
 
 #[tokio::test]
-async fn wrong_hints_are_struck_out_and_right_ones_stand() {
+async fn wrong_hints_are_slashed_and_right_ones_stand() {
     let game = Game::new().await;
     let publisher = game.publisher().await;
     let client = publisher.client();
@@ -164,13 +164,13 @@ async fn wrong_hints_are_struck_out_and_right_ones_stand() {
     let watcher = game.stage.writer(USER).await;
     let sent = game.dispute(&watcher, 1, &wrong_key, 0).await.unwrap();
     println!("challenge of a wrong key: {} gas", sent.gas_used);
-    // The other one is dead with it: no bond answers for it, and whoever comes second keeps the stake.
-    reverted(game.dispute(&watcher, 2, &false_malformed, 0).await, "PublisherStruck");
+    // The other one is invalidated with it: no bond answers for it, and whoever comes second keeps the stake.
+    reverted(game.dispute(&watcher, 2, &false_malformed, 0).await, "PublisherSlashed");
     assert_eq!(of_publisher().await, PublisherBond { total: 0, locked: 0, open: 0 });
     reverted(publisher.post_hints(&game.run.run, &right).await, "BondTooLow");
     let seen = client.recent_hints(0, client.newest_block().await.unwrap()).await.unwrap();
     let states: Vec<PostingState> = seen.postings().map(|hints| hints.state).collect();
-    assert_eq!(states, [PostingState::Struck, PostingState::Dead]);
+    assert_eq!(states, [PostingState::Slashed, PostingState::Invalidated]);
     assert_eq!((seen.void_from(&game.run.run, 0), seen.covers(2)), (sent.block, false));
     watcher.drop_hints(2).await.unwrap();
     reverted(watcher.drop_hints(2).await, "NotOpen");
@@ -179,7 +179,7 @@ async fn wrong_hints_are_struck_out_and_right_ones_stand() {
     watcher.claim_hint_reward().await.unwrap();
     let journal_through = game.stage.finalize().await;
     assert!(!client.hints_on_l1(2).await.unwrap(), "nothing stands after block {journal_through}");
-    // A false ⊥ with the right release is struck out by the key that opens it.
+    // A false ⊥ with the right release is slashed by the key that opens it.
     publisher.deposit_publisher_bond(bond).await.unwrap();
     publisher.post_hints(&game.run.run, &false_malformed).await.unwrap();
     game.dispute(&watcher, 3, &false_malformed, 0).await.unwrap();
@@ -204,12 +204,12 @@ async fn wrong_hints_are_struck_out_and_right_ones_stand() {
     let events = client.hint_events(start, through).await.unwrap();
     let challenger = watcher.address();
     let (number, index, publisher) = (1, 0, publisher.address());
-    let is_struck = |event: &HintEvent, id, reason| {
-        let HintEvent::Struck { l1_block, .. } = *event else { return false };
+    let is_slashed = |event: &HintEvent, id, reason| {
+        let HintEvent::Slashed { l1_block, .. } = *event else { return false };
         let last = 2;
-        *event == HintEvent::Struck { id, last, challenger, publisher, number, index, reason, l1_block }
+        *event == HintEvent::Slashed { id, last, challenger, publisher, number, index, reason, l1_block }
     };
-    assert!(is_struck(&events[0], 1, 5) && is_struck(&events[3], 3, 6), "{events:?}");
+    assert!(is_slashed(&events[0], 1, 5) && is_slashed(&events[3], 3, 6), "{events:?}");
     assert_eq!(events[1], HintEvent::Dropped { id: 2, last: 2 });
     assert_eq!(events[..4].iter().collect::<RegistryState>().open().count(), 0);
     assert!(matches!(&events[4], HintEvent::Posted(posted) if posted.id == 4));
@@ -296,7 +296,7 @@ async fn hints_in_blobs_are_read_back_and_judged_like_those_in_calldata() {
     let reasons: Vec<u8> = events
         .iter()
         .filter_map(|event| match event {
-            HintEvent::Struck { reason, .. } => Some(*reason),
+            HintEvent::Slashed { reason, .. } => Some(*reason),
             _ => None,
         })
         .collect();
@@ -333,12 +333,12 @@ async fn structure_verdicts_and_releases_are_judged_without_a_key() {
     for (id, (change, index, reason)) in (1..).zip(cases) {
         let posting = game.post(&publisher, change).await;
         game.dispute(&watcher, id, &posting, index).await.unwrap();
-        // A strike takes all of the bond.
+        // A slashing takes all of the bond.
         publisher.deposit_publisher_bond(bond).await.unwrap();
         let through = game.stage.finalize().await;
         let events = watcher.client().hint_events(0, through).await.unwrap();
         assert!(
-            matches!(events.last(), Some(HintEvent::Struck { reason: given, .. }) if *given == reason),
+            matches!(events.last(), Some(HintEvent::Slashed { reason: given, .. }) if *given == reason),
             "{events:?}"
         );
     }
@@ -401,26 +401,26 @@ async fn what_is_not_final_yet_is_read_with_its_data() {
     assert_eq!(client.committed_at(DisputeContract::Hints, commitment).await.unwrap(), None, "it is used up");
     let newest = client.newest_block().await.unwrap();
     let later = client.hint_events(posted.l1_block, newest).await.unwrap();
-    let [HintEvent::Struck { id, last, publisher: of, .. }] = later[..] else {
-        panic!("a strike: {later:?}")
+    let [HintEvent::Slashed { id, last, publisher: of, .. }] = later[..] else {
+        panic!("a slashing: {later:?}")
     };
     assert_eq!((id, last, of), (posted.id, 2, publisher.address()));
     assert_eq!(client.final_outputs(1, 5).await.unwrap(), []);
 }
 
 #[tokio::test]
-async fn a_strike_gives_a_run_time_for_new_hints_before_it_is_void() {
+async fn a_slashing_gives_a_run_time_for_new_hints_before_it_is_void() {
     let game = Game::new().await;
     let publisher = game.publisher().await;
     let watcher = game.stage.writer(USER).await;
     let client = watcher.client();
-    // Right hints and wrong ones of one publisher: the strike of the second ends both.
+    // Right hints and wrong ones of one publisher: the slashing of the second ends both.
     game.post(&publisher, |_| {}).await;
     let wrong = game.post(&publisher, |posting| posting.batches[0].entries[0].key[5] ^= 1).await;
     game.stage.anvil.mine(u64::from(TIMING.hint_deadline)).await.unwrap();
     let sent = game.dispute(&watcher, 2, &wrong, 0).await.unwrap();
     let seen = client.recent_hints(0, client.newest_block().await.unwrap()).await.unwrap();
-    assert_eq!(seen.dead(2).map(|posting| posting.id).collect::<Vec<_>>(), [1]);
+    assert_eq!(seen.invalidated(2).map(|posting| posting.id).collect::<Vec<_>>(), [1]);
     let deadline = u64::from(TIMING.hint_deadline);
     assert_eq!(seen.void_from(&game.run.run, deadline), sent.block + deadline);
     reverted(watcher.void_unreleased(&game.run.run).await, "TooEarly");

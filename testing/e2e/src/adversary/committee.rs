@@ -61,7 +61,7 @@ pub async fn silent_committee(arena: &mut Arena) -> Outcome {
 }
 
 /// Members give no shares of a run, and a publisher calls everything in it malformed: nobody has a key that would refute
-/// that, but nobody has a singleton release either. So the full node, which opened nothing, has the claim struck out, and
+/// that, but nobody has a singleton release either. So the full node, which opened nothing, has the claim slashed, and
 /// the run becomes void in its time.
 pub async fn unreleased_run_claimed_malformed(arena: &mut Arena) -> Outcome {
     let mut gas = Gas::default();
@@ -82,7 +82,7 @@ pub async fn unreleased_run_claimed_malformed(arena: &mut Arena) -> Outcome {
     let sent = forger.post_hints(&run.run, &posting).await?;
     gas.step("postHints", sent.gas_used);
     let log = arena.posting_by(forger.address(), run.run.last).await?;
-    arena.struck(log.id, sent.block).await?;
+    arena.slashed(log.id, sent.block).await?;
     ensure!(
         arena.devnet.l1.publisher_bond(forger.address()).await?.total == 0,
         "expected the forger's bond to be gone"
@@ -94,7 +94,7 @@ pub async fn unreleased_run_claimed_malformed(arena: &mut Arena) -> Outcome {
     let anyone = arena.account(arena.users[3].key.clone());
     let sent = until("L1 to take the run for void", async || match anyone.void_unreleased(&run.run).await {
         Ok(sent) => Ok(Some(sent)),
-        // A strike that came after the look moved the deadline once more.
+        // A slashing that came after the look moved the deadline once more.
         Err(L1Error::Reverted { reason, .. }) if reason.starts_with("TooEarly") => {
             arena.devnet.mine(1).await?;
             Ok(None)

@@ -1,4 +1,4 @@
-//! Wrong hints, withheld hints, hints that their own publisher has struck out, and challenges without a reason.
+//! Wrong hints, withheld hints, hints that their own publisher has slashed, and challenges without a reason.
 
 use alloy_primitives::{B256, Bytes, FixedBytes, U256};
 use alloy_sol_types::{SolCall, SolEvent};
@@ -37,7 +37,7 @@ async fn bonded(arena: &Arena, publisher: &L1Writer) -> Result<u128> {
 }
 
 /// Posts hints with one wrong entry of an executed envelope and waits for the full node, which nobody tells, to have
-/// them struck out.
+/// them slashed.
 async fn wrong_entry(arena: &mut Arena, wrong: impl FnOnce(&mut HintPosting, usize, usize)) -> Outcome {
     let (_, receipt) = arena.transfer(0).await?;
     let number = receipt.number.context("a number")?;
@@ -54,7 +54,7 @@ async fn wrong_entry(arena: &mut Arena, wrong: impl FnOnce(&mut HintPosting, usi
     let balance_before = arena.raw.call("eth_getBalance", serde_json::json!([watcher, "latest"])).await?;
     let sent = forger.post_hints(&posted.run.run, &posting).await?;
     let log = arena.posting_by(forger.address(), posted.run.run.last).await?;
-    arena.struck(log.id, sent.block).await?;
+    arena.slashed(log.id, sent.block).await?;
 
     let after = arena.devnet.l1.publisher_bond(forger.address()).await?;
     ensure!(
@@ -75,11 +75,15 @@ async fn wrong_entry(arena: &mut Arena, wrong: impl FnOnce(&mut HintPosting, usi
     let topic = |value: u64| Some(B256::from(U256::from(value)));
     let run_last = topic(posted.run.run.last);
     // By the full node's account: nobody else has challenged.
-    let struck =
-        [Some(HintRegistry::HintsStruck::SIGNATURE_HASH), topic(log.id), run_last, Some(watcher.into_word())];
+    let slashed = [
+        Some(HintRegistry::HintsSlashed::SIGNATURE_HASH),
+        topic(log.id),
+        run_last,
+        Some(watcher.into_word()),
+    ];
     let mut gas = Gas::default();
     gas.step("postHints", sent.gas_used);
-    gas.step("challenge", arena.raw.gas_of_event(registry, sent.block - 1, &struck).await?);
+    gas.step("challenge", arena.raw.gas_of_event(registry, sent.block - 1, &slashed).await?);
     Ok(gas)
 }
 
@@ -150,22 +154,22 @@ async fn wrong_releases(arena: &Arena, posted: &Posted, forger: &L1Writer, gas: 
     let sent = forger.post_hints(&posted.run.run, &posting).await?;
     gas.step("postHints", sent.gas_used);
     let log = arena.posting_by(forger.address(), posted.run.run.last).await?;
-    arena.struck(log.id, sent.block).await
+    arena.slashed(log.id, sent.block).await
 }
 
-/// A publisher whose wrong hints kept others from posting right ones has them struck out himself when the run's time is up,
-/// to have it void. The time runs anew, and the right hints become final.
-pub async fn struck_at_the_deadline(arena: &mut Arena) -> Outcome {
+/// A publisher whose wrong hints kept others from posting right ones has them slashed himself when the run's time is
+/// up, to have it void. The time runs anew, and the right hints become final.
+pub async fn slashed_at_the_deadline(arena: &mut Arena) -> Outcome {
     let mut gas = Gas::default();
     // Nobody posts and nobody challenges; the node opens by itself before it goes.
     arena.devnet.process("hint-publisher")?.pause()?;
-    let outcome = struck_by_itself(arena, &mut gas).await;
+    let outcome = slashed_by_itself(arena, &mut gas).await;
     arena.devnet.process("hint-publisher")?.resume()?;
     outcome?;
     Ok(gas)
 }
 
-async fn struck_by_itself(arena: &mut Arena, gas: &mut Gas) -> Result<()> {
+async fn slashed_by_itself(arena: &mut Arena, gas: &mut Gas) -> Result<()> {
     let (_, receipt) = arena.transfer(0).await?;
     let number = receipt.number.context("a number")?;
     let posted = arena.posted(number).await?;
@@ -184,9 +188,9 @@ async fn struck_by_itself(arena: &mut Arena, gas: &mut Gas) -> Result<()> {
     mine_to(arena, deadline).await?;
     refused(thief.void_unreleased(&posted.run.run).await, "PostingsOpen")?;
     let challenge = posted.challenge(&wrong, number, index)?;
-    let struck = thief.dispute(log.id, &challenge, salt()).await?;
-    gas.step("challenge", struck.gas_used);
-    let early = format!("TooEarly {{ fromBlock: {} }}", struck.block + u64::from(TIMING.hint_deadline));
+    let slashed = thief.dispute(log.id, &challenge, salt()).await?;
+    gas.step("challenge", slashed.gas_used);
+    let early = format!("TooEarly {{ fromBlock: {} }}", slashed.block + u64::from(TIMING.hint_deadline));
     refused(thief.void_unreleased(&posted.run.run).await, &early)?;
 
     let honest = arena.reporter();
@@ -231,8 +235,8 @@ pub async fn malformed_challenge(arena: &mut Arena) -> Outcome {
     ensure!(after.total == before.total, "expected a bond of {} wei, seen {}", before.total, after.total);
     let seen = arena.hint_events(log.l1_block).await?;
     ensure!(
-        !seen.iter().any(|seen| matches!(seen, HintEvent::Struck { id, .. } if *id == log.id)),
-        "expected posting {} to stand, it is struck out",
+        !seen.iter().any(|seen| matches!(seen, HintEvent::Slashed { id, .. } if *id == log.id)),
+        "expected posting {} to stand, it is slashed",
         log.id
     );
     gas.step("well-formed, of a right ⊥", right_malformed(arena).await?);

@@ -86,10 +86,10 @@ const HELP: &str = "Cases:
   stale_header_after_outage
                            no certificates until a signed header is too old: L1 makes one, the chain goes on
   silent_hint_publisher    a second one takes over; without any, nodes open by themselves
-  struck_at_the_deadline   a publisher has its own wrong hints struck out at a run's last hour: not void, its time runs anew
+  slashed_at_the_deadline  a publisher has its own wrong hints slashed at a run's last hour: not void, its time runs anew
   rotation                 a new committee, with envelopes for the old one and for the new one under way
   unreleased_run_claimed_malformed
-                           members release nothing, and all of it is called malformed: struck out, then void
+                           members release nothing, and all of it is called malformed: slashed, then void
   silent_committee         void without a release; headers made by L1, and an exit, without any committee
   dead_committee_replaced  it is gone for good: its epoch ends at L1's head, and another one goes on
   announced_end            a released batch is kept from L1 until its epoch ends: it is posted, the next committee goes on
@@ -148,7 +148,7 @@ const GROUPS: [Group; 4] = [
             "l1_outage",
             "stale_header_after_outage",
             "silent_hint_publisher",
-            "struck_at_the_deadline",
+            "slashed_at_the_deadline",
             "unreleased_run_claimed_malformed",
         ],
     },
@@ -207,7 +207,7 @@ async fn case(name: &str, arena: &mut Arena) -> Outcome {
         "lower_promise" => sequencer::lower_promise(arena).await,
         "reserved_gas" => forced::reserved_gas(arena).await,
         "deposit_hog" => deposits::deposit_hog(arena).await,
-        "struck_at_the_deadline" => hints::struck_at_the_deadline(arena).await,
+        "slashed_at_the_deadline" => hints::slashed_at_the_deadline(arena).await,
         "ignored_envelope" => forced::ignored_envelope(arena).await,
         "invalid_forced" => forced::invalid_forced(arena).await,
         "origin_held_back" => held_back::origin_held_back(arena).await,

@@ -153,15 +153,15 @@ impl Arena {
         .await
     }
 
-    /// Waits until a posting is struck out.
+    /// Waits until a posting is slashed.
     ///
     /// # Errors
     /// When that does not happen.
-    pub async fn struck(&self, posting: u64, after: u64) -> Result<()> {
-        until(&format!("posting {posting} to be struck out"), async || {
+    pub async fn slashed(&self, posting: u64, after: u64) -> Result<()> {
+        until(&format!("posting {posting} to be slashed"), async || {
             let logs = self.hint_events(after).await?;
-            let struck = |log: &HintEvent| matches!(log, HintEvent::Struck { id, .. } if *id == posting);
-            Ok(logs.iter().any(struck).then_some(()))
+            let slashed = |log: &HintEvent| matches!(log, HintEvent::Slashed { id, .. } if *id == posting);
+            Ok(logs.iter().any(slashed).then_some(()))
         })
         .await
     }

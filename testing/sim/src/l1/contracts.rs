@@ -90,8 +90,8 @@ pub(super) enum Done {
     Made(BatchHeader),
     /// Blocks were claimed.
     Claimed(Vec<Output>),
-    /// Whose hints were struck.
-    Struck(Address),
+    /// Whose hints were slashed.
+    Slashed(Address),
     /// Hints are final.
     Final(PostedLog),
     /// Whose challenge failed.
@@ -244,8 +244,8 @@ impl State {
                 let shown =
                     challenge_evidence(evidence.posting.id, evidence.batch.header.number, evidence.index);
                 self.hints.reveal(commitment(account, shown, *salt), block)?;
-                let struck = self.hints.challenge(&rules.judge, account, evidence, block)?;
-                (if struck { Done::Struck(evidence.posting.publisher) } else { Done::Failed }, shown)
+                let slashed = self.hints.challenge(&rules.judge, account, evidence, block)?;
+                (if slashed { Done::Slashed(evidence.posting.publisher) } else { Done::Failed }, shown)
             }
             Transaction::ShowHeaders { pair, salt } => {
                 let [one, two] = pair.as_ref();

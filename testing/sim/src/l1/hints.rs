@@ -17,7 +17,7 @@ use super::contracts::refused;
 pub(super) const PUBLISHER_BOND: u128 = 1_000;
 /// What a challenge stakes, in wei.
 pub(super) const CHALLENGE_STAKE: u128 = 10;
-/// Why a posting is struck: the model has one reason.
+/// Why a posting is slashed: the model has one reason.
 const REASON: u8 = 5;
 
 /// Says whether a posted entry is right.
@@ -59,22 +59,22 @@ struct Run {
     is_final: bool,
     open: u32,
     is_void: bool,
-    struck_at: u64,
+    slashed_at: u64,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Publisher {
     bond: u128,
     open: u32,
-    struck_below: u64,
-    struck_at: u64,
+    slashed_below: u64,
+    slashed_at: u64,
 }
 
 /// What stands in the registry after a block.
 #[derive(Clone, Default)]
 pub(super) struct Registry {
     count: u64,
-    /// Postings that are open or dead, by id.
+    /// Postings that are open or invalidated, by id.
     unclosed: BTreeMap<u64, PostedLog>,
     runs: BTreeMap<u64, Run>,
     publishers: BTreeMap<Address, Publisher>,
@@ -108,7 +108,7 @@ impl Registry {
         }
     }
 
-    /// Whether a posting is open, or dead and not cleared away.
+    /// Whether a posting is open, or invalidated and not cleared away.
     pub fn has_open(&self) -> bool {
         !self.unclosed.is_empty()
     }
@@ -164,7 +164,7 @@ impl Registry {
         for (_, event) in self.events.iter().filter(|(block, _)| *block <= through) {
             match *event {
                 HintEvent::Posted(log) => drop(open.insert(log.id, log)),
-                HintEvent::Struck { publisher, .. } => open.retain(|_, log| log.publisher != publisher),
+                HintEvent::Slashed { publisher, .. } => open.retain(|_, log| log.publisher != publisher),
                 HintEvent::Released { id, .. } | HintEvent::Dropped { id, .. } => drop(open.remove(&id)),
                 HintEvent::Finalized { first, last, .. } if (first..=last).contains(&number) => return true,
                 _ => {}
@@ -201,8 +201,8 @@ impl Registry {
         }
     }
 
-    fn is_dead(&self, log: &PostedLog) -> bool {
-        self.publishers.get(&log.publisher).is_some_and(|publisher| log.id < publisher.struck_below)
+    fn is_invalidated(&self, log: &PostedLog) -> bool {
+        self.publishers.get(&log.publisher).is_some_and(|publisher| log.id < publisher.slashed_below)
     }
 
     /// `postHints`; that the run was posted was checked.
@@ -220,10 +220,10 @@ impl Registry {
         let root = HintTree::new(hints, run.first).root();
         let twin = self.unclosed.values().find(|log| (log.last, log.root) == (run.last, root));
         if let Some(twin) = twin.copied() {
-            if !self.is_dead(&twin) {
+            if !self.is_invalidated(&twin) {
                 return refused("the same hints are open");
             }
-            self.drop_dead(twin.id, block)?;
+            self.drop_invalidated(twin.id, block)?;
         }
         let known = self.publishers.entry(publisher).or_default();
         if known.bond < PUBLISHER_BOND {
@@ -245,12 +245,12 @@ impl Registry {
 
     fn opened(&self, id: u64) -> Result<PostedLog, L1Error> {
         match self.unclosed.get(&id) {
-            Some(log) if !self.is_dead(log) => Ok(*log),
+            Some(log) if !self.is_invalidated(log) => Ok(*log),
             _ => refused("the posting is not open"),
         }
     }
 
-    /// Takes it from what is open or dead.
+    /// Takes it from what is open or invalidated.
     fn close(&mut self, log: &PostedLog) {
         self.unclosed.remove(&log.id);
         if let Some(run) = self.runs.get_mut(&log.last) {
@@ -294,14 +294,14 @@ impl Registry {
         }
     }
 
-    fn drop_dead(&mut self, id: u64, block: u64) -> Result<(), L1Error> {
-        let Some(log) = self.unclosed.get(&id).copied().filter(|log| self.is_dead(log)) else {
-            return refused("the posting is not dead");
+    fn drop_invalidated(&mut self, id: u64, block: u64) -> Result<(), L1Error> {
+        let Some(log) = self.unclosed.get(&id).copied().filter(|log| self.is_invalidated(log)) else {
+            return refused("the posting is not invalidated");
         };
         self.close(&log);
-        let struck_at = self.publishers.get(&log.publisher).map_or(0, |publisher| publisher.struck_at);
+        let slashed_at = self.publishers.get(&log.publisher).map_or(0, |publisher| publisher.slashed_at);
         if let Some(run) = self.runs.get_mut(&log.last) {
-            run.struck_at = run.struck_at.max(struck_at);
+            run.slashed_at = run.slashed_at.max(slashed_at);
         }
         self.events.push((block, HintEvent::Dropped { id, last: log.last }));
         Ok(())
@@ -327,14 +327,14 @@ impl Registry {
         }
         self.close(&log);
         if let Some(run) = self.runs.get_mut(&log.last) {
-            run.struck_at = block;
+            run.slashed_at = block;
         }
-        let struck = Publisher { struck_below: self.count + 1, struck_at: block, ..Publisher::default() };
-        let bond = self.publishers.insert(log.publisher, struck).map_or(0, |before| before.bond);
+        let slashed = Publisher { slashed_below: self.count + 1, slashed_at: block, ..Publisher::default() };
+        let bond = self.publishers.insert(log.publisher, slashed).map_or(0, |before| before.bond);
         *self.rewards.entry(challenger).or_default() += bond / 2 + CHALLENGE_STAKE;
         self.events.push((
             block,
-            HintEvent::Struck {
+            HintEvent::Slashed {
                 id,
                 last: log.last,
                 challenger,
@@ -348,20 +348,21 @@ impl Registry {
         Ok(true)
     }
 
-    /// What whoever wants a run void does: drops what is dead of it, and declares it so where that is due.
+    /// What whoever wants a run void does: drops what is invalidated of it, and declares it so where that is due.
     pub fn void(&mut self, run: &RunReference, timing: &L1Timing, block: u64) -> Result<(), L1Error> {
-        let dead = self.unclosed.values().filter(|log| log.last == run.last && self.is_dead(log));
-        let dead: Vec<u64> = dead.map(|log| log.id).collect();
+        let invalidated =
+            self.unclosed.values().filter(|log| log.last == run.last && self.is_invalidated(log));
+        let invalidated: Vec<u64> = invalidated.map(|log| log.id).collect();
         let state = self.run(run.last)?;
-        let due = run.posted_at.max(state.struck_at) + u64::from(timing.hint_deadline);
-        if block < due || state.open as usize != dead.len() {
+        let due = run.posted_at.max(state.slashed_at) + u64::from(timing.hint_deadline);
+        if block < due || state.open as usize != invalidated.len() {
             return refused("the run is not to be declared void");
         }
-        for id in dead {
-            self.drop_dead(id, block)?;
+        for id in invalidated {
+            self.drop_invalidated(id, block)?;
         }
         let state = self.run(run.last)?;
-        if block < run.posted_at.max(state.struck_at) + u64::from(timing.hint_deadline) {
+        if block < run.posted_at.max(state.slashed_at) + u64::from(timing.hint_deadline) {
             return Ok(());
         }
         self.runs.insert(run.last, Run { is_void: true, ..state });

@@ -187,7 +187,7 @@ pub struct Beginning {
 pub struct Standing {
     /// Entries of the forced queue that no posted header took.
     pub forced_items_wait: bool,
-    /// Hints that can be challenged, or are dead.
+    /// Hints that can be challenged, or are invalidated.
     pub hints_open: bool,
     /// A header that L1 made a moment ago.
     pub header_not_final: bool,
@@ -413,10 +413,10 @@ impl L1 {
                     outputs.first().map(|output| output.l2_block)
                 )
             }
-            Done::Struck(publisher) => {
+            Done::Slashed(publisher) => {
                 let role = self.0.publishers.iter().copied().find(|role| account(*role) == publisher);
-                checks.struck(role.unwrap_or(Role::World));
-                format!("struck hints of {}", role.unwrap_or(Role::World))
+                checks.slashed(role.unwrap_or(Role::World));
+                format!("slashed hints of {}", role.unwrap_or(Role::World))
             }
             Done::Final(log) => {
                 checks.final_hints(log.id, self.0.wrong.lock().contains(&log.root));
@@ -431,7 +431,7 @@ impl L1 {
                 format!("declared {first}..={last} void")
             }
             Done::Equivocated(number) => {
-                checks.struck(Role::Sequencer);
+                checks.slashed(Role::Sequencer);
                 format!("showed two headers of {number}")
             }
             Done::Other(message) => message,

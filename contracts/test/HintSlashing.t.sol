@@ -5,8 +5,8 @@ import { Challenge } from "../src/HintEvidence.sol";
 import { HintRegistry } from "../src/HintRegistry.sol";
 import { HintFixture } from "./helpers/HintFixture.sol";
 
-/// @dev One bond answers for all postings of a publisher: what a strike does to the others.
-contract HintStrikesTest is HintFixture {
+/// @dev One bond answers for all postings of a publisher: what a slashing does to the others.
+contract HintSlashingTest is HintFixture {
     address internal constant HONEST = address(0x9b16);
     address internal constant SECOND = address(0xc4a2);
 
@@ -52,52 +52,52 @@ contract HintStrikesTest is HintFixture {
         return post(publisher, one(number).run, encode(wrong(number)));
     }
 
-    /// @dev Strikes a wrong posting of this batch.
-    function strike(address challenger, uint64 id, uint64 number) internal {
+    /// @dev Has a wrong posting of this batch slashed.
+    function slash(address challenger, uint64 id, uint64 number) internal {
         Challenge memory c = challengeOf(one(number), wrong(number), 0, 0);
         commitTo(challenger, id, c);
         challenge(challenger, id, c);
     }
 
-    function runOf(uint64 number) internal view returns (uint32 open, uint32 struckAt) {
-        (,, open,, struckAt) = hints.runs(number);
+    function runOf(uint64 number) internal view returns (uint32 open, uint32 slashedAt) {
+        (,, open,, slashedAt) = hints.runs(number);
     }
 
-    function dead(uint64 id) internal {
+    function invalidated(uint64 id) internal {
         check(!hints.isOpen(id), "open");
-        vm.expectRevert(abi.encodeWithSelector(HintRegistry.PublisherStruck.selector, id));
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.PublisherSlashed.selector, id));
         hints.finalize(id);
-        vm.expectRevert(abi.encodeWithSelector(HintRegistry.PublisherStruck.selector, id));
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.PublisherSlashed.selector, id));
         hints.release(id);
     }
 
-    function testStrikeMakesAllOpenPostingsDead() public {
+    function testSlashingInvalidatesAllOpenPostings() public {
         uint64 a = postRight(PUBLISHER, 1);
         uint64 b = postWrong(PUBLISHER, 2);
         uint64 c = postRight(PUBLISHER, 3);
         uint64 others = postRight(HONEST, 2);
-        strike(CHALLENGER, b, 2);
+        slash(CHALLENGER, b, 2);
         checkBond(PUBLISHER, 0, 0);
         checkBond(HONEST, BOND, BOND);
-        (uint128 bond, uint32 open, uint64 below, uint32 struckAt) = hints.publishers(PUBLISHER);
+        (uint128 bond, uint32 open, uint64 below, uint32 slashedAt) = hints.publishers(PUBLISHER);
         checkEqual(bond + open, 0, "nothing is left");
         checkEqual(below, others + 1, "all ids before");
-        checkEqual(struckAt, block.number, "now");
+        checkEqual(slashedAt, block.number, "now");
         vm.roll(block.number + CHALLENGE_WINDOW);
-        dead(a);
-        dead(c);
+        invalidated(a);
+        invalidated(c);
         hints.finalize(others);
         vm.expectRevert(abi.encodeWithSelector(HintRegistry.NotOpen.selector, b));
         hints.drop(b);
     }
 
     /// @dev By anybody, once, and nothing else.
-    function testDeadPostingsAreDropped() public {
+    function testInvalidatedPostingsAreDropped() public {
         uint64 a = postRight(PUBLISHER, 1);
         uint64 b = postWrong(PUBLISHER, 2);
-        vm.expectRevert(abi.encodeWithSelector(HintRegistry.NotDead.selector, a));
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.NotInvalidated.selector, a));
         hints.drop(a);
-        strike(CHALLENGER, b, 2);
+        slash(CHALLENGER, b, 2);
         (uint32 open,) = runOf(1);
         checkEqual(open, 1, "not dropped yet");
         vm.expectEmit(true, true, true, true, address(hints));
@@ -117,27 +117,27 @@ contract HintStrikesTest is HintFixture {
         uint64 b = postWrong(PUBLISHER, 2);
         Challenge memory c = challengeOf(one(2), wrong(2), 0, 0);
         commitTo(SECOND, b, c);
-        strike(CHALLENGER, a, 1);
-        vm.expectRevert(abi.encodeWithSelector(HintRegistry.PublisherStruck.selector, b));
+        slash(CHALLENGER, a, 1);
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.PublisherSlashed.selector, b));
         challenge(SECOND, b, c);
         checkEqual(SECOND.balance, STAKE, "stake");
         checkEqual(hints.rewards(CHALLENGER), BOND / 2 + STAKE, "reward");
-        dead(b);
+        invalidated(b);
     }
 
     function testFinalHintsOutliveTheirPublisher() public {
         uint64 a = postRight(PUBLISHER, 1);
         vm.roll(block.number + CHALLENGE_WINDOW);
         hints.finalize(a);
-        strike(CHALLENGER, postWrong(PUBLISHER, 2), 2);
+        slash(CHALLENGER, postWrong(PUBLISHER, 2), 2);
         checkEqual(hints.finalPosting(1), a, "final");
         check(hints.finalRoot(1) != 0, "root");
         vm.expectRevert(abi.encodeWithSelector(HintRegistry.NotOpen.selector, a));
         hints.drop(a);
     }
 
-    /// @dev What is dead does not refuse the same hints of somebody whose bond answers for them.
-    function testDeadPostingGivesWayToItsTwin() public {
+    /// @dev What is invalidated does not refuse the same hints of somebody whose bond answers for them.
+    function testInvalidatedPostingGivesWayToItsTwin() public {
         uint64 a = postRight(PUBLISHER, 1);
         bytes memory data = right(1);
         Built memory run = one(1);
@@ -145,7 +145,7 @@ contract HintStrikesTest is HintFixture {
             abi.encodeWithSelector(HintRegistry.SameHintsOpen.selector, 1, rootOf(1, rightEntries(run)))
         );
         post(HONEST, run.run, data);
-        strike(CHALLENGER, postWrong(PUBLISHER, 2), 2);
+        slash(CHALLENGER, postWrong(PUBLISHER, 2), 2);
         vm.expectEmit(true, true, true, true, address(hints));
         emit HintsDropped(a, 1);
         uint64 twin = post(HONEST, run.run, data);
@@ -161,16 +161,16 @@ contract HintStrikesTest is HintFixture {
         hints.finalize(twin);
     }
 
-    function testStruckPublisherMayBeginAnew() public {
+    function testSlashedPublisherMayBeginAnew() public {
         uint64 a = postRight(PUBLISHER, 1);
-        strike(CHALLENGER, postWrong(PUBLISHER, 2), 2);
+        slash(CHALLENGER, postWrong(PUBLISHER, 2), 2);
         Built memory run = one(3);
         bytes memory data = right(3);
         vm.expectRevert(abi.encodeWithSelector(HintRegistry.BondTooLow.selector, 0, BOND));
         post(PUBLISHER, run.run, data);
         fund(PUBLISHER, BOND);
         // No new bond brings the old ones back.
-        dead(a);
+        invalidated(a);
         uint64 anew = post(PUBLISHER, run.run, data);
         check(hints.isOpen(anew), "open");
         hints.drop(a);
@@ -182,61 +182,61 @@ contract HintStrikesTest is HintFixture {
         hints.withdrawBond(BOND);
     }
 
-    function testDeadPostingIsDroppedAfterTheRunIsSettled() public {
+    function testInvalidatedPostingIsDroppedAfterTheRunIsSettled() public {
         uint64 a = postWrong(PUBLISHER, 1);
-        strike(CHALLENGER, postWrong(PUBLISHER, 2), 2);
+        slash(CHALLENGER, postWrong(PUBLISHER, 2), 2);
         uint64 b = postRight(HONEST, 1);
         vm.roll(block.number + CHALLENGE_WINDOW);
         hints.finalize(b);
-        dead(a);
+        invalidated(a);
         hints.drop(a);
         (uint32 open,) = runOf(1);
         checkEqual(open, 0, "open");
         checkEqual(hints.finalPosting(1), b, "final");
     }
 
-    /// @dev Others relied on right hints that a strike made dead: nobody makes their run void before there was as much
-    /// time as at first to post them anew.
-    function testStrikeGivesTimeToPostAnew() public {
+    /// @dev Others relied on right hints that a slashing invalidated: nobody makes their run void before there was as
+    /// much time as at first to post them anew.
+    function testSlashingGivesTimeToPostAnew() public {
         uint64 a = postRight(PUBLISHER, 1);
         uint64 b = postWrong(PUBLISHER, 2);
         uint64 twice = postWrong(PUBLISHER, 1);
         vm.roll(block.number + 2 * HINT_DEADLINE - 1);
-        strike(CHALLENGER, b, 2);
-        uint256 struck = block.number;
+        slash(CHALLENGER, b, 2);
+        uint256 slashed = block.number;
         Built memory run = one(1);
         vm.expectRevert(abi.encodeWithSelector(HintRegistry.PostingsOpen.selector, 1, 2));
         hints.voidUnreleased(run.run);
         hints.drop(a);
-        vm.roll(struck + HINT_DEADLINE - 1);
-        vm.expectRevert(abi.encodeWithSelector(HintRegistry.TooEarly.selector, struck + HINT_DEADLINE));
+        vm.roll(slashed + HINT_DEADLINE - 1);
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.TooEarly.selector, slashed + HINT_DEADLINE));
         hints.voidUnreleased(run.run);
         // Dropping late gains no further time.
-        vm.roll(struck + HINT_DEADLINE);
+        vm.roll(slashed + HINT_DEADLINE);
         vm.expectRevert(abi.encodeWithSelector(HintRegistry.PostingsOpen.selector, 1, 1));
         hints.voidUnreleased(run.run);
         hints.drop(twice);
-        (, uint32 struckAt) = runOf(1);
-        checkEqual(struckAt, struck, "the strike");
+        (, uint32 slashedAt) = runOf(1);
+        checkEqual(slashedAt, slashed, "the slashing");
         hints.voidUnreleased(run.run);
         hints.voidUnreleased(one(2).run);
     }
 
-    /// @dev Shares of the run may have been given because of the false posting, which its publisher strikes itself.
-    function testStrikeOfTheRunsOwnPostingGivesTimeToo() public {
+    /// @dev Shares of the run may have been given because of the false posting, which its publisher has slashed itself.
+    function testSlashingOfTheRunsOwnPostingGivesTimeToo() public {
         Built memory run = one(2);
         vm.roll(block.number + HINT_DEADLINE - 1);
         uint64 id = postWrong(PUBLISHER, 2);
         vm.roll(block.number + 90);
-        strike(CHALLENGER, id, 2);
-        uint256 struck = block.number;
-        (uint32 open, uint32 struckAt) = runOf(2);
+        slash(CHALLENGER, id, 2);
+        uint256 slashed = block.number;
+        (uint32 open, uint32 slashedAt) = runOf(2);
         checkEqual(open, 0, "none open");
-        checkEqual(struckAt, struck, "the deadline moves");
-        vm.expectRevert(abi.encodeWithSelector(HintRegistry.TooEarly.selector, struck + HINT_DEADLINE));
+        checkEqual(slashedAt, slashed, "the deadline moves");
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.TooEarly.selector, slashed + HINT_DEADLINE));
         hints.voidUnreleased(run.run);
-        vm.roll(struck + HINT_DEADLINE - 1);
-        vm.expectRevert(abi.encodeWithSelector(HintRegistry.TooEarly.selector, struck + HINT_DEADLINE));
+        vm.roll(slashed + HINT_DEADLINE - 1);
+        vm.expectRevert(abi.encodeWithSelector(HintRegistry.TooEarly.selector, slashed + HINT_DEADLINE));
         hints.voidUnreleased(run.run);
         // Time enough for the right hints.
         checkEqual(hints.finalPosting(2), 0, "not final");
@@ -245,19 +245,19 @@ contract HintStrikesTest is HintFixture {
         hints.finalize(rightOne);
     }
 
-    /// @dev A later strike of the run's own hints counts, whatever is dropped after it.
-    function testAnEarlierStrikeTakesNoTimeAway() public {
+    /// @dev A later slashing of the run's own hints counts, whatever is dropped after it.
+    function testAnEarlierSlashingTakesNoTimeAway() public {
         uint64 a = postRight(PUBLISHER, 1);
         fund(HONEST, BOND);
         uint64 own = postWrong(HONEST, 1);
-        strike(CHALLENGER, postWrong(PUBLISHER, 2), 2);
+        slash(CHALLENGER, postWrong(PUBLISHER, 2), 2);
         vm.roll(block.number + 100);
-        strike(CHALLENGER, own, 1);
-        uint256 struck = block.number;
+        slash(CHALLENGER, own, 1);
+        uint256 slashed = block.number;
         hints.drop(a);
-        (uint32 open, uint32 struckAt) = runOf(1);
+        (uint32 open, uint32 slashedAt) = runOf(1);
         checkEqual(open, 0, "none open");
-        checkEqual(struckAt, struck, "the later one");
+        checkEqual(slashedAt, slashed, "the later one");
         // And both rewards are there.
         checkEqual(hints.rewards(CHALLENGER), BOND / 2 + BOND + 2 * STAKE, "half of both bonds");
     }
@@ -276,7 +276,7 @@ contract HintStrikesTest is HintFixture {
     function testChallengingOneselfBurnsHalf() public {
         fund(PUBLISHER, 4 * BOND);
         uint64 a = postWrong(PUBLISHER, 1);
-        strike(PUBLISHER, a, 1);
+        slash(PUBLISHER, a, 1);
         vm.prank(PUBLISHER);
         hints.claimReward();
         checkEqual(PUBLISHER.balance, 5 * BOND / 2 + STAKE, "half of all");
