@@ -316,6 +316,8 @@ impl Runner {
         self.parent = parent;
         self.deposits = Deposits::after(taken);
         self.origin = None;
+        // What L1 answered before a pause says nothing of it now: a fault of then would stop execution once more.
+        self.question = Question::default();
     }
 
     async fn work(&mut self) -> End {
