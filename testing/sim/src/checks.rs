@@ -183,6 +183,35 @@ impl Checks {
         !self.0.dishonest.contains(&role)
     }
 
+    /// How many headers L1 made, in final blocks.
+    pub fn made(&self) -> usize {
+        self.0.state.lock().made.len()
+    }
+
+    /// A number for which a sequencer that signed two headers has divided `members` so that neither can be certified:
+    /// members that it showed one of them pass it on. Then the committee waits for L1.
+    pub fn divided(&self, members: u16) -> Option<u64> {
+        if self.is_honest(Role::Sequencer) {
+            return None;
+        }
+        let state = self.0.state.lock();
+        let mut votes: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        for ((number, _), voters) in &state.acknowledged {
+            let honest = voters.iter().filter(|member| self.is_honest(Role::Member(**member)));
+            votes.entry(*number).or_default().push(honest.count());
+        }
+        let honest = (1..=members).filter(|member| self.is_honest(Role::Member(*member))).count();
+        let too_few = |votes: &Vec<usize>| {
+            let open = honest.saturating_sub(votes.iter().sum());
+            let most = votes.iter().max().map_or(0, |most| most + open);
+            votes.len() > 1 && most < usize::from(self.0.threshold)
+        };
+        votes
+            .iter()
+            .find(|(number, votes)| !state.certified.contains_key(number) && too_few(votes))
+            .map(|(n, _)| *n)
+    }
+
     /// A rule is broken.
     pub fn broken(&self, rule: Rule, detail: String) {
         self.0.trace.event(Role::World, format_args!("VIOLATION {rule:?}: {detail}"));

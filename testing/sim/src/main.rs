@@ -102,8 +102,16 @@ fn main() -> Result<ExitCode> {
 fn here(arguments: &Arguments) -> Result<ExitCode> {
     entropy::seed(arguments.first_seed);
     if std::env::var_os("RUST_LOG").is_some() {
-        let filter = EnvFilter::from_default_env();
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+        // On a thread of its own: a `HashMap` made here changes the order in those of the simulation.
+        let init = || {
+            let filter = EnvFilter::from_default_env();
+            tracing_subscriber::fmt()
+                .with_env_filter(filter)
+                .with_writer(std::io::stderr)
+                .without_time()
+                .init();
+        };
+        ensure!(thread::spawn(init).join().is_ok(), "RUST_LOG cannot be read");
     }
     let plan = Plan::new(arguments.first_seed, arguments.calm);
     let plan = match &arguments.only {

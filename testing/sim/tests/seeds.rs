@@ -25,6 +25,17 @@ fn the_same_seed_gives_the_same_trace() {
 }
 
 #[test]
+fn a_log_changes_no_trace() {
+    let once = |log: Option<&str>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_blindfold-sim"));
+        command.args(["--here", "--first-seed", "3"]).env_remove("RUST_LOG");
+        let output = command.envs(log.map(|log| ("RUST_LOG", log))).output().expect("it runs");
+        serde_json::from_slice::<Value>(&output.stdout).expect("an outcome")
+    };
+    assert_eq!(once(Some("info"))["trace"], once(None)["trace"]);
+}
+
+#[test]
 fn a_calm_seed_executes_everything() {
     let (holds, report) = simulate(&["--first-seed", "8", "--calm", "--json"]);
     assert!(holds, "{report:#}");
@@ -86,6 +97,25 @@ fn a_proxy_takes_again_what_is_in_no_block_any_more() {
     assert!(holds, "{report:#}");
     let sum = |name: &str| report["sums"][name].as_u64().unwrap();
     assert!(sum("included") > 8, "{report:#}");
+}
+
+/// A malformed answer of L1's, asked for before execution paused, was heard after the pause, and stopped it for twice as
+/// long although L1 was well again.
+#[test]
+fn what_l1_answered_before_a_pause_stops_nothing_after_it() {
+    let (holds, report) = simulate(&["--first-seed", "1237", "--json"]);
+    assert!(holds, "{report:#}");
+}
+
+/// Faults of the simulation itself: what users go on to send was to be posted at once (1673), members pass the second header
+/// of a sequencer on, so that more vote for it than were shown it (2093), and what gave way to a header of L1's was to be
+/// executed everywhere (3143).
+#[test]
+fn what_nobody_can_do_is_not_asked_for() {
+    for seed in ["1673", "2093", "3143"] {
+        let (holds, report) = simulate(&["--first-seed", seed, "--json"]);
+        assert!(holds, "{report:#}");
+    }
 }
 
 #[test]
