@@ -4,9 +4,10 @@
 
 mod common;
 
-use blindfold_kit::{envelope, within};
+use blindfold_kit::{RICH, envelope, payer, within};
 use blindfold_l1::{L1Error, Output};
 use blindfold_rpc::{BlindApiClient, RunningRole};
+use blindfold_sequencer::{Sequencer, SequencerDeps};
 use common::{Running, World};
 
 /// Blocks with one envelope each, a second apart, up to block `through`; all certified, opened and executed.
@@ -65,6 +66,20 @@ async fn settled_blocks_are_claimed_once_and_in_order() {
     assert_eq!(world.inbox.outputs.lock().last().copied(), taken);
     execute_through(&running, 13).await;
     claimed(&running, 3).await;
+    running.handle.shutdown().await;
+}
+
+/// What is in no run on L1 yet may become void there, however deep it is: who follows L1 claims nothing of it.
+#[tokio::test]
+async fn what_is_not_safe_on_l1_is_not_claimed() {
+    let world = World::new();
+    let deps = SequencerDeps { settlement: Some(world.l1.clone()), ..world.deps(world.store().await) };
+    world.l1.deposit(payer(1).address(), RICH);
+    let running = world.running(Sequencer::start(world.config.clone(), deps).await.unwrap());
+    running.sealed(1).await;
+    execute_through(&running, 13).await;
+    looks(&running).await;
+    assert!(world.inbox.outputs.lock().is_empty(), "nothing is safe");
     running.handle.shutdown().await;
 }
 

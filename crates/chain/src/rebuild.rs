@@ -8,12 +8,11 @@
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256};
-use blindfold_engine::{ExecutionClient, ReadError};
+use blindfold_engine::{EngineError, ExecutionClient};
 use blindfold_l1::{DataError, Posting};
 use blindfold_protocol::{BatchHeader, Certificate, ChainConfig, EnvelopeError, SealedBatch, SignedHeader};
 use blindfold_store::{Store, StoreError};
 use parking_lot::Mutex;
-use serde_json::json;
 
 use crate::limits::{KEPT_POSTED_HEADERS, REBUILD_STEP_BLOCKS};
 use crate::{Applied, HeaderId, L1Error, L1Reader, NextStep, Tracker, TrackerError, made_by_l1};
@@ -86,7 +85,7 @@ pub enum RebuildError {
     #[error(
         "the execution client does not tell which block it holds for final: {0}; start again when it answers"
     )]
-    Client(ReadError),
+    Client(EngineError),
     /// What L1 holds is not taken.
     #[error("batches {first} to {last}, posted to L1, are refused here: {refusal}")]
     Refused {
@@ -216,7 +215,7 @@ impl Fork {
             }
         }
         let last = store.block_through(self.agreed.number).await?.map_or(0, |(number, _)| number);
-        match finalized_block(client).await.map_err(RebuildError::Client)? {
+        match client.finalized().await.map_err(RebuildError::Client)? {
             Some(finalized) if finalized > last => Err(RebuildError::ClientFinal { finalized, last }),
             _ => Ok(()),
         }
@@ -408,19 +407,5 @@ impl WayBack {
             }
         }
         Ok(taken)
-    }
-}
-
-/// The number of the block that the client holds for final.
-pub(crate) async fn finalized_block(client: &dyn ExecutionClient) -> Result<Option<u64>, ReadError> {
-    match client.read("eth_getBlockByNumber", json!(["finalized", false])).await {
-        Ok(block) => {
-            let number = block.get("number").and_then(|number| number.as_str());
-            let digits = number.and_then(|number| number.strip_prefix("0x"));
-            Ok(digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()))
-        }
-        // So it answers while there is none.
-        Err(ReadError::Rpc { .. }) => Ok(None),
-        Err(error) => Err(error),
     }
 }

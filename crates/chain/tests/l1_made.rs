@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 
 use blindfold_chain::limits::POSTING_MARGIN;
 use blindfold_chain::{
-    AnnouncedEnd, CertificateOutcome, EnvelopeOutcome, ExecutionState, HeaderId, L1Error, NewBlock, NextStep,
-    PendingFallbackHeader, ReadApi, ReadContext, RoleView, Sealed, SealingError, TrackerError, VoidRun,
+    AnnouncedEnd, CertificateOutcome, EnvelopeOutcome, ExecutionState, ExecutorStatus, HeaderId, L1Error,
+    NewBlock, NextStep, PendingFallbackHeader, ReadApi, ReadContext, RoleView, Sealed, SealingError, Settled,
+    TrackerError, VoidRun,
 };
 use blindfold_engine::ExecutionClient;
 use blindfold_kit::*;
@@ -673,6 +674,65 @@ async fn what_becomes_void_after_its_execution_is_taken_back_and_executed_anew()
     assert!(status.taken_back_blocks >= 2 && !matches!(status.state, ExecutionState::Halted { .. }));
     assert_eq!(client.head().await.unwrap().hash, block.record.hash, "the client has the new blocks");
     assert_eq!(store.heads().await.unwrap().block, Some((3, block.record.hash)));
+}
+
+/// Rule VR-2. What is void is known late, and that the batch is final on L1 before: no mark may keep the client from taking
+/// the block back.
+#[tokio::test]
+async fn no_block_is_marked_before_it_is_compared_with_what_is_void() {
+    let (l1, client) = (l1(), ScriptedExecution::new());
+    let sequencer = Sealer::new(&l1).await;
+    let node = Machine::start(memory(), &l1, &client).await;
+    let mut blocks = node.executor.subscribe();
+    let one = sequencer.seal_envelopes(0, &[envelope(1, 1)]).await;
+    let two = sequencer.seal(1_000, vec![]).await;
+    for sealed in [&one, &two] {
+        node.take(sealed).await;
+    }
+    node.hint(&one).await;
+    assert_eq!(next_block(&mut blocks).await.record.number, 1);
+    l1.set_down(true);
+    l1.void_runs.lock().push(VoidRun { first: 1, last: 1 });
+    node.executor.settle(Settled { posted: 1, safe: 1, finalized: 1 });
+    l1.set_down(false);
+    node.executor.settle(Settled { posted: 2, safe: 2, finalized: 2 });
+    let block = next_block(&mut blocks).await;
+    assert_eq!(block.details.envelope(1, 0).unwrap().outcome, EnvelopeOutcome::Void);
+    let mut status = node.executor.watch_status();
+    let marked = Some((1, block.record.hash));
+    within("the marks", status.wait_for(|status| status.finalized == marked)).await.unwrap();
+    assert_eq!(*client.finality.lock(), Some((block.record.hash, block.record.hash)));
+}
+
+/// Rule VR-2. Killed when its disk has gone back, and its client has not.
+#[tokio::test]
+async fn a_node_killed_while_it_takes_blocks_back_goes_on_from_its_disk() {
+    let (l1, client, store) = (l1(), ScriptedExecution::new(), memory());
+    let sequencer = Sealer::new(&l1).await;
+    let node = Machine::start(Arc::clone(&store), &l1, &client).await;
+    let mut blocks = node.executor.subscribe();
+    let one = sequencer.seal_envelopes(0, &[envelope(1, 1)]).await;
+    let two = sequencer.seal_envelopes(1_000, &[envelope(1, 2)]).await;
+    let three = sequencer.seal(2_000, vec![]).await;
+    for sealed in [&one, &two, &three] {
+        node.take(sealed).await;
+    }
+    for sealed in [&one, &two] {
+        node.hint(sealed).await;
+        next_block(&mut blocks).await;
+    }
+    node.executor.stop().await;
+    store.revert_blocks(1).await.unwrap();
+    l1.void_runs.lock().push(VoidRun { first: 1, last: 1 });
+    assert_eq!(client.head().await.unwrap().number, 2, "of the blocks of before");
+
+    let node = Machine::start(Arc::clone(&store), &l1, &client).await;
+    let mut status = node.executor.watch_status();
+    let there = |status: &ExecutorStatus| status.block.is_some_and(|block| block.number == 2);
+    let head = within("both blocks", status.wait_for(there)).await.unwrap().block.unwrap();
+    assert_eq!(client.head().await.unwrap(), head);
+    let receipt = reads(&node).get_receipt(envelope(1, 1).id()).await.unwrap().unwrap();
+    assert_eq!(receipt.state, EnvelopeState::Void);
 }
 
 /// Rule VR-2.

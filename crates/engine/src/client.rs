@@ -23,6 +23,9 @@ pub trait ExecutionClient: Send + Sync {
     /// The client's canonical block at `number`, `None` if it has none there.
     async fn block(&self, number: u64) -> Result<Option<BlockId>, EngineError>;
 
+    /// The number of the block that the client holds for final; `None` before there is one. Waits for no public read.
+    async fn finalized(&self) -> Result<Option<u64>, EngineError>;
+
     /// Builds the block on `parent` from `inputs` and the committed `transactions`, imports it and makes
     /// it the head.
     ///

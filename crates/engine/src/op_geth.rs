@@ -241,6 +241,15 @@ impl ExecutionClient for OpGeth {
         self.summary(&format!("{number:#x}")).await
     }
 
+    async fn finalized(&self) -> Result<Option<u64>, EngineError> {
+        match self.summary("finalized").await {
+            Ok(block) => Ok(block.map(|block| block.number)),
+            // So it answers while there is none.
+            Err(EngineError::Rpc { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     async fn execute(
         &self,
         parent: B256,

@@ -296,6 +296,7 @@ async fn reads_are_filtered_and_bounded_in_number() {
     assert_eq!(error, ReadError::NotAllowed { method: "eth_sendRawTransaction".into() });
     let all = client.reads.acquire_many(READS_LIMIT as u32).await.unwrap();
     assert_eq!(client.read("eth_chainId", json!([])).await, Err(ReadError::Busy { limit: READS_LIMIT }));
+    assert_eq!(client.finalized().await, Ok(Some(8)), "what we ask ourselves waits for nobody's reads");
     drop(all);
     assert!(matches!(client.read("eth_chainId", json!([])).await, Err(ReadError::Rpc { code: -32601, .. })));
 }

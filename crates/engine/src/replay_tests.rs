@@ -50,6 +50,10 @@ impl ExecutionClient for FakeClient {
         Ok(self.canonical.lock().unwrap().get(number as usize).copied())
     }
 
+    async fn finalized(&self) -> Result<Option<u64>, EngineError> {
+        unreachable!("a replay asks for no mark")
+    }
+
     async fn execute(&self, _: B256, _: &BlockInputs, _: &[Bytes]) -> Result<ExecutedBlock, EngineError> {
         unreachable!("a replay builds nothing")
     }

@@ -232,6 +232,7 @@ async fn finality_reads_and_refusals() {
     assert_eq!(client.head().await.unwrap(), genesis_id);
     assert_eq!(client.block(0).await.unwrap(), Some(genesis_id));
     assert_eq!(client.block(1).await.unwrap(), None);
+    assert_eq!(client.finalized().await.unwrap(), None);
 
     let blocks = execute_blocks(&client, genesis, (&alice, &bob), 3).await;
     client.set_finality(blocks[1].hash, blocks[0].hash).await.unwrap();
@@ -239,6 +240,7 @@ async fn finality_reads_and_refusals() {
         let read = client.read("eth_getBlockByNumber", json!([tag, false])).await.unwrap();
         assert_eq!(read["hash"], json!(block.hash), "{tag}");
     }
+    assert_eq!(client.finalized().await.unwrap(), Some(blocks[0].number));
     client.set_finality(blocks[2].hash, B256::ZERO).await.unwrap();
     let error = client.set_finality(B256::repeat_byte(9), B256::ZERO).await.unwrap_err();
     assert!(matches!(error, EngineError::UnknownFinality { .. }), "{error}");

@@ -41,9 +41,7 @@ pub struct ScriptedExecution {
     pub imported: AtomicUsize,
     /// What is marked safe and finalized; a client that loses blocks forgets both.
     pub finality: Mutex<Option<(B256, B256)>>,
-    /// How often it was told what is safe and finalized.
-    pub finality_updates: AtomicUsize,
-    /// The number that it answers to whoever asks for its final block.
+    /// The number of its final block for whoever asks, where none above it is marked.
     pub final_number: AtomicU64,
     /// Makes this client's blocks differ from everybody else's.
     pub salt: Mutex<Vec<u8>>,
@@ -112,6 +110,14 @@ impl ExecutionClient for ScriptedExecution {
     async fn block(&self, number: u64) -> Result<Option<BlockId>, EngineError> {
         self.up("block")?;
         Ok(self.blocks.lock().get(&number).copied())
+    }
+
+    async fn finalized(&self) -> Result<Option<u64>, EngineError> {
+        self.up("finalized")?;
+        let marked = self.finality.lock().map(|(_, finalized)| finalized);
+        let blocks = self.blocks.lock();
+        let marked = blocks.values().find(|block| Some(block.hash) == marked).map(|block| block.number);
+        Ok(marked.max(Some(self.final_number.load(Ordering::SeqCst))))
     }
 
     async fn execute(
@@ -188,15 +194,11 @@ impl ExecutionClient for ScriptedExecution {
             return Err(EngineError::UnknownFinality { safe, finalized, reason });
         }
         *self.finality.lock() = Some((safe, finalized));
-        self.finality_updates.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
 
     async fn read(&self, method: &str, params: Value) -> Result<Value, ReadError> {
         match method {
-            "eth_getBlockByNumber" if params[0] == "finalized" => {
-                Ok(json!({ "number": format!("{:#x}", self.final_number.load(Ordering::SeqCst)) }))
-            }
             "eth_getBlockByHash" => Err(ReadError::Rpc {
                 code: 3,
                 message: "scripted error".to_owned(),

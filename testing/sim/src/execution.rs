@@ -269,6 +269,12 @@ impl ExecutionClient for Client {
         Ok(self.chain.0.lock().canonical.get(&number).copied())
     }
 
+    async fn finalized(&self) -> Result<Option<u64>, EngineError> {
+        self.up("finalized").await?;
+        let chain = self.chain.0.lock();
+        Ok(Some(chain.known(chain.finalized).map_or(0, |block| block.number)))
+    }
+
     async fn execute(
         &self,
         parent: B256,
@@ -348,11 +354,6 @@ impl ExecutionClient for Client {
 
     async fn read(&self, method: &str, params: Value) -> Result<Value, ReadError> {
         self.life.check().await;
-        if method == "eth_getBlockByNumber" && params[0] == "finalized" {
-            let chain = self.chain.0.lock();
-            let number = chain.known(chain.finalized).map_or(0, |block| block.number);
-            return Ok(json!({ "number": format!("{number:#x}") }));
-        }
         let chain = self.chain.0.lock();
         let head = chain.canonical.last_key_value().map(|(_, head)| *head);
         let account = || {

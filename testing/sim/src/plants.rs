@@ -223,6 +223,10 @@ impl<C: ExecutionClient> ExecutionClient for OtherClient<C> {
         Ok(hidden.or(self.client.block(number).await?))
     }
 
+    async fn finalized(&self) -> Result<Option<u64>, EngineError> {
+        self.client.finalized().await
+    }
+
     async fn execute(
         &self,
         parent: B256,

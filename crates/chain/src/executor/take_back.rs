@@ -10,7 +10,6 @@ use tokio::task::JoinHandle;
 
 use super::details::{EnvelopeOutcome, ExecutedEnvelope};
 use super::run::{End, ExecutionError, Pause, Runner, parse_details};
-use crate::rebuild::finalized_block;
 use crate::records::verdicts;
 use crate::{L1Error, L1Reader, Settled, VoidRun};
 
@@ -138,7 +137,7 @@ impl Runner {
     async fn take_back(&mut self, number: u64, block: u64) -> End {
         let mut pause = Pause::default();
         loop {
-            match finalized_block(self.deps.client.as_ref()).await {
+            match self.deps.client.finalized().await {
                 Ok(Some(finalized)) if finalized >= block => {
                     return ExecutionError::VoidedAfterExecution { number, block, finalized }.into();
                 }
