@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 
 use blindfold_chain::limits::POSTING_MARGIN;
 use blindfold_chain::{
-    AnnouncedEnd, CertificateOutcome, EnvelopeOutcome, ExecutionState, ExecutorStatus, HeaderId, L1Error,
-    NewBlock, NextStep, PendingFallbackHeader, ReadApi, ReadContext, RoleView, Sealed, SealingError, Settled,
-    TrackerError, VoidRun,
+    AnnouncedEnd, CertificateOutcome, EnvelopeOutcome, ExecutionState, ExecutorStatus, HaltLimits, HeaderId,
+    L1Error, NewBlock, NextStep, PendingFallbackHeader, ReadApi, ReadContext, RoleView, Sealed, SealingError,
+    Settled, TrackerError, VoidRun,
 };
 use blindfold_engine::ExecutionClient;
 use blindfold_kit::*;
@@ -693,9 +693,9 @@ async fn no_block_is_marked_before_it_is_compared_with_what_is_void() {
     assert_eq!(next_block(&mut blocks).await.record.number, 1);
     l1.set_down(true);
     l1.void_runs.lock().push(VoidRun { first: 1, last: 1 });
-    node.executor.settle(Settled { posted: 1, safe: 1, finalized: 1 });
+    node.executor.settle(Settled { posted: 1, safe: 1, finalized: 1 }, 0);
     l1.set_down(false);
-    node.executor.settle(Settled { posted: 2, safe: 2, finalized: 2 });
+    node.executor.settle(Settled { posted: 2, safe: 2, finalized: 2 }, 0);
     let block = next_block(&mut blocks).await;
     assert_eq!(block.details.envelope(1, 0).unwrap().outcome, EnvelopeOutcome::Void);
     let mut status = node.executor.watch_status();
@@ -733,6 +733,117 @@ async fn a_node_killed_while_it_takes_blocks_back_goes_on_from_its_disk() {
     assert_eq!(client.head().await.unwrap(), head);
     let receipt = reads(&node).get_receipt(envelope(1, 1).id()).await.unwrap().unwrap();
     assert_eq!(receipt.state, EnvelopeState::Void);
+}
+
+async fn state(machine: &Machine, what: &str, mut holds: impl FnMut(&ExecutionState) -> bool) {
+    let mut status = machine.executor.watch_status();
+    within(what, status.wait_for(|status| holds(&status.state))).await.expect("the executor lives");
+}
+
+/// Rule VR-2. Two batches of one second: the first is opened, the second never gets hints, and L1 declares both void while
+/// the node waits.
+#[tokio::test]
+async fn a_batch_opened_before_its_run_was_void_is_not_executed() {
+    let (l1, client) = (l1(), ScriptedExecution::new());
+    let sequencer = Sealer::new(&l1).await;
+    let node = Machine::start(memory(), &l1, &client).await;
+    let mut blocks = node.executor.subscribe();
+    let one = sequencer.seal_envelopes(0, &[envelope(1, 1)]).await;
+    let two = sequencer.seal_envelopes(250, &[envelope(1, 2)]).await;
+    let closing = sequencer.seal(1_000, vec![]).await;
+    for sealed in [&one, &two, &closing] {
+        node.take(sealed).await;
+    }
+    node.hint(&one).await;
+    state(&node, "waiting", |state| *state == ExecutionState::WaitingForHints { number: 2 }).await;
+    l1.void_runs.lock().push(VoidRun { first: 1, last: 2 });
+    let closes = sequencer.seal_envelopes(2_000, &[envelope(1, 3)]).await;
+    node.take(&closes).await;
+    node.executor.settle(Settled { posted: 1, ..Settled::default() }, 0);
+    // A block without anything to execute is left out, so the next one tells what stood in this second.
+    node.hint(&closes).await;
+    node.take(&sequencer.seal(3_000, vec![]).await).await;
+    let block = next_block(&mut blocks).await;
+    for number in [1, 2] {
+        assert_eq!(block.details.envelope(number, 0).unwrap().outcome, EnvelopeOutcome::Void);
+    }
+    assert!(block.details.transactions.is_empty());
+}
+
+/// What is executed on a block that is void is wrong as well: where it cannot be taken back, the role ends.
+#[tokio::test]
+async fn nothing_is_executed_on_a_void_block_that_cannot_be_taken_back() {
+    let (l1, client) = (l1(), ScriptedExecution::new());
+    client.final_number.store(1, Ordering::SeqCst);
+    let sequencer = Sealer::new(&l1).await;
+    let halt = HaltLimits { pause_ms: 1, max_pause_ms: 1, exit_ms: 300 };
+    let node = Machine::start_with(memory(), &l1, &client, halt).await;
+    let mut blocks = node.executor.subscribe();
+    let one = sequencer.seal_envelopes(0, &[envelope(1, 1)]).await;
+    let two = sequencer.seal(1_000, vec![]).await;
+    for sealed in [&one, &two] {
+        node.take(sealed).await;
+    }
+    node.hint(&one).await;
+    next_block(&mut blocks).await;
+    l1.void_runs.lock().push(VoidRun { first: 1, last: 1 });
+    state(&node, "the halt", |state| matches!(state, ExecutionState::Halted { .. })).await;
+    for second in 2..6 {
+        let next = sequencer.seal_envelopes(second * 1_000, &[envelope(1, second)]).await;
+        node.take(&next).await;
+        node.hint(&next).await;
+    }
+    within("the end", node.executor.ended()).await;
+    assert_eq!(node.executor.status().block.map(|block| block.number), Some(1));
+}
+
+#[tokio::test]
+async fn a_halt_that_l1_caused_is_over_when_l1_is_well_whatever_is_waited_for() {
+    let l1 = l1();
+    let sequencer = Sealer::new(&l1).await;
+    let halt = HaltLimits { pause_ms: 1, max_pause_ms: 1, exit_ms: 600_000 };
+    let node = Machine::start_with(memory(), &l1, &ScriptedExecution::new(), halt).await;
+    for sealed in [sequencer.seal_envelopes(0, &[envelope(1, 1)]).await, sequencer.seal(1_000, vec![]).await]
+    {
+        node.take(&sealed).await;
+    }
+    let waits = |state: &ExecutionState| *state == ExecutionState::WaitingForHints { number: 1 };
+    state(&node, "waiting", waits).await;
+    *l1.fault.lock() = Some(L1Error::nonsense("scripted"));
+    state(&node, "the halt", |state| matches!(state, ExecutionState::Halted { .. })).await;
+    *l1.fault.lock() = None;
+    state(&node, "waiting again", waits).await;
+}
+
+/// Marks that were on disk before a start are of an L1 block that the server of after it may not have yet.
+#[tokio::test]
+async fn marks_wait_for_an_l1_that_is_as_far_as_they_are() {
+    let (l1, client) = (l1(), ScriptedExecution::new());
+    let sequencer = Sealer::new(&l1).await;
+    let node = Machine::start(memory(), &l1, &client).await;
+    let mut blocks = node.executor.subscribe();
+    let one = sequencer.seal_envelopes(0, &[envelope(1, 1)]).await;
+    for sealed in [&one, &sequencer.seal(1_000, vec![]).await] {
+        node.take(sealed).await;
+    }
+    node.hint(&one).await;
+    next_block(&mut blocks).await;
+    let (as_of, asked) = (*l1.finalized.lock() + 64, l1.asked.load(Ordering::SeqCst));
+    node.executor.settle(Settled { posted: 2, safe: 2, finalized: 2 }, as_of);
+    let answered = async {
+        while l1.asked.load(Ordering::SeqCst) == asked {
+            tokio::task::yield_now().await;
+        }
+    };
+    within("an answer of a server that is behind", answered).await;
+    l1.advance(64);
+    l1.void_runs.lock().push(VoidRun { first: 1, last: 1 });
+    node.executor.settle(Settled { posted: 3, safe: 2, finalized: 2 }, as_of);
+    let block = next_block(&mut blocks).await;
+    assert_eq!(block.details.envelope(1, 0).unwrap().outcome, EnvelopeOutcome::Void);
+    let mut status = node.executor.watch_status();
+    let marked = Some((1, block.record.hash));
+    within("the marks", status.wait_for(|status| status.finalized == marked)).await.unwrap();
 }
 
 /// Rule VR-2.

@@ -204,7 +204,7 @@ async fn an_account_is_proved_by_the_posted_header_while_the_sequencer_seals_on(
     machine.take(&sealed[0]).await;
     machine.take(&sealed[1]).await;
     machine.tracker.apply_sealed(&sealed[2].batch).await.unwrap();
-    machine.executor.settle(Settled { posted: 1, ..Settled::default() });
+    machine.executor.settle(Settled { posted: 1, ..Settled::default() }, 0);
     let tag = |tag| Some(LedgerAt::Tag(tag));
     let cases = [
         (None, 1),

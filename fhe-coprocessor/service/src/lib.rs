@@ -244,7 +244,7 @@ impl RunningRole for Coprocessor {
 struct Marks(watch::Sender<Settled>);
 
 impl TakesMarks for Marks {
-    fn settle(&self, marks: Settled) {
+    fn settle(&self, marks: Settled, _: u64) {
         self.0.send_replace(marks);
     }
 }

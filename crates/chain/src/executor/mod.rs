@@ -145,11 +145,18 @@ impl Default for HaltLimits {
     }
 }
 
+/// How far the batches stand on L1, and the final block as of which they do.
+#[derive(Clone, Copy, Default)]
+struct Reported {
+    settled: Settled,
+    l1_block: u64,
+}
+
 struct Inner {
     opened: Arc<OpenedBatches>,
     blocks: broadcast::Sender<Arc<NewBlock>>,
     status: watch::Receiver<ExecutorStatus>,
-    settled: watch::Sender<Settled>,
+    settled: watch::Sender<Reported>,
     stop: watch::Sender<bool>,
     task: parking_lot::Mutex<Option<JoinHandle<()>>>,
 }
@@ -165,7 +172,7 @@ impl Executor {
         let opened = Arc::new(OpenedBatches::default());
         let blocks = broadcast::Sender::new(TOPIC_BUFFER_EVENTS);
         let (stop, stopped) = watch::channel(false);
-        let (settled, of_runner) = watch::channel(Settled::default());
+        let (settled, of_runner) = watch::channel(Reported::default());
         let runner = run::Runner::open(deps, Arc::clone(&opened), blocks.clone(), of_runner, stopped).await?;
         let status = runner.status();
         let task = parking_lot::Mutex::new(Some(spawn(runner.run(halt))));
@@ -177,10 +184,17 @@ impl Executor {
         Arc::clone(&self.inner.opened)
     }
 
-    /// Says how far the batches stand on L1: the client is told which blocks are safe and finalized by that. A mark
-    /// that is lower than one told before changes nothing.
-    pub fn settle(&self, settled: Settled) {
-        self.inner.settled.send_if_modified(|before| before.raise(settled));
+    /// Says how far the batches stand on L1, as of this final block: the client is told which blocks are safe and finalized
+    /// by that, once they were compared with what is void in that block. A mark that is lower than one told before changes
+    /// nothing.
+    pub fn settle(&self, settled: Settled, l1_block: u64) {
+        self.inner.settled.send_if_modified(|before| {
+            let raised = before.settled.raise(settled);
+            if raised {
+                before.l1_block = before.l1_block.max(l1_block);
+            }
+            raised
+        });
     }
 
     /// Every block from now on, after it is durable.

@@ -20,7 +20,7 @@ use super::plan::{Plan, SkippedOutside};
 use super::seconds::{BlockAssembler, BlockSlot};
 use super::take_back::{Question, VoidAnswer};
 use super::void::VoidRuns;
-use super::{ExecutionState, ExecutorDeps, ExecutorStatus, HaltLimits, NewBlock, OpenedBatches};
+use super::{ExecutionState, ExecutorDeps, ExecutorStatus, HaltLimits, NewBlock, OpenedBatches, Reported};
 use crate::limits::{
     CLIENT_CHECK_INTERVAL_MS, MAX_REPLAYS_IN_A_ROW, MAX_RETRY_PAUSE_MS, MIN_RETRY_PAUSE_MS,
     READ_AHEAD_BLOCKS, READ_AHEAD_PATIENCE_MS,
@@ -141,8 +141,8 @@ pub(super) struct Runner {
     opener: Opener,
     blocks: broadcast::Sender<Arc<NewBlock>>,
     pub(super) status: watch::Sender<ExecutorStatus>,
-    pub(super) settled: watch::Receiver<Settled>,
-    stopped: watch::Receiver<bool>,
+    pub(super) settled: watch::Receiver<Reported>,
+    pub(super) stopped: watch::Receiver<bool>,
     assembler: BlockAssembler,
     next_batch: u64,
     parent: Option<Parent>,
@@ -156,7 +156,11 @@ pub(super) struct Runner {
     /// So far as the batches stand on L1, blocks were compared with what is void there.
     pub(super) compared: Settled,
     /// A fault stopped execution, and nothing has gone well since.
-    halted: bool,
+    pub(super) halted: bool,
+    /// That fault was L1's.
+    pub(super) halted_by_l1: bool,
+    /// A block executed what is void, and cannot be taken back: nothing is executed on it.
+    on_void: bool,
 }
 
 struct Start {
@@ -191,7 +195,7 @@ impl Runner {
         deps: ExecutorDeps,
         opened: Arc<OpenedBatches>,
         blocks: broadcast::Sender<Arc<NewBlock>>,
-        settled: watch::Receiver<Settled>,
+        settled: watch::Receiver<Reported>,
         stopped: watch::Receiver<bool>,
     ) -> Result<Self, StoreError> {
         let Start { parent, last_batch, taken } = Start::load(&deps).await?;
@@ -235,6 +239,8 @@ impl Runner {
             question: Question::default(),
             compared: Settled::default(),
             halted: false,
+            halted_by_l1: false,
+            on_void: false,
         })
     }
 
@@ -267,6 +273,8 @@ impl Runner {
                     (Backoff::new(limits.pause_ms, limits.max_pause_ms), Patience::new(limits.exit_ms));
             }
             self.halted = true;
+            self.halted_by_l1 = matches!(fault, ExecutionError::L1(_));
+            self.on_void |= matches!(fault, ExecutionError::VoidedAfterExecution { .. });
             self.status.send_modify(|status| {
                 status.state = ExecutionState::Halted { reason: fault.to_string() };
             });
@@ -324,6 +332,12 @@ impl Runner {
         if let Err(end) = self.restore_client().await {
             return end;
         }
+        while self.on_void {
+            match self.compare().await {
+                Ok(compared) => self.on_void = !compared,
+                Err(end) => return end,
+            }
+        }
         loop {
             if let Err(end) = self.step().await {
                 return end;
@@ -345,12 +359,7 @@ impl Runner {
         if !closed.second.has_block(deposits.raw.len()) {
             return Ok(());
         }
-        let mut plan = Plan::default();
-        let chain_id = self.deps.tracker.config().chain_id;
-        for record in &closed.batches {
-            let outcomes = self.outcomes(record).await?;
-            plan.add_batch(chain_id, record.sealed.header.number, &record.sealed.items, &outcomes);
-        }
+        let plan = self.plan(&closed).await?;
         self.set_state(ExecutionState::Executing);
         let parent = self.parent().await?;
         let mut inputs = self.inputs(&closed.second, parent.1).await?;
@@ -361,6 +370,23 @@ impl Runner {
         self.record(&closed, block, details).await?;
         self.read_deposits_ahead().await;
         self.mark(false).await
+    }
+
+    /// What a second's block holds. From here until the block is on disk nothing is heard of void runs.
+    async fn plan(&mut self, closed: &BlockSlot) -> Result<Plan, End> {
+        let chain_id = self.deps.tracker.config().chain_id;
+        loop {
+            let compared = self.void.checked();
+            let mut plan = Plan::default();
+            for record in &closed.batches {
+                let outcomes = self.outcomes(record).await?;
+                plan.add_batch(chain_id, record.sealed.header.number, &record.sealed.items, &outcomes);
+            }
+            // What became void while a later batch was waited for is in no block that it could be compared with.
+            if self.void.checked() == compared {
+                return Ok(plan);
+            }
+        }
     }
 
     async fn next_second(&mut self) -> Result<BlockSlot, End> {

@@ -8,15 +8,16 @@ use blindfold_runtime::spawn;
 use blindfold_store::BatchRecord;
 use tokio::task::JoinHandle;
 
+use super::Reported;
 use super::details::{EnvelopeOutcome, ExecutedEnvelope};
 use super::run::{End, ExecutionError, Pause, Runner, parse_details};
 use crate::records::verdicts;
-use crate::{L1Error, L1Reader, Settled, VoidRun};
+use crate::{L1Error, L1Reader, VoidRun};
 
 /// What L1 answers of void runs.
 pub(super) struct VoidAnswer {
     /// How far the batches stood on L1 when it was asked.
-    settled: Settled,
+    reported: Reported,
     /// The final block as of which these are all.
     seen: L1Origin,
     runs: Vec<VoidRun>,
@@ -25,11 +26,11 @@ pub(super) struct VoidAnswer {
 }
 
 /// What L1 declared void.
-async fn ask_what_is_void(l1: Arc<dyn L1Reader>, settled: Settled) -> Result<VoidAnswer, L1Error> {
+async fn ask_what_is_void(l1: Arc<dyn L1Reader>, reported: Reported) -> Result<VoidAnswer, L1Error> {
     // The block first: what is known speaks for it at least.
     let seen = l1.finalized().await?;
     let runs = l1.void_runs().await?;
-    Ok(VoidAnswer { settled, seen, runs, newest: l1.newest().await? })
+    Ok(VoidAnswer { reported, seen, runs, newest: l1.newest().await? })
 }
 
 /// The question under way what is void. No block waits for its answer, and it ends with whoever asked.
@@ -65,8 +66,8 @@ impl Drop for Question {
 impl Runner {
     /// Asks L1 what is void, unless it is being asked. Nothing waits for it: an L1 that hangs holds no block up.
     pub(super) fn ask_what_is_void(&mut self) {
-        let (l1, settled) = (&self.deps.l1, &self.settled);
-        self.question.0.get_or_insert_with(|| spawn(ask_what_is_void(Arc::clone(l1), *settled.borrow())));
+        let (l1, reported) = (&self.deps.l1, &self.settled);
+        self.question.0.get_or_insert_with(|| spawn(ask_what_is_void(Arc::clone(l1), *reported.borrow())));
     }
 
     /// Takes the answer to the question under way. False where L1 has none for now.
@@ -77,13 +78,29 @@ impl Runner {
             Err(fault) => return Err(fault.into()),
         };
         self.take_void_runs(answer).await?;
+        // L1 is well: a halt that it caused is over, whatever is waited for.
+        self.halted &= !self.halted_by_l1;
         self.mark(false).await?;
         Ok(true)
     }
 
+    /// Waits for what L1 says is void, and takes it back. False where L1 has no answer for now.
+    pub(super) async fn compare(&mut self) -> Result<bool, End> {
+        self.ask_what_is_void();
+        let answer = tokio::select! {
+            _ = self.stopped.wait_for(|stopped| *stopped) => return Err(End::Stopped),
+            answer = self.question.answer() => answer,
+        };
+        let compared = self.heard(answer).await?;
+        if !compared {
+            self.wait(&mut Pause::default(), "what L1 declared void").await?;
+        }
+        Ok(compared)
+    }
+
     /// Takes back what is executed of what L1 declared void (VR-2). Is not to be broken off.
     async fn take_void_runs(&mut self, answer: VoidAnswer) -> Result<(), End> {
-        let VoidAnswer { settled, seen, runs, newest } = answer;
+        let VoidAnswer { reported, seen, runs, newest } = answer;
         let fresh = runs.get(self.void.checked()..).unwrap_or_default();
         let executed = self.first_executed(fresh).await?;
         self.void.read(&seen, newest, runs.len());
@@ -97,7 +114,10 @@ impl Runner {
         match executed {
             Some((number, block)) => Err(self.take_back(number, block).await),
             None => {
-                self.compared.raise(settled);
+                // An L1 that lags behind the one that the marks are of may not know yet what is void.
+                if seen.number >= reported.l1_block {
+                    self.compared.raise(reported.settled);
+                }
                 Ok(())
             }
         }
@@ -172,8 +192,8 @@ impl Runner {
         let (number, origin) = (record.sealed.header.number, record.sealed.header.l1_origin_number);
         let mut pause = Pause::default();
         while !self.void.too_early_for(origin) {
-            let settled = *self.settled.borrow();
-            match ask_what_is_void(Arc::clone(&self.deps.l1), settled).await {
+            let reported = *self.settled.borrow();
+            match ask_what_is_void(Arc::clone(&self.deps.l1), reported).await {
                 Ok(answer) => {
                     self.take_void_runs(answer).await?;
                     break;

@@ -38,6 +38,8 @@ impl Settled {
 pub(super) struct Stored {
     /// Everything in L1 blocks up to this one that matters is in the marks.
     pub(super) after: u64,
+    /// The final L1 block that was read last for them.
+    pub(super) as_of: u64,
     pub(super) marks: Settled,
 }
 
@@ -45,17 +47,18 @@ impl Stored {
     /// What is on disk, or the beginning.
     pub(super) async fn load(store: &dyn Store, genesis: u64) -> Result<Self, StoreError> {
         let Some(bytes) = store.meta(KEY).await? else {
-            return Ok(Self { after: genesis, marks: Settled::default() });
+            return Ok(Self { after: genesis, as_of: genesis, marks: Settled::default() });
         };
         let (numbers, rest) = bytes.as_chunks::<8>();
         let numbers: Vec<u64> = numbers.iter().map(|number| u64::from_be_bytes(*number)).collect();
         match (numbers.as_slice(), rest) {
-            ([after, posted, safe, finalized], []) => {
+            // Programs of before wrote four.
+            ([after, posted, safe, finalized, as_of @ ..], []) if as_of.len() <= 1 => {
                 let marks = Settled { posted: *posted, safe: *safe, finalized: *finalized };
-                Ok(Self { after: *after, marks })
+                Ok(Self { after: *after, as_of: as_of.first().copied().unwrap_or(*after), marks })
             }
             _ => {
-                let fault = format!("{KEY} has no four numbers");
+                let fault = format!("{KEY} has no five numbers");
                 Err(StoreError::Corrupt { what: What::Meta, fault })
             }
         }
@@ -64,7 +67,7 @@ impl Stored {
     /// Writes them; they are durable when this returns.
     pub(super) async fn save(self, store: &dyn Store) -> Result<(), StoreError> {
         let Settled { posted, safe, finalized } = self.marks;
-        let bytes = [self.after, posted, safe, finalized].map(u64::to_be_bytes).concat();
+        let bytes = [self.after, posted, safe, finalized, self.as_of].map(u64::to_be_bytes).concat();
         store.put_meta(KEY, &bytes).await
     }
 }
@@ -77,11 +80,19 @@ mod tests {
     #[tokio::test]
     async fn marks_come_back_and_damage_is_named() {
         let store = SqliteStore::in_memory().unwrap();
-        let fresh = Stored { after: 7, marks: Settled::default() };
+        let fresh = Stored { after: 7, as_of: 7, marks: Settled::default() };
         assert_eq!(Stored::load(&store, 7).await, Ok(fresh));
-        let stored = Stored { after: 9, marks: Settled { posted: 5, safe: 4, finalized: u64::MAX } };
+        let stored =
+            Stored { after: 9, as_of: 12, marks: Settled { posted: 5, safe: 4, finalized: u64::MAX } };
         stored.save(&store).await.unwrap();
         assert_eq!(Stored::load(&store, 7).await, Ok(stored));
+        let four = [9, 5, 4, u64::MAX].map(u64::to_be_bytes).concat();
+        store.put_meta(KEY, &four).await.unwrap();
+        assert_eq!(
+            Stored::load(&store, 7).await,
+            Ok(Stored { as_of: 9, ..stored }),
+            "of a program of before"
+        );
         store.put_meta(KEY, &[0; 31]).await.unwrap();
         assert!(matches!(Stored::load(&store, 7).await, Err(StoreError::Corrupt { .. })));
     }

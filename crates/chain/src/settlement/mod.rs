@@ -26,13 +26,13 @@ pub use marks::Settled;
 
 /// Who is told how far the chain stands on L1.
 pub trait TakesMarks: Send + Sync + 'static {
-    /// The marks now; they never fall.
-    fn settle(&self, marks: Settled);
+    /// The marks now, which never fall, and the final L1 block as of which they are.
+    fn settle(&self, marks: Settled, l1_block: u64);
 }
 
 impl TakesMarks for Executor {
-    fn settle(&self, marks: Settled) {
-        Self::settle(self, marks);
+    fn settle(&self, marks: Settled, l1_block: u64) {
+        Self::settle(self, marks, l1_block);
     }
 }
 
@@ -65,7 +65,7 @@ impl Settlement {
         let stored = Stored::load(store.as_ref(), tracker.config().genesis_l1_origin).await?;
         // What may be forgotten is seen once L1 is read.
         store.keep_ledgers_from(0).await?;
-        executor.settle(stored.marks);
+        executor.settle(stored.marks, stored.as_of);
         Ok(Self {
             tracker,
             executor: Box::new(executor),
@@ -180,7 +180,7 @@ impl Settlement {
 
     async fn keep(&mut self, marks: Settled) -> Result<(), L1RoundError> {
         self.runs.forget(marks.finalized);
-        let next = Stored { after: self.runs.resume_after(self.through), marks };
+        let next = Stored { after: self.runs.resume_after(self.through), as_of: self.through, marks };
         // Without news a later start reads some blocks again, that is all.
         let far = next.after.saturating_sub(self.stored.after) >= SETTLEMENT_SAVE_BLOCKS;
         if marks != self.stored.marks || far {
@@ -193,7 +193,7 @@ impl Settlement {
             self.tracker.store().keep_ledgers_from(first_kept).await?;
             self.kept_from = first_kept;
         }
-        self.executor.settle(marks);
+        self.executor.settle(marks, self.through);
         Ok(())
     }
 
