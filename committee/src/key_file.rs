@@ -385,16 +385,29 @@ pub fn open_bls_key(
 }
 
 fn open_one(path: &Path, password: &[u8], parameters_hash: Option<B256>) -> Result<OpenedKey, KeyFileError> {
+    let mut keys = match open_pair(path, password) {
+        // They are written one after the other, and somebody may be at it.
+        Err(KeyFileError::PublicDiffers { .. } | KeyFileError::PublicMissing { .. }) => {
+            let _held = hold(path)?;
+            open_pair(path, password)?
+        }
+        opened => opened?,
+    };
+    let index = index_of(keys.iter().map(|key| &key.public), parameters_hash)?;
+    Ok(keys.swap_remove(index))
+}
+
+/// The keys of a key file, which are those of the public file beside it.
+fn open_pair(path: &Path, password: &[u8]) -> Result<Vec<OpenedKey>, KeyFileError> {
     let bytes = read_key_file(path)?;
     let container = Container::parse(&bytes)?;
     // Before the password is tried, which takes time.
     let public = if container.clear.is_none() { Some(read_beside(path)?) } else { None };
-    let mut keys = sealed::unseal(container, password)?;
+    let keys = sealed::unseal(container, password)?;
     if public.is_some_and(|public| !public.iter().eq(keys.iter().map(|key| &key.public))) {
         return Err(KeyFileError::PublicDiffers { path: public_path(path) });
     }
-    let index = index_of(keys.iter().map(|key| &key.public), parameters_hash)?;
-    Ok(keys.swap_remove(index))
+    Ok(keys)
 }
 
 fn index_of<'a>(

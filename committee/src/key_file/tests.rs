@@ -2,7 +2,10 @@ use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt, symlink},
     slice,
-    sync::Barrier,
+    sync::{
+        Barrier,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
 };
 
@@ -303,6 +306,31 @@ fn keys_that_are_added_at_the_same_time_are_all_kept() {
     assert_eq!(kept.len(), from.len() + 1);
     assert!(kept.iter().map(|key| &key.public).eq(&read_public(&path).expect("the present one")));
     assert_eq!(fs::read_dir(setting.folder.path()).expect("readable").count(), 2 * (from.len() + 1));
+}
+
+/// The key file and the public one are written one after the other: who starts between the two finds its key all the same.
+#[test]
+fn a_member_that_starts_while_keys_are_added_finds_its_own() {
+    let mut setting = Setting::new();
+    setting.create().expect("created");
+    let from: Vec<PathBuf> = (1..=16)
+        .map(|number| Setting::of(100 + number, 2).create_in(&setting, &format!("from-{number}")))
+        .collect();
+    let (path, hash, done) = (setting.path(), setting.parameters_hash, AtomicBool::new(false));
+    thread::scope(|scope| {
+        let starts = scope.spawn(|| {
+            let mut opened = Ok(());
+            while !done.load(Ordering::SeqCst) && opened.is_ok() {
+                opened = open_bls_key(&path, PASSWORD, Some(hash)).map(drop);
+            }
+            opened
+        });
+        for from in &from {
+            add(&path, PASSWORD, from, PASSWORD, &mut setting.rng).expect("added");
+        }
+        done.store(true, Ordering::SeqCst);
+        starts.join().expect("no panic").expect("its key");
+    });
 }
 
 #[test]
