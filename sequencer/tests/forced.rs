@@ -132,7 +132,6 @@ async fn what_is_due_is_taken_sixteen_at_a_time() {
 #[tokio::test]
 async fn deposits_of_a_long_silence_halt_nothing_and_are_executed_second_by_second() {
     let world = World::with(|_, chain| chain.block_gas_limit = 169_000_000);
-    let running = world.start().await;
     // Thousands of L1 blocks, more deposits than any second has gas for, and forced items that are due.
     for _ in 0..30 {
         world.l1.bridge(8_000_000);
@@ -141,6 +140,7 @@ async fn deposits_of_a_long_silence_halt_nothing_and_are_executed_second_by_seco
     world.l1.force_many(20, transaction);
     world.l1.advance(world.chain.timing.forced_delay.into());
     let newest = world.l1.advance(1);
+    let running = world.start().await;
     let executed = || running.handle.execution().block.map_or(0, |block| block.number);
     let tracker = running.handle.tracker();
     within("thirty blocks", async {

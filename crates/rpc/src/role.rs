@@ -102,7 +102,8 @@ impl RoleBase {
         tracing::info!("stopped");
     }
 
-    /// Ends everything where it stands, as a kill would, and returns when it is gone.
+    /// Ends everything where it stands, as a kill would, and returns when the tasks are gone. What a call does that was
+    /// under way may still end after it, and its connection with it.
     pub async fn abort(mut self) {
         self.tasks.begin_shutdown();
         self.rpc.take();

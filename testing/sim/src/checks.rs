@@ -137,6 +137,8 @@ struct State {
     made: BTreeMap<u64, B256>,
     /// Runs that L1 declared void, in blocks that are final or were: first and last batch.
     void: BTreeSet<(u64, u64)>,
+    /// How often the sequencer's disk was lost.
+    losses: usize,
     /// Answered envelopes that have not ended, and by when they were promised.
     waiting: BTreeMap<B256, Option<u64>>,
 }
@@ -453,11 +455,13 @@ impl Checks {
         }
     }
 
-    /// The sequencer took an envelope, with or without a promise.
-    pub fn envelope_answered(&self, id: B256, promised_by: Option<u64>) {
+    /// The sequencer took an envelope, with or without a promise. It was asked after so many [`losses`](Self::losses).
+    pub fn envelope_answered(&self, id: B256, promised_by: Option<u64>, losses: usize) {
         let mut state = self.0.state.lock();
         state.counts.answered += 1;
-        state.waiting.insert(id, promised_by);
+        if state.losses == losses {
+            state.waiting.insert(id, promised_by);
+        }
     }
 
     /// The sequencer refused an envelope for good.
@@ -522,9 +526,28 @@ impl Checks {
         counts.held - counts.included
     }
 
-    /// The sequencer's disk was lost, and with it what it had answered for and not sealed.
-    pub fn forgotten(&self) {
-        self.0.state.lock().waiting.clear();
+    /// How often the sequencer's disk was lost.
+    pub fn losses(&self) -> usize {
+        self.0.state.lock().losses
+    }
+
+    /// Headers that the sequencer announced and nobody certified yet.
+    pub fn open_headers(&self) -> Vec<(u64, B256)> {
+        let state = self.0.state.lock();
+        let open = state.headers.iter().filter(|(number, _)| !state.certified.contains_key(number));
+        open.flat_map(|(number, hashes)| hashes.iter().map(|hash| (*number, *hash))).collect()
+    }
+
+    /// The sequencer's disk was lost, and with it what it had answered for and not sealed, and what it had signed that no
+    /// member holds: it asks them, and signs these numbers a second time.
+    pub fn forgotten(&self, held: &BTreeSet<B256>) {
+        let mut state = self.0.state.lock();
+        state.losses += 1;
+        state.waiting.clear();
+        let State { headers, certified, .. } = &mut *state;
+        for (number, hashes) in headers {
+            hashes.retain(|hash| held.contains(hash) || certified.contains_key(number));
+        }
     }
 
     /// L1 made a header, in a block that is final now. What was promised may have given way to it.

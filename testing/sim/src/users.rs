@@ -94,16 +94,18 @@ impl User {
         };
         let id = prepared.envelope.id();
         loop {
+            // A word that was on its way when the sequencer's disk was lost binds the one that comes after no more.
+            let losses = self.world.checks.losses();
             match self.wallet.deliver(&prepared, promise).await {
                 Ok(sent) => {
                     self.world.trace.event(self.role, format_args!("has the word for {id}"));
-                    self.world.checks.envelope_answered(id, sent.promised_by);
+                    self.world.checks.envelope_answered(id, sent.promised_by, losses);
                     self.nonce += 1;
                     return Some(prepared);
                 }
                 // It was taken, and the promise that it may have come with is lost.
                 Err(WalletError::NoPromise(_)) => {
-                    self.world.checks.envelope_answered(id, None);
+                    self.world.checks.envelope_answered(id, None, losses);
                     self.nonce += 1;
                     return Some(prepared);
                 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use alloy_primitives::{Address, U256};
+use alloy_primitives::{Address, B256, U256};
 use blindfold_bte::{Backend, MemberKey, Portable};
 use blindfold_chain::{L1Reader, L1Submitter, ParameterSet};
 use blindfold_client::proxy::{Proxy, ProxyConfig};
@@ -621,7 +621,7 @@ impl World {
                 let restored = image.is_some_and(|image| self.disks[role].restore(&image).is_ok());
                 self.trace.event(*role, format_args!("has an older disk: {restored}"));
                 if *role == Role::Sequencer {
-                    self.checks.forgotten();
+                    self.checks.forgotten(&self.held_by_members().await);
                 }
                 self.down[role].send_replace(false);
             }
@@ -633,6 +633,19 @@ impl World {
             _ => {}
         }
         self.trace.event(Role::World, format_args!("ends {}", scheduled.id));
+    }
+
+    /// Those of the announced headers that a member has on its disk.
+    async fn held_by_members(&self) -> BTreeSet<B256> {
+        let mut held = BTreeSet::new();
+        for (number, hash) in self.checks.open_headers() {
+            for store in (1..=self.plan.members).filter_map(|member| self.store(Role::Member(member))) {
+                if store.header_hash(number).await == Ok(Some(hash)) {
+                    held.insert(hash);
+                }
+            }
+        }
+        held
     }
 
     /// Ends a role as it stands.

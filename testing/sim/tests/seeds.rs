@@ -109,10 +109,11 @@ fn what_l1_answered_before_a_pause_stops_nothing_after_it() {
 
 /// Faults of the simulation itself: what users go on to send was to be posted at once (1673), members pass the second header
 /// of a sequencer on, so that more vote for it than were shown it (2093), and what gave way to a header of L1's was to be
-/// executed everywhere (3143).
+/// executed everywhere (3143). A header that reached no member before the sequencer's disk was lost is signed a second time
+/// (6095), and a word that was on its way then binds nobody (7757).
 #[test]
 fn what_nobody_can_do_is_not_asked_for() {
-    for seed in ["1673", "2093", "3143"] {
+    for seed in ["1673", "2093", "3143", "6095", "7757"] {
         let (holds, report) = simulate(&["--first-seed", seed, "--json"]);
         assert!(holds, "{report:#}");
     }
