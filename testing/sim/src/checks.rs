@@ -49,6 +49,10 @@ pub enum Rule {
     FeesAreConserved,
     /// What a proxy took stands in a block in the end: sent again by its user where others may have read it.
     HeldTransactionsEnd,
+    /// The coprocessor executed what users sent, in committed order, and in the end all of it but for what is void.
+    ConfidentialItems,
+    /// A version of the confidential state has one root, that of what was executed up to it, unless it begins anew.
+    ConfidentialRoots,
     /// Nobody honest is slashed on L1, and no wrong hints are final there.
     L1Judges,
     /// Queues stay within their limits.
@@ -107,6 +111,10 @@ pub struct Counts {
     pub included: usize,
     /// Times that one was given up and sent again.
     pub given_up: usize,
+    /// Confidential items that the coprocessor executed.
+    pub confidential: usize,
+    /// Times that the coprocessor was given an empty disk.
+    pub emptied: usize,
     /// Roles that gave up and were started again.
     pub failures: usize,
 }
@@ -518,6 +526,16 @@ impl Checks {
     /// The proxy gave a transaction up.
     pub fn given_up(&self) {
         self.0.state.lock().counts.given_up += 1;
+    }
+
+    /// The coprocessor has executed so many confidential items by now.
+    pub fn confidential(&self, items: usize) {
+        self.0.state.lock().counts.confidential = items;
+    }
+
+    /// The coprocessor was given an empty disk.
+    pub fn emptied(&self) {
+        self.0.state.lock().counts.emptied += 1;
     }
 
     /// How many transactions the proxy took that are in no block.

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use blindfold_store::Store;
 
-use crate::{Role, byzantine::Lie, faults::Fault, world::World};
+use crate::{Role, byzantine::Lie, confidential, faults::Fault, world::World};
 
 /// What can be under way, in the order of [`look`].
-pub const SITUATIONS: [&str; 11] = [
+pub const SITUATIONS: [&str; 13] = [
     "nothing_waits",
     "envelopes_wait",
     "headers_without_certificate",
@@ -20,6 +20,8 @@ pub const SITUATIONS: [&str; 11] = [
     "l1_header_final",
     "run_void",
     "role_down",
+    "coprocessor_behind",
+    "coprocessor_halted",
 ];
 
 /// All faults, by name: of a lie, how.
@@ -87,6 +89,7 @@ pub async fn look(world: &World, met: &mut BTreeSet<(&'static str, &'static str)
     };
     let sealed = heads.sealed.map_or(0, |(number, _)| number);
     let (certified, hinted) = (heads.certified.unwrap_or_default(), heads.hinted_through.unwrap_or_default());
+    let executed = confidential::executed(world).await;
     let waits = world.checks.waiting() > 0;
     let l1 = world.l1.standing();
     let there = [
@@ -106,6 +109,8 @@ pub async fn look(world: &World, met: &mut BTreeSet<(&'static str, &'static str)
             .all()
             .into_iter()
             .any(|role| !world.net.is_bound(role) && !matches!(role, Role::Publisher(_))),
+        executed.is_some_and(|executed| executed < hinted),
+        world.is_halted(),
     ];
     for (situation, _) in SITUATIONS.into_iter().zip(there).filter(|(_, there)| *there) {
         met.extend(faults.iter().map(|fault| (*fault, situation)));

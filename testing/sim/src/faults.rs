@@ -160,6 +160,8 @@ pub struct Cast {
     pub nodes: u16,
     /// Whether there is a proxy.
     pub proxy: bool,
+    /// Whether there is a coprocessor.
+    pub coprocessor: bool,
 }
 
 impl Cast {
@@ -169,7 +171,9 @@ impl Cast {
         let publishers = (1..=self.publishers).map(Role::Publisher);
         let nodes = (1..=self.nodes).map(Role::Node);
         let proxy = self.proxy.then_some(Role::Proxy);
-        [Role::Sequencer].into_iter().chain(members).chain(publishers).chain(nodes).chain(proxy).collect()
+        let coprocessor = self.coprocessor.then_some(Role::Coprocessor);
+        let others = members.chain(publishers).chain(nodes).chain(proxy).chain(coprocessor);
+        [Role::Sequencer].into_iter().chain(others).collect()
     }
 
     /// Those with a disk. The proxy has a file of its own, which is as it was after each kill.
@@ -270,6 +274,40 @@ pub fn draw_proxy(rng: &mut ChaCha20Rng, (from_ms, to_ms): (u64, u64), schedule:
             }
         };
         schedule.push(Scheduled { id: PROXY + index, from_ms, to_ms, fault });
+    }
+}
+
+/// Ids of what goes wrong with the coprocessor.
+const COPROCESSOR: usize = 500;
+
+/// Adds to a schedule what goes wrong with the coprocessor, one after the other: kills before all.
+pub fn draw_coprocessor(rng: &mut ChaCha20Rng, (from_ms, to_ms): (u64, u64), schedule: &mut Vec<Scheduled>) {
+    let role = Role::Coprocessor;
+    let mut free_ms = from_ms;
+    for index in 0..rng.random_range(0..=5) {
+        if free_ms + 2_000 >= to_ms {
+            return;
+        }
+        let from_ms = rng.random_range(free_ms..to_ms - 1_000);
+        let to_ms = (from_ms + rng.random_range(200..=8_000)).min(to_ms);
+        free_ms = to_ms + 1_000;
+        let fault = match rng.random_range(0..12) {
+            0..=3 => Fault::Kill { role, after_commit: rng.random() },
+            4 => Fault::OlderDisk { role },
+            5 => Fault::SlowDisk { role, ms: one_of(rng, &[5, 100, 2_000]) },
+            6 => Fault::FullDisk { role },
+            7 => Fault::Partition { roles: vec![role] },
+            8 => Fault::L1Down { role: Some(role) },
+            9 => Fault::L1Lags { role: Some(role), blocks: rng.random_range(1..=8) },
+            10 => Fault::L1Nonsense { role },
+            _ => Fault::Loss {
+                at: Some(role),
+                requests_permille: one_of(rng, &[0, 100, 400]),
+                answers_permille: one_of(rng, &[0, 100, 400]),
+                twice_permille: one_of(rng, &[0, 100, 400]),
+            },
+        };
+        schedule.push(Scheduled { id: COPROCESSOR + index, from_ms, to_ms, fault });
     }
 }
 

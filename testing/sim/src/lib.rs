@@ -15,6 +15,7 @@
 //! | [`faults`] | what goes wrong |
 //! | [`byzantine`] | what dishonest roles say |
 //! | [`checks`] | what must hold: looked at as messages pass |
+//! | [`confidential`] | what the coprocessor executes, and what must hold of it |
 //! | [`coverage`] | what was under way when something went wrong |
 //! | [`trace`] | what happened, in order |
 //! | [`plants`] | bugs put in on purpose, to see that they are found |
@@ -23,11 +24,12 @@
 //!
 //! The model of L1 is compared with the contracts on anvil, call by call (`tests/l1_model.rs`).
 //!
-//! Not here yet: envelopes in the forced queue, hints and data in blobs, accusations, epochs that end, the coprocessor; the
-//! limits of servers on connections, which belong to sockets.
+//! Not here yet: envelopes in the forced queue, hints and data in blobs, accusations, epochs that end; confidential
+//! transactions that prove something: the coprocessor executes items whose state is a hash chain; the limits of servers on connections, which belong to sockets.
 
 pub mod byzantine;
 pub mod checks;
+pub mod confidential;
 pub mod coverage;
 pub mod execution;
 pub mod faults;

@@ -1,6 +1,7 @@
 //! The operator: does what docs/operate.md says where L1 made a header in place of one that is certified (Back to what L1
 //! holds). Whoever is hit is stopped, all of them before the first is started again; sequencer and members go back to what
-//! L1 holds, a full node begins with an empty disk.
+//! L1 holds, a full node begins with an empty disk. So does a coprocessor, and where it says so because L1 declared void what
+//! it executed.
 
 use std::{sync::Arc, time::Duration};
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::{
     Role,
     byzantine::Lie,
-    faults::{Cast, Fault, Scheduled, draw, draw_l1, draw_lies, draw_long, draw_proxy},
+    faults::{Cast, Fault, Scheduled, draw, draw_coprocessor, draw_l1, draw_lies, draw_long, draw_proxy},
     l1::Pace,
     plants::Plant,
 };
@@ -27,6 +27,8 @@ const FORCED: u64 = 0xf04ced;
 const SHORT: u64 = 0x5407;
 /// What goes through a proxy is drawn from this, beside the seed.
 const PROXIED: u64 = 0x9904;
+/// Whether a coprocessor takes part, and what goes wrong with it, is drawn from this, beside the seed.
+const COPROCESSOR: u64 = 0xc0a5;
 /// Of so many seeds one has no faults.
 const CALM_SEEDS: u64 = 8;
 
@@ -55,6 +57,8 @@ pub struct Plan {
     pub forced: u16,
     /// Transactions of the user of the proxy; there is none without any.
     pub proxied: u16,
+    /// The full node that the coprocessor follows; there is no coprocessor without.
+    pub coprocessor: Option<u16>,
     /// L1.
     #[serde(flatten)]
     pub pace: Pace,
@@ -94,7 +98,7 @@ impl Plan {
         // All at once, or for as long as anything goes wrong.
         let pause_ms = [500, faults_end_ms / u64::from(envelopes), 2 * faults_end_ms / u64::from(envelopes)];
         let pause_ms = pause_ms[pace_of_users];
-        let cast = Cast { members, publishers, nodes, proxy: false };
+        let cast = Cast { members, publishers, nodes, proxy: false, coprocessor: false };
         let mut faults = draw(&mut rng, &cast, CALM_MS, faults_end_ms);
         // Of their own stream each, so that a seed keeps what it drew before there were any.
         let mut rng = ChaCha20Rng::seed_from_u64(seed ^ LIES);
@@ -144,6 +148,11 @@ impl Plan {
         if proxied > 0 {
             draw_proxy(&mut rng, (CALM_MS, faults_end_ms), &mut faults);
         }
+        let mut rng = ChaCha20Rng::seed_from_u64(seed ^ COPROCESSOR);
+        let coprocessor = (rng.random_range(0..4) == 0).then(|| rng.random_range(1..=nodes));
+        if coprocessor.is_some() {
+            draw_coprocessor(&mut rng, (CALM_MS, faults_end_ms), &mut faults);
+        }
         let faults = if calm || seed.is_multiple_of(CALM_SEEDS) { Vec::new() } else { faults };
         Self {
             seed,
@@ -157,6 +166,7 @@ impl Plan {
             slot_ms,
             forced,
             proxied,
+            coprocessor,
             pace,
             timing,
             makes_headers,
@@ -235,6 +245,12 @@ impl Plan {
     /// Who takes part, but for users.
     pub fn cast(&self) -> Cast {
         let nodes = self.nodes + u16::from(self.node_from_l1);
-        Cast { members: self.members, publishers: self.publishers, nodes, proxy: self.proxied > 0 }
+        Cast {
+            members: self.members,
+            publishers: self.publishers,
+            nodes,
+            proxy: self.proxied > 0,
+            coprocessor: self.coprocessor.is_some(),
+        }
     }
 }

@@ -14,6 +14,7 @@ use blindfold_bte::{
     SingletonError,
 };
 use blindfold_chain::{L1Error, L1Reader, L1Submitter};
+use blindfold_coprocessor::{CommittedItem, Execution, Machine};
 use blindfold_engine::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, ReadError, SkipReason,
     SkippedTransaction, StoredPayload,
@@ -92,6 +93,12 @@ pub enum Plant {
     MissesL1Headers,
     /// The first node does not hear of void runs.
     MissesVoidRuns,
+    /// The coprocessor takes the items of a batch in another order.
+    CoprocessorOtherOrder,
+    /// The coprocessor's state machine does not find, after a start, what it executed before.
+    CoprocessorForgets,
+    /// The coprocessor does not hear of void runs.
+    CoprocessorMissesVoidRuns,
 }
 
 /// Certificates after which a member panics.
@@ -272,6 +279,20 @@ impl<C: ExecutionClient> ExecutionClient for OtherClient<C> {
 
     async fn read(&self, method: &str, params: Value) -> Result<Value, ReadError> {
         self.client.read(method, params).await
+    }
+}
+
+/// A state machine that takes the items of a batch from the last to the first.
+pub struct OtherMachine<M>(pub M);
+
+impl<M: Machine> Machine for OtherMachine<M> {
+    fn genesis(&self) -> Execution {
+        self.0.genesis()
+    }
+
+    fn execute(&mut self, items: &[CommittedItem]) -> Result<Execution, StoreError> {
+        let reversed: Vec<CommittedItem> = items.iter().rev().cloned().collect();
+        self.0.execute(&reversed)
     }
 }
 

@@ -27,6 +27,8 @@ pub enum Role {
     User(u16),
     /// The proxy.
     Proxy,
+    /// The coprocessor.
+    Coprocessor,
 }
 
 impl fmt::Display for Role {
@@ -40,6 +42,7 @@ impl fmt::Display for Role {
             Self::Node(index) => write!(f, "node-{index}"),
             Self::User(index) => write!(f, "user-{index}"),
             Self::Proxy => f.write_str("proxy"),
+            Self::Coprocessor => f.write_str("coprocessor"),
         }
     }
 }
@@ -54,6 +57,7 @@ impl FromStr for Role {
                 "l1" => Ok(Self::L1),
                 "sequencer" => Ok(Self::Sequencer),
                 "proxy" => Ok(Self::Proxy),
+                "coprocessor" => Ok(Self::Coprocessor),
                 _ => Err(()),
             };
         };
@@ -86,6 +90,7 @@ impl Role {
             Self::Node(index) => (5, index),
             Self::User(index) => (6, index),
             Self::Proxy => (7, 0),
+            Self::Coprocessor => (8, 0),
         };
         let [high, low] = index.to_be_bytes();
         SocketAddr::from(([10, kind, high, low], PORT))
@@ -188,6 +193,7 @@ mod tests {
             Role::Node(2),
             Role::User(300),
             Role::Proxy,
+            Role::Coprocessor,
         ] {
             assert_eq!(role.to_string().parse(), Ok(role));
         }

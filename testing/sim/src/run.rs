@@ -20,6 +20,7 @@ use tokio::{
 use crate::{
     Role, Trace,
     checks::{Counts, Rule, Violation},
+    confidential,
     operator::operate,
     plan::Plan,
     users::{User, force, use_proxy},
@@ -186,6 +187,9 @@ async fn script(world: &Arc<World>) -> anyhow::Result<()> {
     {
         world.checks.broken(Rule::SameBlocks, difference);
     }
+    if world.plan.coprocessor.is_some() {
+        agrees(world).await;
+    }
     Ok(())
 }
 
@@ -207,6 +211,21 @@ async fn follows(world: &Arc<World>, node: Role) {
         let standing = standing(world).await;
         world.checks.broken(Rule::Progress, format!("{node} does not follow from L1: {standing}"));
     }
+}
+
+/// A coprocessor executes what the full nodes hold committed, and has executed nothing else.
+async fn agrees(world: &Arc<World>) {
+    let agreement = async {
+        while confidential::difference(world).await.is_some() {
+            sleep(Duration::from_millis(COMPARISON_MS)).await;
+        }
+    };
+    if timeout(Duration::from_millis(SETTLED_MS), agreement).await.is_err()
+        && let Some(difference) = confidential::difference(world).await
+    {
+        world.checks.broken(Rule::ConfidentialItems, difference);
+    }
+    confidential::look(world).await;
 }
 
 /// The newest number that is certified on the sequencer's disk.
@@ -267,6 +286,9 @@ async fn executed_everywhere(world: &Arc<World>) -> bool {
             };
             let heads = store.heads().await.unwrap_or_default();
             everywhere &= heads.certified.is_some_and(|certified| certified >= number);
+            if role == Role::Coprocessor {
+                everywhere &= confidential::executed(world).await.is_some_and(|executed| executed >= number);
+            }
             if cast.executing().contains(&role) {
                 everywhere &= heads.block.is_some_and(|(executed, _)| executed >= block);
             }
@@ -294,6 +316,9 @@ async fn standing(world: &Arc<World>) -> String {
         let (certified, hinted) =
             (heads.certified.unwrap_or_default(), heads.hinted_through.unwrap_or_default());
         lines.push(format!("{role} sealed {sealed} certified {certified} hinted {hinted} block {block}"));
+    }
+    if let Some(executed) = confidential::executed(world).await {
+        lines.push(format!("confidential {executed}"));
     }
     lines.join(", ")
 }
@@ -345,5 +370,6 @@ async fn compare(world: Arc<World>) {
                 look(&world, role, &store).await;
             }
         }
+        confidential::look(&world).await;
     }
 }

@@ -7,7 +7,7 @@ use blindfold_client::{
     EnvelopeMaker, Offer, Prepared, SignedTransaction, TransactionFields, Wallet, WalletEndpoints,
     WalletError, transaction::sign,
 };
-use blindfold_protocol::SigningKey;
+use blindfold_protocol::{Bundle, BundleItem, SigningKey};
 use blindfold_rpc::{
     ClientConfig, HttpClient, http_client,
     jsonrpsee::core::{client::ClientT, rpc_params},
@@ -148,7 +148,17 @@ impl User {
             promise,
         };
         let maker = EnvelopeMaker { chain: &self.world.chain, committee: &committee, payer: &self.key };
-        let envelope = maker.of_transactions(std::slice::from_ref(&transaction), &offer)?;
+        let envelope = match self.world.plan.coprocessor {
+            Some(_) => {
+                let item = self.world.confidential.next_item();
+                let mut bundle = Bundle::of_transactions([transaction.raw.to_vec()]);
+                bundle.items.push(BundleItem::confidential(item.clone()));
+                let envelope = maker.of_bundle(&bundle, GAS, &offer)?;
+                self.world.confidential.sends(envelope.id(), item);
+                envelope
+            }
+            None => maker.of_transactions(std::slice::from_ref(&transaction), &offer)?,
+        };
         Ok(Prepared { envelope, transactions: vec![transaction.hash] })
     }
 }

@@ -1,5 +1,7 @@
 //! Everybody, with what outlives each: disks, execution clients, L1.
 
+mod coprocessor;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, atomic::AtomicUsize},
@@ -14,6 +16,7 @@ use blindfold_committee::{
     Member, MemberConfig, MemberDeps, MemberHandle, PeerUrl,
     key_file::{KeyFilePublic, OpenedKey},
 };
+use blindfold_coprocessor::{Coprocessor, ExecutionState, ExecutionStatus};
 use blindfold_engine::ExecutionClient;
 use blindfold_full_node::{
     FullNode, FullNodeConfig, FullNodeDeps, MemberEndpoint, Source, WatchDeps, watch::WatchConfig,
@@ -38,6 +41,7 @@ use crate::{
     Life, Lives, Role, START_MS, Trace,
     byzantine::Byzantine,
     checks::Checks,
+    confidential::Confidential,
     coverage,
     execution::Chain,
     faults::{Fault, Faults, Scheduled},
@@ -65,6 +69,8 @@ const TAKEOVER_MS: u64 = 8_000;
 const MAX_RETRY_MS: u64 = 12_000;
 /// What roles say that hold something certified in whose place L1 made another header.
 const ASKS_TO_BE_TAKEN_BACK: &str = "resynchronise from L1";
+/// What a coprocessor says that executed what L1 declared void.
+const ASKS_FOR_AN_EMPTY_DISK: &str = "start again from an empty folder";
 /// Longer than any run.
 const FOR_EVER: Duration = Duration::from_secs(86_400);
 
@@ -86,6 +92,8 @@ pub struct World {
     pub net: Net,
     /// L1.
     pub l1: L1,
+    /// What users send to the coprocessor.
+    pub confidential: Confidential,
     committee: Committee,
     parameters: Arc<ParameterSet>,
     backend: Arc<dyn Backend>,
@@ -97,6 +105,8 @@ pub struct World {
     rebuilt: Mutex<BTreeSet<Role>>,
     /// Who ended and said that it has to be taken back to that.
     stranded: Mutex<BTreeSet<Role>>,
+    /// What the coprocessor says of its execution, since it runs.
+    execution: Mutex<Option<watch::Receiver<ExecutionStatus>>>,
     down: BTreeMap<Role, watch::Sender<bool>>,
     met: Mutex<BTreeSet<(&'static str, &'static str)>>,
     folder: TempDir,
@@ -110,6 +120,7 @@ enum Running {
     Publisher(Box<HintPublisherHandle>),
     Node(Box<FullNode>),
     Proxy(Box<Proxy>),
+    Coprocessor(Box<Coprocessor>),
 }
 
 impl Running {
@@ -120,6 +131,7 @@ impl Running {
             Self::Publisher(handle) => handle.failed().await,
             Self::Node(node) => node.failed().await,
             Self::Proxy(proxy) => proxy.failed().await,
+            Self::Coprocessor(coprocessor) => coprocessor.failed().await,
         }
     }
 }
@@ -225,6 +237,7 @@ impl World {
             checks,
             net,
             l1,
+            confidential: Confidential::default(),
             committee,
             parameters,
             backend,
@@ -234,6 +247,7 @@ impl World {
             killed: Mutex::default(),
             rebuilt: Mutex::default(),
             stranded: Mutex::default(),
+            execution: Mutex::default(),
             down,
             met: Mutex::default(),
             folder: tempfile::tempdir()?,
@@ -346,6 +360,9 @@ impl World {
             drop(SqliteStore::on(disk));
         }
         self.stores.lock().remove(&role);
+        if role == Role::Coprocessor {
+            *self.execution.lock() = None;
+        }
     }
 
     /// Whether there is this bug.
@@ -545,6 +562,7 @@ impl World {
                 let proxy = Proxy::start(config, chain.as_ref().clone(), payer, l1, None).await?;
                 Running::Proxy(Box::new(proxy))
             }
+            Role::Coprocessor => Running::Coprocessor(Box::new(self.start_coprocessor(life, l1).await?)),
             Role::World | Role::L1 | Role::User(_) => anyhow::bail!("{role} is no role to start"),
         })
     }
@@ -554,9 +572,17 @@ impl World {
         self.rebuilt.lock().contains(&role).then(|| Arc::clone(l1) as Arc<dyn L1Reader>)
     }
 
-    /// Whether it ended, and said that it has to be taken back to what L1 holds.
+    /// Whether it ended, and said that it has to be taken back to what L1 holds; whether a coprocessor says that it needs
+    /// an empty disk.
     pub fn is_stranded(&self, role: Role) -> bool {
-        self.stranded.lock().contains(&role)
+        self.stranded.lock().contains(&role) || role == Role::Coprocessor && self.is_halted()
+    }
+
+    /// Whether a coprocessor runs, and says that it needs an empty disk.
+    pub fn is_halted(&self) -> bool {
+        let execution = self.execution.lock();
+        let state = execution.as_ref().map(|status| status.borrow().state.clone());
+        matches!(state, Some(ExecutionState::Halted(why)) if why.contains(ASKS_FOR_AN_EMPTY_DISK))
     }
 
     /// Stops these, and starts them again so that they go back to what L1 holds.
@@ -567,9 +593,13 @@ impl World {
         for role in roles {
             self.stranded.lock().remove(role);
             match role {
-                Role::Node(_) => {
+                Role::Node(_) | Role::Coprocessor => {
                     let emptied = Disk::new().and_then(|empty| self.disks[role].restore(&empty.image()?));
                     self.trace.event(*role, format_args!("has an empty disk: {}", emptied.is_ok()));
+                    if *role == Role::Coprocessor {
+                        self.confidential.begin_anew();
+                        self.checks.emptied();
+                    }
                 }
                 _ => drop(self.rebuilt.lock().insert(*role)),
             }

@@ -299,6 +299,12 @@ impl L1 {
         state.final_made().map(of).collect()
     }
 
+    /// The runs that it declared void in final blocks: first and last batch.
+    pub fn void_runs(&self) -> Vec<(u64, u64)> {
+        let state = self.0.state.lock();
+        state.hints.void_runs(state.finalized)
+    }
+
     /// One life's way to L1.
     pub fn view(&self, life: &Life) -> View {
         View { l1: self.clone(), life: life.clone() }

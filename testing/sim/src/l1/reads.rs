@@ -110,7 +110,8 @@ impl L1Reader for View {
     }
 
     async fn void_runs(&self) -> Result<Vec<VoidRun>, L1Error> {
-        let misses = self.has(Plant::MissesVoidRuns, Role::Node(1));
+        let misses = self.has(Plant::MissesVoidRuns, Role::Node(1))
+            || self.has(Plant::CoprocessorMissesVoidRuns, Role::Coprocessor);
         self.read(|state| {
             let runs = if misses { Vec::new() } else { state.hints.void_runs(state.finalized) };
             runs.into_iter().map(|(first, last)| VoidRun { first, last }).collect()
