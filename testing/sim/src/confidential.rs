@@ -269,3 +269,23 @@ async fn difference_to(world: &World, node: Role) -> Result<Option<String>, Stor
     Ok((executed != committed)
         .then(|| format!("{executed:?} is executed, {node} has {committed:?} up to {last}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn items(lasts: &[u8]) -> Vec<CommittedItem> {
+        let item = |last: &u8| CommittedItem { item: 0, position: POSITION, bytes: vec![*last] };
+        lasts.iter().map(item).collect()
+    }
+
+    #[test]
+    fn order_counts_and_what_is_refused_does_not() {
+        let root = |lasts: &[u8]| HashChain::default().execute(&items(lasts)).unwrap().roots.state_root;
+        assert_ne!(root(&[1, 2]), root(&[2, 1]));
+        assert_eq!(root(&[1, 3, 2]), root(&[1, 2]));
+        let mut in_two = HashChain::default();
+        in_two.execute(&items(&[1])).unwrap();
+        assert_eq!(in_two.execute(&items(&[2])).unwrap().roots.state_root, root(&[1, 2]));
+    }
+}

@@ -24,8 +24,9 @@
 //!
 //! The model of L1 is compared with the contracts on anvil, call by call (`tests/l1_model.rs`).
 //!
-//! Not here yet: envelopes in the forced queue, hints and data in blobs, accusations, epochs that end; confidential
-//! transactions that prove something: the coprocessor executes items whose state is a hash chain; the limits of servers on connections, which belong to sockets.
+//! Not here yet: envelopes in the forced queue, hints and data in blobs, accusations, epochs that end, confidential
+//! transactions as such (the coprocessor hashes items one after the other); the limits of servers on connections, which belong
+//! to sockets.
 
 pub mod byzantine;
 pub mod checks;

@@ -119,6 +119,25 @@ fn what_nobody_can_do_is_not_asked_for() {
     }
 }
 
+/// A coprocessor is killed twice, and has executed what L1 declares void later: it says that it needs an empty disk, is given
+/// one, and executes everything else again.
+#[test]
+fn a_coprocessor_executes_what_is_committed_and_not_void() {
+    let (holds, report) = simulate(&["--first-seed", "30", "--json"]);
+    assert!(holds, "{report:#}");
+    let sum = |name: &str| report["sums"][name].as_u64().unwrap();
+    assert!(sum("confidential") > 0 && sum("emptied") > 0 && sum("fault_kill") > 1, "{report:#}");
+}
+
+/// It has executed a header in whose place L1 made another one.
+#[test]
+fn a_coprocessor_with_a_displaced_header_begins_anew() {
+    let (holds, report) = simulate(&["--first-seed", "284", "--json"]);
+    assert!(holds, "{report:#}");
+    let sum = |name: &str| report["sums"][name].as_u64().unwrap();
+    assert!(sum("confidential") > 0 && sum("emptied") > 0 && sum("made") > 0, "{report:#}");
+}
+
 #[test]
 fn a_report_is_gone_on_with() {
     let folder = tempfile::tempdir().unwrap();
@@ -149,6 +168,19 @@ fn bugs_put_in_on_purpose_are_found() {
     ] {
         let (holds, report) = simulate(&["--plant", plant, "--calm", "--json"]);
         assert!(!holds, "{plant}: {report:#}");
+    }
+}
+
+/// In seeds with a coprocessor: one with items side by side, one with kills and void runs.
+#[test]
+fn bugs_of_a_coprocessor_are_found() {
+    for (plant, seed, rule) in [
+        ("coprocessor_other_order", "17", "confidential_roots"),
+        ("coprocessor_forgets", "30", "confidential_roots"),
+        ("coprocessor_misses_void_runs", "30", "confidential_items"),
+    ] {
+        let outcome = simulate(&["--here", "--plant", plant, "--first-seed", seed]).1;
+        assert_eq!(outcome["violations"][0]["rule"], rule, "{plant}: {outcome:#}");
     }
 }
 
