@@ -168,7 +168,7 @@ mod tests {
 
     #[tokio::test]
     async fn pairs_survive_a_restart_and_are_bounded() {
-        let store: Arc<dyn Store> = Arc::new(blindfold_store::SqliteStore::in_memory().expect("opens"));
+        let store: Arc<dyn Store> = Arc::new(blindfold_store::SqlStore::in_memory().expect("opens"));
         let evidence = EvidenceStore::open(Arc::clone(&store)).await.expect("opens");
         let pair = Evidence { first: signed(1, 1), second: signed(1, 2) };
         assert!(evidence.keep(pair).await.expect("kept"));

@@ -251,13 +251,13 @@ impl Context {
 
 #[cfg(test)]
 mod tests {
-    use blindfold_store::SqliteStore;
+    use blindfold_store::SqlStore;
 
     use super::*;
 
     #[tokio::test]
     async fn what_was_decided_survives_and_nothing_is_voted_for_before_the_others_were_asked() {
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory().expect("opens"));
+        let store: Arc<dyn Store> = Arc::new(SqlStore::in_memory().expect("opens"));
         let voting = Voting::open(Arc::clone(&store)).await.expect("opens");
         assert_eq!(voting.allows(1, 0), Err(Abstains::CatchingUp));
         let reach = |certified| Some(Reach { certified, made: 0 });
@@ -278,7 +278,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_disk_of_an_earlier_version_that_knows_every_vote_knows_it_still() {
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory().expect("opens"));
+        let store: Arc<dyn Store> = Arc::new(SqlStore::in_memory().expect("opens"));
         store.put_meta(EARLIER_KEY, &7u64.to_be_bytes()).await.expect("stored");
         assert_eq!(Voting::open(Arc::clone(&store)).await.expect("opens").after(), None);
         store.put_meta(EARLIER_KEY, &1u64.to_be_bytes()).await.expect("stored");

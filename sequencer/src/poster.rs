@@ -305,7 +305,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_goes_to_l1_above_a_number_is_forgotten() {
-        let store = blindfold_store::SqliteStore::in_memory().unwrap();
+        let store = blindfold_store::SqlStore::in_memory().unwrap();
         forget_intent_above(&store, 0).await.unwrap();
         assert_eq!(store.meta(INTENT_KEY).await.unwrap(), None);
         let intent = Intent { first: 3, last: 9, done: false };

@@ -269,7 +269,7 @@ mod tests {
 
     #[tokio::test]
     async fn data_above_a_number_is_looked_for_again() {
-        let store = blindfold_store::SqliteStore::in_memory().unwrap();
+        let store = blindfold_store::SqlStore::in_memory().unwrap();
         forget_supplied_above(&store, 0).await.unwrap();
         assert_eq!(store.meta(SUPPLIED_KEY).await.unwrap(), None);
         for (supplied, number, left) in [(9u64, 9, 9u64), (9, 4, 4), (3, 4, 3)] {

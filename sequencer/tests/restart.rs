@@ -12,7 +12,7 @@ use blindfold_rpc::{
     BlindApiClient, Feed, FeedConfig, FeedEvent, FeedItem, RunningRole, Topic, types::EnvelopeState,
 };
 use blindfold_sequencer::{ConfigError, Sequencer, SequencerConfig, StartError};
-use blindfold_store::{SqliteStore, StoreError};
+use blindfold_store::{SqlStore, StoreError};
 use common::{Running, World};
 
 #[tokio::test]
@@ -197,17 +197,17 @@ async fn a_subscriber_that_was_away_fetches_what_it_missed() {
 async fn a_second_process_on_the_same_disk_is_refused() {
     let world = World::new();
     let running = world.start().await;
-    let memory = std::sync::Arc::new(SqliteStore::in_memory().unwrap());
+    let memory = std::sync::Arc::new(SqlStore::in_memory().unwrap());
     assert!(matches!(world.try_start(memory).await.map(drop), Err(StartError::Lock(_))));
     let file = world.folder.path().join("sequencer.sqlite");
-    assert!(matches!(SqliteStore::open(file).map(drop), Err(StoreError::InUse(_))));
+    assert!(matches!(SqlStore::open(file).map(drop), Err(StoreError::InUse(_))));
     running.handle.shutdown().await;
 }
 
 #[tokio::test]
 async fn wrong_settings_do_not_start() {
     let world = World::new();
-    let store = || std::sync::Arc::new(SqliteStore::in_memory().unwrap());
+    let store = || std::sync::Arc::new(SqlStore::in_memory().unwrap());
     let start = async |config: SequencerConfig, change: fn(&mut blindfold_sequencer::SequencerDeps)| {
         let mut deps = world.deps(store());
         change(&mut deps);

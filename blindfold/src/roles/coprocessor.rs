@@ -11,7 +11,7 @@ use blindfold_coprocessor::{Coprocessor, CoprocessorConfig, CoprocessorDeps, Led
 use blindfold_protocol::ChainConfig;
 use blindfold_rlwe::rlwe::PublicPolynomial;
 use blindfold_rpc::confidential::ConfidentialParameters;
-use blindfold_store::{ConfidentialStore, SqliteStore};
+use blindfold_store::{ConfidentialStore, SqlStore};
 use serde::{Deserialize, Serialize};
 
 use super::{BackendSettings, L1Settings, Role, load_chain, load_parameters, opened_store};
@@ -62,7 +62,7 @@ pub async fn executed_here(
 ) -> Result<(Arc<PublicPolynomial>, VerifiedState)> {
     let (public, settings) = deployment.settings(chain)?;
     let path = data_dir.join("chain.sqlite");
-    let store = SqliteStore::open_reader(&path).with_context(|| {
+    let store = SqlStore::open_reader(&path).with_context(|| {
         format!(
             "{}: the files of a coprocessor of your own, which executes what is decrypted",
             path.display()

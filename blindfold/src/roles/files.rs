@@ -11,7 +11,7 @@ use blindfold_bte::Parameters;
 use blindfold_chain::{EpochParameters, L1Reader, ParameterSet};
 use blindfold_protocol::{ChainConfig, Epochs};
 use blindfold_runtime::{now, rng, spawn};
-use blindfold_store::SqliteStore;
+use blindfold_store::SqlStore;
 use tokio::time::{Duration, sleep};
 
 use super::BackendSettings;
@@ -125,8 +125,8 @@ async fn registered_epochs(l1: &dyn L1Reader) -> Result<Epochs> {
 ///
 /// # Errors
 /// When folder or database cannot be opened.
-pub fn opened_store(data_dir: &Path) -> Result<Arc<SqliteStore>> {
+pub fn opened_store(data_dir: &Path) -> Result<Arc<SqlStore>> {
     fs::create_dir_all(data_dir).with_context(|| format!("data_dir = {}", data_dir.display()))?;
     let path = data_dir.join("chain.sqlite");
-    Ok(Arc::new(SqliteStore::open(&path).with_context(|| format!("{}", path.display()))?))
+    Ok(Arc::new(SqlStore::open(&path).with_context(|| format!("{}", path.display()))?))
 }

@@ -17,7 +17,7 @@ use blindfold_protocol::SigningKey;
 use blindfold_rlwe::rlwe::{MultiCiphertext, SecretKey};
 use blindfold_rlwe::schemes::balance;
 use blindfold_rpc::confidential::{ConfidentialAccount, ConfidentialTransactionInfo, Standing};
-use blindfold_store::{ConfidentialStore, SqliteStore, TreeName};
+use blindfold_store::{ConfidentialStore, SqlStore, TreeName};
 
 use crate::common::key;
 use crate::coprocessor::{
@@ -354,7 +354,7 @@ async fn a_folder_without_a_state_or_of_another_deployment_is_refused() {
     let open = async |genesis: &Genesis, store| {
         VerifiedState::open(Arc::clone(&coprocessor.settings), genesis, store).await.map(drop)
     };
-    let empty: Arc<dyn ConfidentialStore> = Arc::new(SqliteStore::in_memory().unwrap());
+    let empty: Arc<dyn ConfidentialStore> = Arc::new(SqlStore::in_memory().unwrap());
     let genesis = deployment().genesis().unwrap();
     assert!(matches!(open(&genesis, empty).await, Err(VerifiedError::Empty)));
     let other = Genesis::new(&[(alice().address(), 1)]).unwrap();

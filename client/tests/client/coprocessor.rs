@@ -19,7 +19,7 @@ use blindfold_protocol::{Signature65, SigningKey};
 use blindfold_rlwe::rlwe::{PublicKey, PublicPolynomial, SecretKey};
 use blindfold_rlwe::schemes::balance;
 use blindfold_runtime::{blocking, rng};
-use blindfold_store::{ConfidentialStore, SqliteStore};
+use blindfold_store::{ConfidentialStore, SqlStore};
 
 use crate::common::{chain, key};
 
@@ -67,7 +67,7 @@ impl Coprocessor {
     pub async fn start() -> Self {
         let deployment = deployment();
         let (public, settings) = deployment.settings(&chain()).unwrap();
-        let store: Arc<dyn ConfidentialStore> = Arc::new(SqliteStore::in_memory().unwrap());
+        let store: Arc<dyn ConfidentialStore> = Arc::new(SqlStore::in_memory().unwrap());
         let genesis = deployment.genesis().unwrap();
         let ledger = ledger(&settings, &store).await;
         let first = batch_record((0, B256::ZERO), 0, Vec::new(), ledger.genesis());

@@ -11,7 +11,7 @@ use blindfold_committee::{
 };
 use blindfold_kit::*;
 use blindfold_protocol::{B256, Epochs, SealedBatch};
-use blindfold_store::{SqliteStore, Store};
+use blindfold_store::{SqlStore, Store};
 
 /// The last number of epoch 1; epoch 2 has the same committee.
 pub const LAST_OF_FIRST_EPOCH: u64 = 1_000;
@@ -67,7 +67,7 @@ pub fn opened_key(member: u16) -> OpenedKey {
     OpenedKey { public, member_key, bls_key: Box::new(bls_key) }
 }
 
-pub async fn open_store(folder: &Path) -> SqliteStore {
+pub async fn open_store(folder: &Path) -> SqlStore {
     file(&folder.join("member.sqlite")).await
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use blindfold_protocol::B256;
 use blindfold_runtime::now;
-use blindfold_store::{PendingEnvelope, SqliteStore, Store, StoreError};
+use blindfold_store::{PendingEnvelope, SqlStore, Store, StoreError};
 
 const ENVELOPE_BYTES: usize = 622;
 const WRITES: u64 = 4_000;
@@ -17,7 +17,7 @@ async fn main() -> Result<(), StoreError> {
     let folder = std::env::args().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
     for callers in [1u64, 16, 256] {
         let path = folder.join(format!("group-commit-{}-{callers}.db", std::process::id()));
-        let store = SqliteStore::open(&path)?;
+        let store = SqlStore::open(&path)?;
         let each = if callers == 1 { WRITES / 16 } else { WRITES / callers };
         let started = now();
         let mut tasks = tokio::task::JoinSet::new();

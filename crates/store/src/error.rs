@@ -1,6 +1,6 @@
 //! Why the store refuses or fails.
 
-use std::{fmt, path::PathBuf};
+use std::fmt;
 
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::DecodeError;
@@ -165,13 +165,13 @@ pub enum StoreError {
     },
     /// Another process has these files open.
     #[error("{0} is in use by another process")]
-    InUse(PathBuf),
+    InUse(String),
     /// The files cannot be opened or prepared.
-    #[error("cannot open {path}: {reason}")]
+    #[error("cannot open {store}: {reason}")]
     Open {
-        /// Path of the database file.
-        path: PathBuf,
-        /// What SQLite or the operating system said.
+        /// Path of the database file, or the server's address, without a password.
+        store: String,
+        /// What the engine or the operating system said.
         reason: String,
     },
     /// A stored record does not decode: the files are damaged, or were changed from outside.

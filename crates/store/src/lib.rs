@@ -1,6 +1,6 @@
 //! The storage seam: what a role must not lose.
 //!
-//! [`Store`] is the seam, [`SqliteStore`] its embedded implementation. Every write is durable when its future
+//! [`Store`] is the seam, [`SqlStore`] its implementation: in an embedded SQLite file, or in PostgreSQL. Every write is durable when its future
 //! returns: what was acknowledged, signed or announced after that survives a kill at any instant. Writes queued at the
 //! same time share one transaction and one fsync, and still fail one by one.
 //!
@@ -12,6 +12,7 @@
 mod confidential;
 mod error;
 mod records;
+mod sql;
 mod sqlite;
 mod store;
 
@@ -25,8 +26,8 @@ pub use records::{
     BatchRecord, BlockRecord, Heads, ItemLocation, ItemRecord, LedgerHead, PendingEnvelope, PostedRecord,
     SealedRecord,
 };
-pub use sqlite::{
-    Condition, Disk, DiskFault, FIRST_SCHEMA, MAX_GROUP_WRITES, MAX_LOG_BYTES, MAX_META_VALUE_BYTES,
-    MAX_PAGE_RECORDS, READERS, SCHEMA_VERSION, SqliteStore, WRITE_QUEUE_LIMIT,
+pub use sql::{
+    MAX_GROUP_WRITES, MAX_META_VALUE_BYTES, MAX_PAGE_RECORDS, READERS, SqlStore, WRITE_QUEUE_LIMIT,
 };
+pub use sqlite::{Condition, Disk, DiskFault, FIRST_SCHEMA, MAX_LOG_BYTES, SCHEMA_VERSION};
 pub use store::{Stopped, Store};

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use alloy_primitives::{Address, B256};
 use blindfold_store::{
     ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead, ConfidentialStore,
-    ConfidentialTransactionRecord, PublicBalanceRecord, SqliteStore, StoreError, TreeName, TreeNodeRecord,
-    What,
+    ConfidentialTransactionRecord, PublicBalanceRecord, SqlStore, StoreError, TreeName, TreeNodeRecord, What,
 };
 
 fn word(number: u64) -> B256 {
@@ -83,7 +82,7 @@ fn empty(number: u64, version: u64) -> ConfidentialBatchRecord {
 #[tokio::test]
 async fn a_batch_is_stored_in_one_step_and_read_by_version() {
     let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(folder.path().join("store.db")).unwrap();
+    let store = SqlStore::open(folder.path().join("store.db")).unwrap();
     assert_eq!(store.confidential_head().await.unwrap(), None);
     for record in [genesis(), batch(1, 1..=3), empty(2, 3), batch(3, 4..=4)] {
         let record = Arc::new(record);
@@ -129,7 +128,7 @@ async fn a_batch_is_stored_in_one_step_and_read_by_version() {
 
 #[tokio::test]
 async fn the_place_where_a_transaction_was_applied_comes_first() {
-    let store = SqliteStore::in_memory().unwrap();
+    let store = SqlStore::in_memory().unwrap();
     store.put_confidential_batch(genesis().into()).await.unwrap();
     let mut record = batch(1, 1..=3);
     let places = (1..).zip([false, true, false]);
@@ -145,7 +144,7 @@ async fn the_place_where_a_transaction_was_applied_comes_first() {
 
 #[tokio::test]
 async fn what_does_not_follow_is_refused() {
-    let store = SqliteStore::in_memory().unwrap();
+    let store = SqlStore::in_memory().unwrap();
     let not_next = |expected, offered| Err(StoreError::NotNext { expected, offered });
     assert_eq!(store.put_confidential_batch(batch(1, 1..=1).into()).await, not_next(0, 1));
     store.put_confidential_batch(genesis().into()).await.unwrap();
@@ -174,7 +173,7 @@ async fn what_does_not_follow_is_refused() {
 
 #[tokio::test]
 async fn pruning_keeps_what_a_version_needs() {
-    let store = SqliteStore::in_memory().unwrap();
+    let store = SqlStore::in_memory().unwrap();
     for record in [genesis(), batch(1, 1..=1), batch(2, 2..=2), batch(3, 3..=3)] {
         store.put_confidential_batch(record.into()).await.unwrap();
     }
@@ -194,9 +193,9 @@ async fn pruning_keeps_what_a_version_needs() {
 async fn a_reader_sees_what_another_writes_and_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
-    assert!(matches!(SqliteStore::open_reader(&path), Err(StoreError::Open { .. })), "nothing to read");
-    let store = SqliteStore::open(&path).unwrap();
-    let reader = SqliteStore::open_reader(&path).unwrap();
+    assert!(matches!(SqlStore::open_reader(&path), Err(StoreError::Open { .. })), "nothing to read");
+    let store = SqlStore::open(&path).unwrap();
+    let reader = SqlStore::open_reader(&path).unwrap();
     assert_eq!(reader.confidential_head().await.unwrap(), None);
     store.put_confidential_batch(genesis().into()).await.unwrap();
     assert_eq!(reader.confidential_head().await.unwrap(), Some(head(0, 0)));
@@ -206,11 +205,11 @@ async fn a_reader_sees_what_another_writes_and_writes_nothing() {
     assert_eq!(reader.confidential_transactions_from(0, 1).await.unwrap()[0].record.sequence, 1);
     assert!(reader.put_confidential_batch(batch(2, 4..=4).into()).await.is_err());
     // The lock is the writer's alone; without a writer the reader goes on.
-    assert!(matches!(SqliteStore::open(&path), Err(StoreError::InUse(_))));
+    assert!(matches!(SqlStore::open(&path), Err(StoreError::InUse(_))));
     drop(store);
     assert_eq!(reader.confidential_head().await.unwrap(), Some(head(1, 3)));
     assert_eq!(
-        SqliteStore::open_reader(&path).unwrap().confidential_head().await.unwrap(),
+        SqlStore::open_reader(&path).unwrap().confidential_head().await.unwrap(),
         Some(head(1, 3)),
         "opened after the writer has gone"
     );

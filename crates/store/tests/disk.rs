@@ -5,13 +5,13 @@ mod common;
 
 use std::time::Duration;
 
-use blindfold_store::{Condition, Disk, DiskFault, SqliteStore, Store, StoreError};
+use blindfold_store::{Condition, Disk, DiskFault, SqlStore, Store, StoreError};
 use common::*;
 
 #[tokio::test(start_paused = true)]
 async fn what_was_committed_outlives_the_store_and_its_caller() {
     let disk = Disk::new().unwrap();
-    let store = SqliteStore::on(&disk);
+    let store = SqlStore::on(&disk);
     store.put_envelope(envelope(1)).await.unwrap();
     // Committed, and ended before its caller heard of it.
     let hour = Duration::from_secs(3_600);
@@ -23,7 +23,7 @@ async fn what_was_committed_outlives_the_store_and_its_caller() {
     disk.set_condition(Condition::default());
     assert_eq!(disk.commits(), 2);
 
-    let next = SqliteStore::on(&disk);
+    let next = SqlStore::on(&disk);
     assert_eq!(next.pending_envelopes().await.unwrap(), [envelope(1), envelope(2)]);
     assert_eq!(store.put_envelope(envelope(4)).await, Err(StoreError::Closed), "the disk is another's");
     assert_eq!(store.pending_envelopes().await, Err(StoreError::Closed));
@@ -32,11 +32,11 @@ async fn what_was_committed_outlives_the_store_and_its_caller() {
 #[tokio::test]
 async fn an_older_image_is_an_older_disk() {
     let disk = Disk::new().unwrap();
-    SqliteStore::on(&disk).put_envelope(envelope(1)).await.unwrap();
+    SqlStore::on(&disk).put_envelope(envelope(1)).await.unwrap();
     let older = disk.image().unwrap();
-    SqliteStore::on(&disk).put_envelope(envelope(2)).await.unwrap();
+    SqlStore::on(&disk).put_envelope(envelope(2)).await.unwrap();
     disk.restore(&older).unwrap();
-    let store = SqliteStore::on(&disk);
+    let store = SqlStore::on(&disk);
     assert_eq!(store.pending_envelopes().await.unwrap(), [envelope(1)]);
     store.put_envelope(envelope(3)).await.unwrap();
     assert_eq!(store.pending_envelopes().await.unwrap(), [envelope(1), envelope(3)]);
@@ -47,7 +47,7 @@ async fn an_older_image_is_an_older_disk() {
 #[tokio::test]
 async fn a_full_disk_may_be_emptied_and_a_broken_one_ends_its_store() {
     let disk = Disk::new().unwrap();
-    let store = SqliteStore::on(&disk);
+    let store = SqlStore::on(&disk);
     let set = |fault| disk.set_condition(Condition { fault, ..Condition::default() });
     set(Some(DiskFault::Full));
     assert!(matches!(store.put_envelope(envelope(1)).await, Err(StoreError::Failed(_))));
@@ -59,5 +59,5 @@ async fn a_full_disk_may_be_emptied_and_a_broken_one_ends_its_store() {
     assert!(matches!(store.put_envelope(envelope(2)).await, Err(StoreError::Stopped(_))));
     assert!(store.stopped().await.contains("disk I/O error"));
     assert_eq!(store.pending_envelopes().await.unwrap(), [envelope(1)], "reading goes on");
-    SqliteStore::on(&disk).put_envelope(envelope(2)).await.unwrap();
+    SqlStore::on(&disk).put_envelope(envelope(2)).await.unwrap();
 }

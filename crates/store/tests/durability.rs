@@ -13,7 +13,7 @@ use std::{
 use alloy_primitives::B256;
 use blindfold_protocol::ledger::LedgerDelta;
 use blindfold_runtime::spawn;
-use blindfold_store::{FIRST_SCHEMA, SCHEMA_VERSION, SqliteStore, Store, StoreError, What};
+use blindfold_store::{FIRST_SCHEMA, SCHEMA_VERSION, SqlStore, Store, StoreError, What};
 use common::*;
 
 const CHILD_PATH: &str = "BLINDFOLD_STORE_CHILD_PATH";
@@ -30,10 +30,10 @@ async fn everything_is_there_after_reopening() {
     delta.nonces.push(nonce_change(1, u64::MAX, None, Some(2)));
     let record = sealed(1, B256::ZERO, &[1], 0, delta);
     {
-        let store = SqliteStore::open(&path).unwrap();
+        let store = SqlStore::open(&path).unwrap();
         store.put_envelope(envelope(2)).await.unwrap();
         store.put_sealed(record.clone()).await.unwrap();
-        assert_eq!(SqliteStore::open(&path).err(), Some(StoreError::InUse(path.clone())));
+        assert_eq!(SqlStore::open(&path).err(), Some(StoreError::InUse(path.display().to_string())));
     }
     let store = reopen(&path);
     assert_eq!(store.batch(1).await.unwrap().unwrap().sealed, record.sealed);
@@ -43,14 +43,14 @@ async fn everything_is_there_after_reopening() {
 }
 
 /// The writer thread of a dropped store gives its lock back when it has ended, which nobody waits for.
-fn reopen(path: &Path) -> SqliteStore {
+fn reopen(path: &Path) -> SqlStore {
     try_reopen(path).unwrap()
 }
 
 /// A child process that another test starts holds all locks, too, until it runs its program.
-fn try_reopen(path: &Path) -> Result<SqliteStore, StoreError> {
+fn try_reopen(path: &Path) -> Result<SqlStore, StoreError> {
     loop {
-        match SqliteStore::open(path) {
+        match SqlStore::open(path) {
             Err(StoreError::InUse(_)) => std::thread::yield_now(),
             opened => return opened,
         }
@@ -128,7 +128,7 @@ async fn kill_in_the_middle_of_writes() {
         child.wait().unwrap();
         assert!(seen >= WRITES_BEFORE_KILL, "the child ended by itself after {seen} writes");
     }
-    let store = SqliteStore::open(&path).unwrap();
+    let store = SqlStore::open(&path).unwrap();
     assert!(batches.len() > KILLS);
     for number in &batches {
         assert_eq!(store.batch(*number).await.unwrap().unwrap().number, *number);
@@ -170,7 +170,7 @@ async fn a_failing_disk_stops_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     // The schema is written without the limit.
-    drop(SqliteStore::open(&path).unwrap());
+    drop(SqlStore::open(&path).unwrap());
     drop(reopen(&path));
     let script = "trap '' XFSZ; ulimit -f 400; exec \"$0\" \"$@\"";
     let output = Command::new("sh")
@@ -222,7 +222,7 @@ async fn a_torn_log_opens_to_a_prefix() {
     const BATCHES: u64 = 6;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
-    let store = SqliteStore::open(&path).unwrap();
+    let store = SqlStore::open(&path).unwrap();
     let mut parent = B256::ZERO;
     for number in 1..=BATCHES {
         let record = sealed(number, parent, &[number], 0, LedgerDelta::default());
@@ -243,7 +243,7 @@ async fn a_torn_log_opens_to_a_prefix() {
             *byte ^= u8::from(step != 24);
         }
         fs::write(folder.path().join(format!("torn-{step}.db-wal")), tail).unwrap();
-        let store = SqliteStore::open(&torn).unwrap();
+        let store = SqlStore::open(&torn).unwrap();
         let newest = store.heads().await.unwrap().sealed.map_or(0, |(number, _)| number);
         assert_eq!(store.batches(1, 100).await.unwrap().len() as u64, newest);
         assert_eq!(store.heads().await.unwrap().acknowledged.unwrap_or(0), newest);
@@ -257,16 +257,18 @@ async fn damaged_and_foreign_files_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let garbage = folder.path().join("garbage.db");
     fs::write(&garbage, vec![0x5a; 8_192]).unwrap();
-    assert!(matches!(SqliteStore::open(&garbage), Err(StoreError::Open { path, .. }) if path == garbage));
+    assert!(
+        matches!(SqlStore::open(&garbage), Err(StoreError::Open { store, .. }) if store == garbage.display().to_string())
+    );
     let nowhere = folder.path().join("no/such/folder/store.db");
-    assert!(matches!(SqliteStore::open(nowhere), Err(StoreError::Open { .. })));
+    assert!(matches!(SqlStore::open(nowhere), Err(StoreError::Open { .. })));
 
     let newer = folder.path().join("newer.db");
     let raw = rusqlite::Connection::open(&newer).unwrap();
     raw.pragma_update(None, "user_version", SCHEMA_VERSION + 1).unwrap();
     drop(raw);
     let refused = StoreError::NewerSchema { found: SCHEMA_VERSION + 1, known: SCHEMA_VERSION };
-    assert_eq!(SqliteStore::open(&newer).err(), Some(refused));
+    assert_eq!(SqlStore::open(&newer).err(), Some(refused));
 
     // Files of protocol version 1 hold nothing that this one understands, and are left as they are.
     let older = folder.path().join("older.db");
@@ -284,7 +286,7 @@ async fn damaged_and_foreign_files_are_named() {
 
     // A record changed from outside does not come out as something else.
     let changed = folder.path().join("changed.db");
-    drop(SqliteStore::open(&changed).unwrap());
+    drop(SqlStore::open(&changed).unwrap());
     let store = reopen(&changed);
     store.put_sealed(sealed(1, B256::ZERO, &[1], 0, credit(1, None, Some(account(1))))).await.unwrap();
     let raw = rusqlite::Connection::open(&changed).unwrap();
@@ -301,7 +303,7 @@ async fn damaged_and_foreign_files_are_named() {
 async fn a_disk_of_the_first_schema_goes_back_to_no_certified_batch_of_that_time() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
-    drop(SqliteStore::open(&path).unwrap());
+    drop(SqlStore::open(&path).unwrap());
     let store = reopen(&path);
     store.keep_ledgers_from(0).await.unwrap();
     let first = sealed(1, B256::ZERO, &[], 0, credit(1, None, Some(account(1))));

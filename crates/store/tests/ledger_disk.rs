@@ -7,7 +7,7 @@ use std::{fs, path::Path};
 
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::ledger::{Account, AccountChange, LedgerDelta, NonceChange};
-use blindfold_store::{SealedRecord, SqliteStore, Store};
+use blindfold_store::{SealedRecord, SqlStore, Store};
 use common::*;
 
 /// Envelopes of the batch that is measured. All are of one payer, who also has all live nonces.
@@ -43,7 +43,7 @@ fn batch(parent: Option<&SealedRecord>, balance: u128, nonces: Vec<NonceChange>)
 
 /// Bytes that the write-ahead log grows by when one batch of `ENVELOPES` follows on a ledger of so many live nonces.
 async fn bytes_of_a_batch(path: &Path, live: u64) -> u64 {
-    let store = SqliteStore::open(path).unwrap();
+    let store = SqlStore::open(path).unwrap();
     let mut delta = LedgerDelta::default();
     delta.accounts.push(AccountChange {
         payer: payer(1),

@@ -10,15 +10,15 @@ use blindfold_protocol::{
 };
 use blindfold_store::{
     Heads, ItemLocation, ItemRecord, MAX_META_VALUE_BYTES, MAX_PAGE_RECORDS, PendingEnvelope, PostedRecord,
-    SealedRecord, SqliteStore, Store, StoreError, What,
+    SealedRecord, SqlStore, Store, StoreError, What,
 };
 use common::*;
 
 /// Runs a test on both forms of the store.
 async fn on_both<F: AsyncFn(&dyn Store)>(test: F) {
     let folder = tempfile::tempdir().unwrap();
-    test(&SqliteStore::open(folder.path().join("store.db")).unwrap()).await;
-    test(&SqliteStore::in_memory().unwrap()).await;
+    test(&SqlStore::open(folder.path().join("store.db")).unwrap()).await;
+    test(&SqlStore::in_memory().unwrap()).await;
 }
 
 fn deployment(inbox: u8) -> Deployment {
@@ -701,7 +701,7 @@ async fn a_header_made_by_l1_is_certified_with_its_record() {
     let mut second = sealed(2, first.hash, &[], 0, LedgerDelta::default());
     (second.made_at, second.signed) = (Some(ORIGIN + 1), false);
     {
-        let store = SqliteStore::open(&path).unwrap();
+        let store = SqlStore::open(&path).unwrap();
         store.put_sealed(first.clone()).await.unwrap();
         assert_eq!(store.heads().await.unwrap().certified, None);
         store.put_sealed(second.clone()).await.unwrap();
@@ -709,7 +709,7 @@ async fn a_header_made_by_l1_is_certified_with_its_record() {
     }
     // The last write may still be on its way: the file is free when it is done.
     let store = loop {
-        match SqliteStore::open(&path) {
+        match SqlStore::open(&path) {
             Err(StoreError::InUse(_)) => tokio::task::yield_now().await,
             opened => break opened.unwrap(),
         }

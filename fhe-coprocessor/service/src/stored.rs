@@ -147,9 +147,7 @@ mod tests {
     use blindfold_confidential::statement::Domain;
     use blindfold_confidential::tree::Written;
     use blindfold_rlwe::rlwe::{Parameters, PublicPolynomial, SecretKey};
-    use blindfold_store::{
-        ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead, SqliteStore,
-    };
+    use blindfold_store::{ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead, SqlStore};
 
     use super::*;
 
@@ -184,7 +182,7 @@ mod tests {
         let settings = settings();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let store = Arc::new(SqliteStore::open(folder.path().join("store.sqlite")).unwrap());
+        let store = Arc::new(SqlStore::open(folder.path().join("store.sqlite")).unwrap());
         let state = StoredState::new(store, Arc::new(settings), runtime.handle().clone());
         let kept = || {
             let cache = state.cache.lock();
@@ -246,7 +244,7 @@ mod tests {
             balances: vec![],
         };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let store = Arc::new(SqliteStore::in_memory().unwrap());
+        let store = Arc::new(SqlStore::in_memory().unwrap());
         runtime.block_on(store.put_confidential_batch(batch.into())).unwrap();
         let state = StoredState::new(store, Arc::new(settings.clone()), runtime.handle().clone());
         let kept = || state.cache.lock().accounts.len();

@@ -13,7 +13,7 @@ use blindfold_kit::*;
 use blindfold_l1::{HintEvent, HintPosting, HintTree, PostedData, PostedLog, PostedRun, RunReference};
 use blindfold_protocol::{Address, B256};
 use blindfold_rpc::confidential::{ConfidentialApiClient, Standing};
-use blindfold_store::SqliteStore;
+use blindfold_store::SqlStore;
 use common::*;
 
 /// L1 as it stands from the start: three runs of one batch each. The first has final hints; the second has hints, that are
@@ -74,7 +74,7 @@ async fn statuses_tell_what_is_safe_and_what_is_final() {
         sealed.push(world.batch((number - 1) * 250, &[confidential(number, &[&[1, amount]])]).await);
     }
     world.settlement = Some(Arc::new(Posted { sealed }));
-    let store = Arc::new(SqliteStore::in_memory().unwrap());
+    let store = Arc::new(SqlStore::in_memory().unwrap());
     let coprocessor = world.try_start(store.clone(), store).await.unwrap();
     executed(&coprocessor, 4).await;
     let client = client(coprocessor.rpc_addr());

@@ -34,11 +34,11 @@ impl Cursor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use blindfold_store::SqliteStore;
+    use blindfold_store::SqlStore;
 
     #[tokio::test]
     async fn it_comes_back_and_damage_is_named() {
-        let store = SqliteStore::in_memory().unwrap();
+        let store = SqlStore::in_memory().unwrap();
         assert_eq!(Cursor::load(&store, 7).await, Ok(Cursor { runs: 7, hints: 7 }));
         let cursor = Cursor { runs: 9, hints: u64::MAX };
         cursor.save(&store).await.unwrap();

@@ -21,7 +21,7 @@ use blindfold_rpc::{
 use blindfold_sequencer::{
     HeldBatch, Sequencer, SequencerConfig, SequencerDeps, SequencerHandle, StartError,
 };
-use blindfold_store::{SqliteStore, Store};
+use blindfold_store::{SqlStore, Store};
 use doubles::{ScriptedCommittee, ScriptedInbox};
 use tempfile::TempDir;
 use tokio::{
@@ -130,7 +130,7 @@ impl World {
         self.open_disk().await.close().await;
     }
 
-    async fn open_disk(&self) -> SqliteStore {
+    async fn open_disk(&self) -> SqlStore {
         file(&self.folder.path().join("sequencer.sqlite")).await
     }
 

@@ -17,14 +17,14 @@ use blindfold_protocol::{
 };
 use blindfold_store::{
     BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
-    SqliteStore, Stopped, Store, StoreError,
+    SqlStore, Stopped, Store, StoreError,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 /// A disk that nothing survives.
 pub fn memory() -> Arc<dyn Store> {
-    Arc::new(SqliteStore::in_memory().expect("memory"))
+    Arc::new(SqlStore::in_memory().expect("memory"))
 }
 
 /// A disk in a file.
@@ -33,9 +33,9 @@ pub async fn disk(path: &Path) -> Arc<dyn Store> {
 }
 
 /// The file of a [`disk`]. After a crash the last write may still be on its way: it is free when that is done.
-pub async fn file(path: &Path) -> SqliteStore {
+pub async fn file(path: &Path) -> SqlStore {
     loop {
-        match SqliteStore::open(path) {
+        match SqlStore::open(path) {
             Ok(store) => return store,
             Err(StoreError::InUse(_)) => tokio::time::sleep(Duration::from_millis(2)).await,
             Err(error) => panic!("{error}"),

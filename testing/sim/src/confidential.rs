@@ -10,7 +10,7 @@ use alloy_primitives::{B256, keccak256};
 use blindfold_coprocessor::{AccountView, CommittedItem, Execution, Machine, Outcome, Roots};
 use blindfold_rpc::confidential::ConfidentialAccount;
 use blindfold_store::{
-    BatchRecord, ConfidentialAccountRecord, ConfidentialStore, SqliteStore, Store, StoreError,
+    BatchRecord, ConfidentialAccountRecord, ConfidentialStore, SqlStore, Store, StoreError,
     StoredConfidentialTransaction,
 };
 use parking_lot::Mutex;
@@ -182,7 +182,7 @@ impl From<StoredConfidentialTransaction> for Item {
 }
 
 /// Everything that a disk has as executed, in its order.
-async fn all_executed(store: &SqliteStore) -> Result<Vec<StoredConfidentialTransaction>, StoreError> {
+async fn all_executed(store: &SqlStore) -> Result<Vec<StoredConfidentialTransaction>, StoreError> {
     let mut all = Vec::new();
     loop {
         let read = store.confidential_transactions_from(all.len() as u64 + 1, PAGE).await?;

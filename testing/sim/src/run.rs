@@ -10,7 +10,7 @@ use alloy_primitives::B256;
 use blindfold_protocol::{L1Timing, limits::MAX_UNCERTIFIED_HEADERS};
 use blindfold_rpc::carrier::carry;
 use blindfold_runtime::{Simulation, panicked, spawn, watch_panics};
-use blindfold_store::{SqliteStore, Store};
+use blindfold_store::{SqlStore, Store};
 use serde::Serialize;
 use tokio::{
     task::LocalSet,
@@ -324,7 +324,7 @@ async fn standing(world: &Arc<World>) -> String {
 }
 
 /// Looks at a role's ledger and queues. One that is killed meanwhile is looked at later.
-async fn look(world: &World, role: Role, store: &SqliteStore) {
+async fn look(world: &World, role: Role, store: &SqlStore) {
     let (Ok(accounts), Ok(held), Ok(heads)) =
         (store.accounts().await, store.held().await, store.heads().await)
     else {

@@ -32,7 +32,7 @@ use blindfold_runtime::{Clock, Failure, Instant, SteadyClock, TimeSource, now, s
 use blindfold_sequencer::{
     CommitteeClient, Sequencer, SequencerConfig, SequencerDeps, SequencerHandle, introduction,
 };
-use blindfold_store::{Condition, Disk, DiskFault, SqliteStore, Store};
+use blindfold_store::{Condition, Disk, DiskFault, SqlStore, Store};
 use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::{sync::watch, time::sleep};
@@ -99,7 +99,7 @@ pub struct World {
     backend: Arc<dyn Backend>,
     disks: BTreeMap<Role, Disk>,
     clients: BTreeMap<Role, Chain>,
-    stores: Mutex<BTreeMap<Role, SqliteStore>>,
+    stores: Mutex<BTreeMap<Role, SqlStore>>,
     killed: Mutex<BTreeMap<Role, bool>>,
     /// Who starts by going back to what L1 holds.
     rebuilt: Mutex<BTreeSet<Role>>,
@@ -308,7 +308,7 @@ impl World {
     }
 
     /// The disk of a role as it is read from outside.
-    pub fn store(&self, role: Role) -> Option<SqliteStore> {
+    pub fn store(&self, role: Role) -> Option<SqlStore> {
         self.stores.lock().get(&role).cloned()
     }
 
@@ -357,7 +357,7 @@ impl World {
     /// Nothing of an ended life writes any more.
     fn take_disk(&self, role: Role) {
         if let Some(disk) = self.disks.get(&role) {
-            drop(SqliteStore::on(disk));
+            drop(SqlStore::on(disk));
         }
         self.stores.lock().remove(&role);
         if role == Role::Coprocessor {
@@ -371,7 +371,7 @@ impl World {
     }
 
     fn open_disk(&self, role: Role) -> Arc<dyn Store> {
-        let store = SqliteStore::on(&self.disks[&role]);
+        let store = SqlStore::on(&self.disks[&role]);
         self.stores.lock().insert(role, store.clone());
         let whose = |plant: &Plant| match plant {
             Plant::ForgetsPending | Plant::LosesPending => role == Role::Sequencer,

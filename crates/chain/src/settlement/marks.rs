@@ -75,11 +75,11 @@ impl Stored {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use blindfold_store::SqliteStore;
+    use blindfold_store::SqlStore;
 
     #[tokio::test]
     async fn marks_come_back_and_damage_is_named() {
-        let store = SqliteStore::in_memory().unwrap();
+        let store = SqlStore::in_memory().unwrap();
         let fresh = Stored { after: 7, as_of: 7, marks: Settled::default() };
         assert_eq!(Stored::load(&store, 7).await, Ok(fresh));
         let stored =

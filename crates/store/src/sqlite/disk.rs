@@ -5,7 +5,6 @@
 
 use std::{
     io::Cursor,
-    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -17,8 +16,8 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, MAIN_DB};
 use tokio::{sync::watch, task::yield_now, time::sleep};
 
-use super::{Durability, prepare, schema};
-use crate::StoreError;
+use super::{Durability, MEMORY, prepare, schema};
+use crate::{StoreError, sql::session::Session};
 
 /// A disk in memory. Clones are the same disk.
 #[derive(Clone, Debug)]
@@ -103,12 +102,12 @@ impl Disk {
 }
 
 fn failed(error: rusqlite::Error) -> StoreError {
-    StoreError::Open { path: PathBuf::from(":memory:"), reason: error.to_string() }
+    super::failed(MEMORY, &error)
 }
 
 /// A store's side of a disk in memory.
 #[derive(Clone, Debug)]
-pub(super) struct Inline {
+pub(crate) struct Inline {
     disk: Disk,
     owner: u64,
     stopped: watch::Sender<Option<String>>,
@@ -116,18 +115,18 @@ pub(super) struct Inline {
 
 impl Inline {
     /// Takes the disk from whoever had it.
-    pub(super) fn take(disk: &Disk) -> Self {
+    pub(crate) fn take(disk: &Disk) -> Self {
         let owner = disk.0.owner.fetch_add(1, Ordering::SeqCst) + 1;
         Self { disk: disk.clone(), owner, stopped: watch::Sender::new(None) }
     }
 
-    pub(super) fn stopped(&self) -> watch::Receiver<Option<String>> {
+    pub(crate) fn stopped(&self) -> watch::Receiver<Option<String>> {
         self.stopped.subscribe()
     }
 
-    pub(super) async fn write<T>(
+    pub(crate) async fn write<T>(
         &self,
-        operation: impl FnOnce(&Connection) -> Result<T, StoreError>,
+        operation: impl FnOnce(&dyn Session) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let condition = *self.disk.0.condition.lock();
         pause(condition.before_commit).await;
@@ -136,13 +135,13 @@ impl Inline {
         outcome
     }
 
-    pub(super) async fn read<T>(
+    pub(crate) async fn read<T>(
         &self,
-        query: impl FnOnce(&Connection) -> Result<T, StoreError>,
+        query: impl FnOnce(&dyn Session) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         yield_now().await;
         self.owned()?;
-        query(&self.disk.0.connection.lock())
+        query(&*self.disk.0.connection.lock())
     }
 
     fn owned(&self) -> Result<(), StoreError> {
@@ -155,7 +154,7 @@ impl Inline {
     fn commit<T>(
         &self,
         fault: Option<DiskFault>,
-        operation: impl FnOnce(&Connection) -> Result<T, StoreError>,
+        operation: impl FnOnce(&dyn Session) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         self.owned()?;
         if let Some(reason) = self.stopped.borrow().clone() {
@@ -168,7 +167,7 @@ impl Inline {
         }
         let mut connection = self.disk.0.connection.lock();
         let transaction = connection.transaction()?;
-        match operation(&transaction) {
+        match operation(&*transaction) {
             Ok(value) => {
                 transaction.commit()?;
                 self.disk.0.commits.fetch_add(1, Ordering::SeqCst);

@@ -11,7 +11,7 @@ use blindfold_protocol::{
 use blindfold_store::{
     BatchRecord, BlockRecord, ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead,
     ConfidentialStore, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, PublicBalanceRecord,
-    SealedRecord, SqliteStore, Stopped, Store, StoreError, StoredConfidentialTransaction, TreeName,
+    SealedRecord, SqlStore, Stopped, Store, StoreError, StoredConfidentialTransaction, TreeName,
 };
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -26,7 +26,7 @@ pub enum Moment {
 /// Hands everything on to a file, except for the write that is to be the last.
 pub struct Disk {
     /// Gone from the moment at which it hangs: the file is free for the next process.
-    inner: Mutex<Option<SqliteStore>>,
+    inner: Mutex<Option<SqlStore>>,
     /// Writes that still pass, and where the one after them hangs.
     left: Mutex<Option<(usize, Moment)>>,
     refusals: Mutex<Vec<StoreError>>,
@@ -65,7 +65,7 @@ impl Disk {
     }
 
     /// The file; a process that was killed asks for nothing any more.
-    async fn inner(&self) -> SqliteStore {
+    async fn inner(&self) -> SqlStore {
         let inner = self.inner.lock().clone();
         match inner {
             Some(inner) => inner,

@@ -4,13 +4,11 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256};
 use async_trait::async_trait;
-use rusqlite::{Connection, Row, params};
 
 use super::{
-    MAX_PAGE_RECORDS, SqliteStore,
-    convert::{array, corrupt, hash, integer, number},
-    reads::{all, first},
-    writes::execute,
+    MAX_PAGE_RECORDS, SqlStore,
+    convert::{address, array, bytes, flag, hash, integer, narrow, number, text},
+    session::{Row, Session, all, execute, execute_each, first, values},
 };
 use crate::{
     ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead, ConfidentialStore,
@@ -27,11 +25,7 @@ const TRANSACTION_COLUMNS: &str =
     "SELECT number, sequence, version, id, item, position, applied, bytes, receipt,
     state_root FROM confidential_transactions";
 
-fn narrow<T: TryFrom<u64>>(row: &Row<'_>, column: usize, what: What) -> Result<T, StoreError> {
-    T::try_from(number(row, column, what)?).map_err(|_| corrupt(what, "number out of range"))
-}
-
-fn head_of_row(row: &Row<'_>) -> Result<ConfidentialHead, StoreError> {
+fn head_of_row(row: &dyn Row) -> Result<ConfidentialHead, StoreError> {
     let what = What::ConfidentialBatch;
     Ok(ConfidentialHead {
         number: number(row, 0, what)?,
@@ -47,19 +41,19 @@ fn head_of_row(row: &Row<'_>) -> Result<ConfidentialHead, StoreError> {
     })
 }
 
-fn account_of_row(row: &Row<'_>) -> Result<ConfidentialAccountRecord, StoreError> {
+fn account_of_row(row: &dyn Row) -> Result<ConfidentialAccountRecord, StoreError> {
     let what = What::ConfidentialAccount;
     Ok(ConfidentialAccountRecord {
         index: narrow(row, 0, what)?,
-        owner: Address::from(array::<20>(row, 1, what)?),
-        state: row.get(2)?,
+        owner: address(row, 1, what)?,
+        state: bytes(row, 2, what)?,
     })
 }
 
-fn balance_of_row(row: &Row<'_>) -> Result<PublicBalanceRecord, StoreError> {
+fn balance_of_row(row: &dyn Row) -> Result<PublicBalanceRecord, StoreError> {
     let what = What::ConfidentialAccount;
     Ok(PublicBalanceRecord {
-        owner: Address::from(array::<20>(row, 0, what)?),
+        owner: address(row, 0, what)?,
         index: narrow(row, 1, what)?,
         balance: u64::from_be_bytes(array(row, 2, what)?),
         nonce: u64::from_be_bytes(array(row, 3, what)?),
@@ -67,7 +61,7 @@ fn balance_of_row(row: &Row<'_>) -> Result<PublicBalanceRecord, StoreError> {
 }
 
 /// The parties are not read back: they are for finding it.
-fn transaction_of_row(row: &Row<'_>) -> Result<StoredConfidentialTransaction, StoreError> {
+fn transaction_of_row(row: &dyn Row) -> Result<StoredConfidentialTransaction, StoreError> {
     let what = What::ConfidentialTransaction;
     Ok(StoredConfidentialTransaction {
         number: number(row, 0, what)?,
@@ -77,28 +71,28 @@ fn transaction_of_row(row: &Row<'_>) -> Result<StoredConfidentialTransaction, St
             id: hash(row, 3, what)?,
             item: narrow(row, 4, what)?,
             position: narrow(row, 5, what)?,
-            applied: row.get(6)?,
-            bytes: row.get(7)?,
-            receipt: row.get(8)?,
+            applied: flag(row, 6, what)?,
+            bytes: bytes(row, 7, what)?,
+            receipt: text(row, 8, what)?,
             state_root: hash(row, 9, what)?,
             parties: Vec::new(),
         },
     })
 }
 
-fn head(connection: &Connection) -> Result<Option<ConfidentialHead>, StoreError> {
-    first(connection, &format!("{HEAD_COLUMNS} ORDER BY number DESC LIMIT 1"), [], head_of_row)
+fn head(session: &dyn Session) -> Result<Option<ConfidentialHead>, StoreError> {
+    first(session, &format!("{HEAD_COLUMNS} ORDER BY number DESC LIMIT 1"), &[], head_of_row)
 }
 
 /// Whether the batch is still to be written; refuses one that contradicts what is stored or itself.
-fn is_next(connection: &Connection, batch: &ConfidentialBatchRecord) -> Result<bool, StoreError> {
+fn is_next(session: &dyn Session, batch: &ConfidentialBatchRecord) -> Result<bool, StoreError> {
     let offered = batch.head;
     let what = What::ConfidentialBatch;
-    let newest = head(connection)?;
+    let newest = head(session)?;
     let expected = newest.map_or(0, |newest| newest.number.saturating_add(1));
     if offered.number < expected {
         let sql = format!("{HEAD_COLUMNS} WHERE number = ?1");
-        let stored = first(connection, &sql, [integer(offered.number, "batch number")?], head_of_row)?;
+        let stored = first(session, &sql, &values![integer(offered.number, "batch number")?], head_of_row)?;
         return match stored {
             Some(stored) if stored == offered => Ok(false),
             stored => Err(StoreError::Conflict {
@@ -131,8 +125,8 @@ fn is_next(connection: &Connection, batch: &ConfidentialBatchRecord) -> Result<b
     Ok(true)
 }
 
-fn put_batch(connection: &Connection, batch: &ConfidentialBatchRecord) -> Result<(), StoreError> {
-    if !is_next(connection, batch)? {
+fn put_batch(session: &dyn Session, batch: &ConfidentialBatchRecord) -> Result<(), StoreError> {
+    if !is_next(session, batch)? {
         return Ok(());
     }
     let head = &batch.head;
@@ -141,9 +135,9 @@ fn put_batch(connection: &Connection, batch: &ConfidentialBatchRecord) -> Result
         (number, hash, sequence, version, accounts, public_accounts, accounts_root, public_root, confidential, state_root)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
     execute(
-        connection,
+        session,
         sql,
-        params![
+        &values![
             batch_number,
             head.hash.as_slice(),
             integer(head.sequence, "sequence")?,
@@ -156,34 +150,35 @@ fn put_batch(connection: &Connection, batch: &ConfidentialBatchRecord) -> Result
             head.state_root.as_slice(),
         ],
     )?;
-    for account in &batch.accounts {
-        let owner = account.owner.as_slice();
-        let sql =
-            "INSERT INTO confidential_owners (owner, account) VALUES (?1, ?2) ON CONFLICT (owner) DO NOTHING";
-        execute(connection, sql, params![owner, account.index])?;
-        let sql =
-            "INSERT INTO confidential_accounts (account, version, owner, state) VALUES (?1, ?2, ?3, ?4)";
-        execute(connection, sql, params![account.index, version, owner, account.state])?;
-    }
-    for node in &batch.nodes {
-        let sql =
-            "INSERT INTO confidential_nodes (tree, level, place, version, hash) VALUES (?1, ?2, ?3, ?4, ?5)";
-        let hash = node.hash.as_slice();
-        execute(connection, sql, params![tree(node.tree), node.level, node.index, version, hash])?;
-    }
-    for balance in &batch.balances {
-        let sql = "INSERT INTO public_balances (owner, version, account, balance, nonce) VALUES (?1, ?2, ?3, ?4, ?5)";
-        let (amount, nonce) = (balance.balance.to_be_bytes(), balance.nonce.to_be_bytes());
-        execute(connection, sql, params![balance.owner.as_slice(), version, balance.index, amount, nonce])?;
-    }
+    let owners: Vec<_> = batch.accounts.iter().map(|it| values![&it.owner, it.index]).collect();
+    let sql =
+        "INSERT INTO confidential_owners (owner, account) VALUES (?1, ?2) ON CONFLICT (owner) DO NOTHING";
+    execute_each(session, sql, &owners)?;
+    let accounts: Vec<_> =
+        batch.accounts.iter().map(|it| values![it.index, version, &it.owner, it.state.as_slice()]).collect();
+    let sql = "INSERT INTO confidential_accounts (account, version, owner, state) VALUES (?1, ?2, ?3, ?4)";
+    execute_each(session, sql, &accounts)?;
+    let nodes: Vec<_> =
+        batch.nodes.iter().map(|it| values![tree(it.tree), it.level, it.index, version, &it.hash]).collect();
+    let sql =
+        "INSERT INTO confidential_nodes (tree, level, place, version, hash) VALUES (?1, ?2, ?3, ?4, ?5)";
+    execute_each(session, sql, &nodes)?;
+    let balances: Vec<_> = batch
+        .balances
+        .iter()
+        .map(|it| values![&it.owner, version, it.index, it.balance.to_be_bytes(), it.nonce.to_be_bytes()])
+        .collect();
+    let sql =
+        "INSERT INTO public_balances (owner, version, account, balance, nonce) VALUES (?1, ?2, ?3, ?4, ?5)";
+    execute_each(session, sql, &balances)?;
     for transaction in &batch.transactions {
-        put_transaction(connection, batch_number, transaction)?;
+        put_transaction(session, batch_number, transaction)?;
     }
     Ok(())
 }
 
 fn put_transaction(
-    connection: &Connection,
+    session: &dyn Session,
     batch: i64,
     transaction: &ConfidentialTransactionRecord,
 ) -> Result<(), StoreError> {
@@ -196,14 +191,24 @@ fn put_transaction(
         transaction;
     let (id, root) = (id.as_slice(), state_root.as_slice());
     execute(
-        connection,
+        session,
         sql,
-        params![sequence, version, batch, id, item, position, applied, bytes, receipt, root],
+        &values![
+            sequence,
+            version,
+            batch,
+            id,
+            *item,
+            *position,
+            *applied,
+            bytes.as_slice(),
+            receipt.as_str(),
+            root
+        ],
     )?;
-    for party in &transaction.parties {
-        let sql = "INSERT INTO confidential_parties (party, sequence) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-        execute(connection, sql, params![party.as_slice(), sequence])?;
-    }
+    let parties: Vec<_> = transaction.parties.iter().map(|party| values![party, sequence]).collect();
+    let sql = "INSERT INTO confidential_parties (party, sequence) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+    execute_each(session, sql, &parties)?;
     Ok(())
 }
 
@@ -224,7 +229,7 @@ fn page(limit: usize) -> i64 {
     i64::try_from(limit.min(MAX_PAGE_RECORDS)).unwrap_or(i64::MAX)
 }
 
-fn prune(connection: &Connection, version: u64) -> Result<(), StoreError> {
+fn prune(session: &dyn Session, version: u64) -> Result<(), StoreError> {
     for (table, key) in [
         ("confidential_accounts", "later.account = old.account"),
         (
@@ -237,19 +242,19 @@ fn prune(connection: &Connection, version: u64) -> Result<(), StoreError> {
             "DELETE FROM {table} AS old WHERE old.version < ?1 AND EXISTS (
                 SELECT 1 FROM {table} AS later WHERE {key} AND later.version > old.version AND later.version <= ?1)"
         );
-        execute(connection, &sql, [bound(version)])?;
+        execute(session, &sql, &values![bound(version)])?;
     }
     // A batch whose accounts are gone answers no more for its version; the newest stays.
     let sql = "DELETE FROM confidential_batches WHERE version < ?1
         AND number > 0 AND number < (SELECT MAX(number) FROM confidential_batches)";
-    execute(connection, sql, [bound(version)])?;
+    execute(session, sql, &values![bound(version)])?;
     Ok(())
 }
 
 #[async_trait]
-impl ConfidentialStore for SqliteStore {
+impl ConfidentialStore for SqlStore {
     async fn put_confidential_batch(&self, batch: Arc<ConfidentialBatchRecord>) -> Result<(), StoreError> {
-        self.write(move |connection| put_batch(connection, &batch)).await
+        self.write(move |session| put_batch(session, &batch)).await
     }
 
     async fn confidential_head(&self) -> Result<Option<ConfidentialHead>, StoreError> {
@@ -257,25 +262,25 @@ impl ConfidentialStore for SqliteStore {
     }
 
     async fn confidential_head_at(&self, version: u64) -> Result<Option<ConfidentialHead>, StoreError> {
-        self.read(move |connection| {
+        self.read(move |session| {
             let sql = format!("{HEAD_COLUMNS} WHERE version = ?1 ORDER BY number DESC LIMIT 1");
-            first(connection, &sql, [bound(version)], head_of_row)
+            first(session, &sql, &values![bound(version)], head_of_row)
         })
         .await
     }
 
     async fn confidential_batch_end(&self, version: u64) -> Result<Option<u64>, StoreError> {
-        self.read(move |connection| {
+        self.read(move |session| {
             let sql = "SELECT version FROM confidential_batches WHERE version >= ?1 ORDER BY version LIMIT 1";
-            first(connection, sql, [bound(version)], |row| number(row, 0, What::ConfidentialBatch))
+            first(session, sql, &values![bound(version)], |row| number(row, 0, What::ConfidentialBatch))
         })
         .await
     }
 
     async fn confidential_index(&self, owner: Address) -> Result<Option<u32>, StoreError> {
-        self.read(move |connection| {
+        self.read(move |session| {
             let sql = "SELECT account FROM confidential_owners WHERE owner = ?1";
-            first(connection, sql, [owner.as_slice()], |row| narrow(row, 0, What::ConfidentialAccount))
+            first(session, sql, &values![owner.as_slice()], |row| narrow(row, 0, What::ConfidentialAccount))
         })
         .await
     }
@@ -285,12 +290,12 @@ impl ConfidentialStore for SqliteStore {
         owner: Address,
         version: u64,
     ) -> Result<Option<ConfidentialAccountRecord>, StoreError> {
-        self.read(move |connection| {
+        self.read(move |session| {
             let sql = format!(
                 "{ACCOUNT_COLUMNS} WHERE account = (SELECT account FROM confidential_owners WHERE owner = ?1)
                  AND version <= ?2 ORDER BY version DESC LIMIT 1"
             );
-            first(connection, &sql, params![owner.as_slice(), bound(version)], account_of_row)
+            first(session, &sql, &values![owner.as_slice(), bound(version)], account_of_row)
         })
         .await
     }
@@ -300,13 +305,13 @@ impl ConfidentialStore for SqliteStore {
         from: u32,
         limit: usize,
     ) -> Result<Vec<ConfidentialAccountRecord>, StoreError> {
-        self.read(move |connection| {
+        self.read(move |session| {
             let sql = format!(
                 "{ACCOUNT_COLUMNS} AS now WHERE account >= ?1 AND version = (
                     SELECT MAX(version) FROM confidential_accounts AS all_of_it WHERE all_of_it.account = now.account)
                  ORDER BY account LIMIT ?2"
             );
-            all(connection, &sql, params![from, page(limit)], account_of_row)
+            all(session, &sql, &values![from, page(limit)], account_of_row)
         })
         .await
     }
@@ -318,12 +323,12 @@ impl ConfidentialStore for SqliteStore {
         version: u64,
     ) -> Result<Vec<Option<B256>>, StoreError> {
         let places = places.to_vec();
-        self.read(move |connection| {
+        self.read(move |session| {
             let sql = "SELECT hash FROM confidential_nodes WHERE tree = ?1 AND level = ?2 AND place = ?3 AND version <= ?4
                 ORDER BY version DESC LIMIT 1";
             let node = |(level, place): &(u8, u32)| {
-                let at = params![tree(of), level, place, bound(version)];
-                first(connection, sql, at, |row| hash(row, 0, What::ConfidentialAccount))
+                let at = values![tree(of), *level, *place, bound(version)];
+                first(session, sql, &at, |row| hash(row, 0, What::ConfidentialAccount))
             };
             places.iter().map(node).collect()
         })
@@ -331,21 +336,21 @@ impl ConfidentialStore for SqliteStore {
     }
 
     async fn public_balances(&self) -> Result<Vec<PublicBalanceRecord>, StoreError> {
-        self.read(|connection| {
+        self.read(|session| {
             let sql = format!(
                 "{BALANCE_COLUMNS} AS now WHERE version = (
                     SELECT MAX(version) FROM public_balances AS all_of_it WHERE all_of_it.owner = now.owner)
                  ORDER BY owner"
             );
-            all(connection, &sql, [], balance_of_row)
+            all(session, &sql, &[], balance_of_row)
         })
         .await
     }
 
     async fn public_balance(&self, owner: Address) -> Result<Option<PublicBalanceRecord>, StoreError> {
-        self.read(move |connection| {
+        self.read(move |session| {
             let sql = format!("{BALANCE_COLUMNS} WHERE owner = ?1 ORDER BY version DESC LIMIT 1");
-            first(connection, &sql, [owner.as_slice()], balance_of_row)
+            first(session, &sql, &values![owner.as_slice()], balance_of_row)
         })
         .await
     }
@@ -354,10 +359,10 @@ impl ConfidentialStore for SqliteStore {
         &self,
         id: B256,
     ) -> Result<Option<StoredConfidentialTransaction>, StoreError> {
-        self.read(move |connection| {
+        self.read(move |session| {
             let sql =
                 format!("{TRANSACTION_COLUMNS} WHERE id = ?1 ORDER BY applied DESC, sequence DESC LIMIT 1");
-            first(connection, &sql, [id.as_slice()], transaction_of_row)
+            first(session, &sql, &values![id.as_slice()], transaction_of_row)
         })
         .await
     }
@@ -368,14 +373,14 @@ impl ConfidentialStore for SqliteStore {
         from: u64,
         limit: usize,
     ) -> Result<Vec<StoredConfidentialTransaction>, StoreError> {
-        self.read(move |connection| {
+        self.read(move |session| {
             let sql = format!(
                 "{TRANSACTION_COLUMNS} WHERE sequence IN (
                     SELECT sequence FROM confidential_parties WHERE party = ?1 AND sequence >= ?2
                     ORDER BY sequence LIMIT ?3)
                  ORDER BY sequence"
             );
-            all(connection, &sql, params![party.as_slice(), bound(from), page(limit)], transaction_of_row)
+            all(session, &sql, &values![party.as_slice(), bound(from), page(limit)], transaction_of_row)
         })
         .await
     }
@@ -385,37 +390,38 @@ impl ConfidentialStore for SqliteStore {
         from: u64,
         limit: usize,
     ) -> Result<Vec<StoredConfidentialTransaction>, StoreError> {
-        self.read(move |connection| {
+        self.read(move |session| {
             let sql = format!("{TRANSACTION_COLUMNS} WHERE sequence >= ?1 ORDER BY sequence LIMIT ?2");
-            all(connection, &sql, params![bound(from), page(limit)], transaction_of_row)
+            all(session, &sql, &values![bound(from), page(limit)], transaction_of_row)
         })
         .await
     }
 
     async fn confidential_transactions_in(&self, batch: u64) -> Result<u64, StoreError> {
-        self.read(move |connection| {
+        self.read(move |session| {
             let sql = "SELECT COUNT(*) FROM confidential_transactions WHERE number = ?1";
-            let counted =
-                first(connection, sql, [bound(batch)], |row| number(row, 0, What::ConfidentialTransaction))?;
+            let counted = first(session, sql, &values![bound(batch)], |row| {
+                number(row, 0, What::ConfidentialTransaction)
+            })?;
             Ok(counted.unwrap_or(0))
         })
         .await
     }
 
     async fn confidential_state_root(&self, version: u64) -> Result<Option<B256>, StoreError> {
-        self.read(move |connection| {
+        self.read(move |session| {
             let what = What::ConfidentialTransaction;
             if version > 0 {
                 let sql = "SELECT state_root FROM confidential_transactions WHERE version = ?1 LIMIT 1";
-                return first(connection, sql, [bound(version)], |row| hash(row, 0, what));
+                return first(session, sql, &values![bound(version)], |row| hash(row, 0, what));
             }
             let sql = "SELECT state_root FROM confidential_batches WHERE number = 0";
-            first(connection, sql, [], |row| hash(row, 0, What::ConfidentialBatch))
+            first(session, sql, &[], |row| hash(row, 0, What::ConfidentialBatch))
         })
         .await
     }
 
     async fn prune_confidential(&self, version: u64) -> Result<(), StoreError> {
-        self.write(move |connection| prune(connection, version)).await
+        self.write(move |session| prune(session, version)).await
     }
 }

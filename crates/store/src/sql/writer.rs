@@ -1,0 +1,173 @@
+//! The one thread that writes.
+//!
+//! Writes that are queued at the same time share a transaction and so an fsync; each runs in a savepoint of its own,
+//! so that one that is refused leaves the others untouched. Nobody hears of success before the commit.
+
+use std::thread;
+
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::session::{Connection, Session};
+use crate::{StoreError, sqlite::Inline};
+
+/// Most writes that wait for the writer; further callers wait for a place.
+pub const WRITE_QUEUE_LIMIT: usize = 4_096;
+/// Most writes that share one transaction: bounds how long the first of them waits.
+pub const MAX_GROUP_WRITES: usize = 256;
+/// Tells the caller its outcome once it is known whether the transaction stands.
+pub(crate) type Finish = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
+
+/// A queued write. Given a connection it runs and says what is to become of what it wrote; without one it does nothing.
+/// The finish then answers its caller.
+pub(crate) type Job = Box<dyn FnOnce(Option<&dyn Session>) -> (Written, Finish) + Send>;
+
+/// What is to become of what a job wrote.
+pub(crate) enum Written {
+    Keep,
+    Undo,
+    /// The disk failed under it: nothing is to be written any more.
+    Stop(StoreError),
+}
+
+/// The callers' side of the writer.
+#[derive(Clone, Debug)]
+pub(crate) enum Writer {
+    Thread {
+        jobs: mpsc::Sender<Job>,
+        /// Why the disk takes no more writes. Its sender is gone when the thread has closed everything.
+        stopped: watch::Receiver<Option<String>>,
+    },
+    Inline(Inline),
+}
+
+impl Writer {
+    /// Starts the thread, which ends when the last clone is gone and everything queued is written. The connection is
+    /// dropped with it.
+    pub(crate) fn start(mut connection: Box<dyn Connection>) -> std::io::Result<Self> {
+        let (jobs, queue) = mpsc::channel(WRITE_QUEUE_LIMIT);
+        let (stop, stopped) = watch::channel(None);
+        thread::Builder::new().name("store-writer".to_owned()).spawn(move || {
+            write_all(&mut *connection, queue, &stop);
+            drop(connection);
+            drop(stop);
+        })?;
+        Ok(Self::Thread { jobs, stopped })
+    }
+
+    /// Gives this clone up and waits for the end of the thread.
+    pub(crate) async fn close(self) {
+        let Self::Thread { jobs, mut stopped } = self else { return };
+        drop(jobs);
+        // What is awaited is the loss of the sender.
+        while stopped.changed().await.is_ok() {}
+    }
+
+    /// [`Store::stopped`](crate::Store::stopped).
+    pub(crate) fn stopped(&self) -> impl Future<Output = String> + Send + 'static {
+        let mut stopped = match self {
+            Self::Thread { stopped, .. } => stopped.clone(),
+            Self::Inline(inline) => inline.stopped(),
+        };
+        async move {
+            match stopped.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone()) {
+                Some(reason) => StoreError::Stopped(reason).to_string(),
+                // Closed in good order.
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Queues a write and waits until it is committed.
+    pub(crate) async fn write<T, F>(&self, operation: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Session) -> Result<T, StoreError> + Send + 'static,
+    {
+        let jobs = match self {
+            Self::Thread { jobs, .. } => jobs,
+            Self::Inline(inline) => return inline.write(operation).await,
+        };
+        let (answer, answered) = oneshot::channel();
+        let job: Job = Box::new(move |session| {
+            let outcome = session.map_or(Err(StoreError::Closed), operation);
+            let written = match &outcome {
+                Ok(_) => Written::Keep,
+                Err(failure @ StoreError::Stopped(_)) => Written::Stop(failure.clone()),
+                Err(_) => Written::Undo,
+            };
+            let finish: Finish = Box::new(move |committed| {
+                // A caller that went away does not want to know.
+                let _ = answer.send(match (outcome, committed) {
+                    (Ok(_) | Err(StoreError::Closed), Err(failure)) => Err(failure),
+                    (outcome, _) => outcome,
+                });
+            });
+            (written, finish)
+        });
+        jobs.send(job).await.map_err(|_| StoreError::Closed)?;
+        answered.await.map_err(|_| StoreError::Closed)?
+    }
+}
+
+fn write_all(
+    connection: &mut dyn Connection,
+    mut queue: mpsc::Receiver<Job>,
+    stop: &watch::Sender<Option<String>>,
+) {
+    // After an input/output error it is unknown what the disk holds, and a second attempt can seem to succeed
+    // without having written anything. So the first such error is the last write.
+    let mut stopped: Option<String> = None;
+    while let Some(first) = queue.blocking_recv() {
+        let mut finishes = Vec::new();
+        let outcome = match &stopped {
+            Some(reason) => {
+                first(None).1(Err(StoreError::Stopped(reason.clone())));
+                continue;
+            }
+            None => write_group(connection, first, &mut queue, &mut finishes),
+        };
+        if let Err(error) = &outcome {
+            connection.roll_back();
+            tracing::error!(%error, "nothing of this group of writes is stored");
+            if let StoreError::Stopped(reason) = error {
+                stopped = Some(reason.clone());
+                stop.send_replace(stopped.clone());
+            }
+        }
+        for finish in finishes {
+            finish(outcome.clone());
+        }
+        if stopped.is_none() {
+            connection.after_group();
+        }
+    }
+}
+
+fn write_group(
+    connection: &mut dyn Connection,
+    first: Job,
+    queue: &mut mpsc::Receiver<Job>,
+    finishes: &mut Vec<Finish>,
+) -> Result<(), StoreError> {
+    let mut next = Some(first);
+    if let Err(error) = connection.begin() {
+        // Its caller is told with the group.
+        finishes.extend(next.take().map(|job| job(None).1));
+        return Err(error);
+    }
+    while let Some(job) = next.take() {
+        let began = connection.begin_write();
+        let (written, finish) = job(began.is_ok().then_some(connection.session()));
+        finishes.push(finish);
+        began?;
+        match written {
+            Written::Keep => connection.end_write(true)?,
+            Written::Undo => connection.end_write(false)?,
+            Written::Stop(failure) => return Err(failure),
+        }
+        if finishes.len() < MAX_GROUP_WRITES {
+            next = queue.try_recv().ok();
+        }
+    }
+    connection.commit()
+}

@@ -1,0 +1,607 @@
+//! Writes. Each runs inside a savepoint: an error undoes all of it.
+
+use alloy_primitives::{Address, B256};
+use blindfold_protocol::{
+    BatchHints, Certificate, Deployment, EnvelopeError, Release,
+    codec::Canonical,
+    ledger::{Account, AccountChange, Held, LedgerDelta, NonceChange},
+};
+
+use super::{
+    convert::{
+        address, array, bytes, hash, held_from_bytes, held_to_bytes, integer, number, optional_account,
+        optional_number,
+    },
+    reads,
+    session::{Session, Value, all, execute, execute_each, first, values},
+};
+use crate::{BlockRecord, PendingEnvelope, PostedRecord, SealedRecord, StoreError, What};
+
+/// Longest value of [`crate::Store::put_meta`], in bytes.
+pub const MAX_META_VALUE_BYTES: usize = 1 << 20;
+
+pub(crate) fn bind(session: &dyn Session, deployment: &Deployment, role: &str) -> Result<(), StoreError> {
+    let deployment = format!("{} on L1 chain {}", deployment.inbox, deployment.l1_chain_id);
+    for (name, offered) in [("deployment", deployment.as_str()), ("role", role)] {
+        match reads::meta(session, name)? {
+            None => put_meta(session, name, offered.as_bytes())?,
+            Some(stored) if stored == offered.as_bytes() => {}
+            Some(stored) => {
+                let stored = String::from_utf8_lossy(&stored).into_owned();
+                return Err(StoreError::Foreign { name, stored, offered: offered.to_owned() });
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn put_meta(session: &dyn Session, key: &str, value: &[u8]) -> Result<(), StoreError> {
+    if value.len() > MAX_META_VALUE_BYTES {
+        return Err(StoreError::OutOfRange("meta value"));
+    }
+    let sql = "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+    execute(session, sql, &values![key, value])?;
+    Ok(())
+}
+
+pub(crate) fn put_envelope(session: &dyn Session, envelope: &PendingEnvelope) -> Result<(), StoreError> {
+    let arrived_ms = integer(envelope.arrived_ms, "arrival time")?;
+    let seal_by = envelope.seal_by.map(|number| integer(number, "promised number")).transpose()?;
+    // An envelope that a stored batch accepted must not become pending again. A copy with another proof or signature has
+    // the same id: the one that was admitted last waits, and may be promised.
+    let sql = "
+        INSERT INTO envelopes (id, bytes, arrived_ms, seal_by)
+        SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS (SELECT 1 FROM items WHERE id = ?1 AND fault IS NULL)
+        ON CONFLICT (id) DO UPDATE
+        SET bytes = excluded.bytes, arrived_ms = excluded.arrived_ms, seal_by = excluded.seal_by, number = NULL
+        WHERE bytes <> excluded.bytes";
+    execute(session, sql, &values![&envelope.id, envelope.bytes.as_slice(), arrived_ms, seal_by])?;
+    execute(session, "DELETE FROM envelope_outcomes WHERE id = ?1", &values![&envelope.id])?;
+    Ok(())
+}
+
+const PUT_OUTCOME: &str = "
+    INSERT INTO envelope_outcomes (id, outcome, number) VALUES (?1, ?2, ?3)
+    ON CONFLICT (id) DO UPDATE SET outcome = excluded.outcome, number = excluded.number";
+
+pub(crate) fn remove_envelopes(
+    session: &dyn Session,
+    ids: &[B256],
+    outcome: &str,
+    number: u64,
+) -> Result<(), StoreError> {
+    let number = integer(number, "batch number")?;
+    let keys: Vec<_> = ids.iter().map(|id| values![id]).collect();
+    let removed = execute_each(session, "DELETE FROM envelopes WHERE id = ?1 AND number IS NULL", &keys)?;
+    let outcomes: Vec<_> = ids
+        .iter()
+        .zip(removed)
+        .filter(|(_, removed)| *removed > 0)
+        .map(|(id, _)| values![id, outcome, number])
+        .collect();
+    execute_each(session, PUT_OUTCOME, &outcomes)?;
+    Ok(())
+}
+
+pub(crate) fn prune_outcomes(session: &dyn Session, below: u64) -> Result<(), StoreError> {
+    let below = integer(below, "batch number")?;
+    execute(session, "DELETE FROM envelope_outcomes WHERE number < ?1", &values![below])?;
+    Ok(())
+}
+
+pub(crate) fn put_acknowledged(
+    session: &dyn Session,
+    number: u64,
+    offered: B256,
+    origin: u64,
+) -> Result<(), StoreError> {
+    let row = integer(number, "batch number")?;
+    let origin = integer(origin, "L1 origin")?;
+    match reads::acknowledged(session, number)? {
+        Some(stored) if stored == offered => Ok(()),
+        Some(stored) => {
+            // What was signed for a displaced branch binds no more, once.
+            let sql = "UPDATE acknowledgements SET header_hash = ?2, origin = ?3, displaced_by = NULL
+                       WHERE number = ?1 AND displaced_by IS NOT NULL";
+            if execute(session, sql, &values![row, &offered, origin])? > 0 {
+                let sql = "INSERT INTO displaced_acknowledgements (number, header_hash) VALUES (?1, ?2)
+                           ON CONFLICT DO NOTHING";
+                execute(session, sql, &values![row, &stored])?;
+                return Ok(());
+            }
+            Err(StoreError::Conflict { what: What::Acknowledgement, number, stored, offered })
+        }
+        None => {
+            let sql = "INSERT INTO acknowledgements (number, header_hash, origin) VALUES (?1, ?2, ?3)";
+            execute(session, sql, &values![row, &offered, origin])?;
+            Ok(())
+        }
+    }
+}
+
+pub(crate) fn put_sealed(session: &dyn Session, record: &SealedRecord) -> Result<(), StoreError> {
+    let number = record.sealed.header.number;
+    let inconsistent = |reason| StoreError::Inconsistent { what: What::Batch, number, reason };
+    if record.items.len() != record.sealed.items.len() {
+        return Err(inconsistent("one verdict for each item is needed"));
+    }
+    if record.sealed.header.hash() != record.hash {
+        return Err(inconsistent("the hash is not the header's"));
+    }
+    if record.signed {
+        put_acknowledged(session, number, record.hash, record.sealed.header.l1_origin_number)?;
+    }
+    if let Some(stored) = reads::batch_hash(session, number)? {
+        if stored == record.hash {
+            return Ok(());
+        }
+        return Err(StoreError::Conflict { what: What::Batch, number, stored, offered: record.hash });
+    }
+    if let Some((newest, newest_hash)) = reads::newest_batch(session)? {
+        if number != newest.saturating_add(1) {
+            return Err(StoreError::NotNext { expected: newest.saturating_add(1), offered: number });
+        }
+        if record.sealed.header.parent_hash != newest_hash {
+            return Err(inconsistent("the parent is not the newest stored batch"));
+        }
+    }
+    let row = integer(number, "batch number")?;
+    execute(
+        session,
+        "INSERT INTO batches (number, hash, sealed, head) VALUES (?1, ?2, ?3, ?4)",
+        &values![row, &record.hash, record.sealed.encode(), record.head.as_slice()],
+    )?;
+    execute(session, "INSERT INTO batches_without_hints (number) VALUES (?1)", &values![row])?;
+    let (mut items, mut taken) = (Vec::new(), Vec::new());
+    for (index, (item, bytes)) in record.items.iter().zip(&record.sealed.items).enumerate() {
+        let index = i64::try_from(index).map_err(|_| StoreError::OutOfRange("item index"))?;
+        items.push(values![row, index, &item.id, item.fault.as_deref()]);
+        // Skipped for another reason it may be valid in a later batch, for which it may be promised; spoilt by its payer
+        // it still has to stand in the batch that it is promised for.
+        let fault = item.fault.as_deref().and_then(EnvelopeError::from_name);
+        let whenever = match fault {
+            None | Some(EnvelopeError::Duplicate) => true,
+            Some(fault) if fault.spoilt_by_payer() => false,
+            Some(_) => continue,
+        };
+        taken.push(values![row, &item.id, bytes.as_slice(), whenever]);
+    }
+    execute_each(session, "INSERT INTO items (number, item, id, fault) VALUES (?1, ?2, ?3, ?4)", &items)?;
+    // A copy with another proof or signature has the same id: what waits is another item.
+    let sql = "
+        UPDATE envelopes SET number = ?1
+        WHERE id = ?2 AND bytes = ?3 AND number IS NULL AND (?4 <> 0 OR seal_by <= ?1)";
+    execute_each(session, sql, &taken)?;
+    apply_ledger(session, row, &record.ledger)?;
+    if let Some(made_at) = record.made_at {
+        execute(session, "INSERT INTO l1_headers (number) VALUES (?1)", &values![row])?;
+        // What was signed for a later number with an origin before this header was made is without it below: it can never
+        // be posted, and L1 excuses another one. With a later origin nothing would excuse it. For this number itself what
+        // was signed stays the only one.
+        execute(
+            session,
+            "UPDATE acknowledgements SET displaced_by = ?1 WHERE number > ?1 AND origin < ?2",
+            &values![row, integer(made_at, "L1 block")?],
+        )?;
+        forget_way_back(session, row)?;
+    }
+    Ok(())
+}
+
+fn apply_ledger(session: &dyn Session, row: i64, delta: &LedgerDelta) -> Result<(), StoreError> {
+    change_accounts(session, row, &delta.accounts)?;
+    let mut changes = Vec::with_capacity(delta.nonces.len());
+    for NonceChange { payer, nonce, before, after } in &delta.nonces {
+        let before = before.map(|expiry| integer(expiry, "expiry")).transpose()?;
+        let after = after.map(|expiry| integer(expiry, "expiry")).transpose()?;
+        changes.push(MovedNonce { payer: *payer, nonce: *nonce, before, after });
+    }
+    let rows: Vec<_> = changes
+        .iter()
+        .map(|it| values![row, &it.payer, it.nonce.to_be_bytes(), it.before, it.after])
+        .collect();
+    let sql = "INSERT INTO nonce_changes (number, payer, nonce, expiry_before, expiry_after)
+               VALUES (?1, ?2, ?3, ?4, ?5)";
+    execute_each(session, sql, &rows)?;
+    move_nonces(session, &changes)?;
+    for change in &delta.held {
+        if reads::held_for(session, change.number)? != sorted(&change.before) {
+            return Err(StoreError::HeldMismatch(change.number));
+        }
+        let held_number = integer(change.number, "batch number")?;
+        execute(
+            session,
+            "INSERT INTO held_changes (number, held_number, before) VALUES (?1, ?2, ?3)",
+            &values![row, held_number, held_to_bytes(&change.before)],
+        )?;
+        set_held(session, held_number, &change.after)?;
+    }
+    Ok(())
+}
+
+/// Each account is changed where it is as the change says that it was before.
+fn change_accounts(session: &dyn Session, row: i64, changes: &[AccountChange]) -> Result<(), StoreError> {
+    let part = |account: Option<Account>, of: fn(&Account) -> u128| {
+        account.map(|account| of(&account).to_be_bytes())
+    };
+    let (balance, withdrawn): (fn(&Account) -> u128, fn(&Account) -> u128) =
+        (|it| it.balance, |it| it.withdrawn);
+    let rows: Vec<_> = changes
+        .iter()
+        .map(|it| values![row, &it.payer, part(it.before, balance), part(it.before, withdrawn)])
+        .collect();
+    let sql = "INSERT INTO account_changes (number, payer, balance_before, withdrawn_before)
+               VALUES (?1, ?2, ?3, ?4)";
+    execute_each(session, sql, &rows)?;
+    let mut statements: Vec<(&Address, &str, Vec<Value<'_>>)> = Vec::with_capacity(changes.len());
+    for AccountChange { payer, before, after } in changes {
+        let (sql, values) = match (before, after) {
+            (None, Some(after)) => (
+                "INSERT INTO accounts (payer, balance, withdrawn) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+                values![payer, after.balance.to_be_bytes(), after.withdrawn.to_be_bytes()].to_vec(),
+            ),
+            (Some(before), Some(after)) => (
+                "UPDATE accounts SET balance = ?2, withdrawn = ?3
+                 WHERE payer = ?1 AND balance = ?4 AND withdrawn = ?5",
+                values![
+                    payer,
+                    after.balance.to_be_bytes(),
+                    after.withdrawn.to_be_bytes(),
+                    before.balance.to_be_bytes(),
+                    before.withdrawn.to_be_bytes()
+                ]
+                .to_vec(),
+            ),
+            (Some(before), None) => (
+                "DELETE FROM accounts WHERE payer = ?1 AND balance = ?2 AND withdrawn = ?3",
+                values![payer, before.balance.to_be_bytes(), before.withdrawn.to_be_bytes()].to_vec(),
+            ),
+            (None, None) => match reads::account_of(session, payer)? {
+                None => continue,
+                Some(_) => return Err(StoreError::AccountMismatch(*payer)),
+            },
+        };
+        statements.push((payer, sql, values));
+    }
+    let run: Vec<_> = statements.iter().map(|(_, sql, values)| (*sql, values.as_slice())).collect();
+    let changed = session.execute_all(&run)?;
+    match statements.iter().zip(changed).find(|(_, changed)| *changed != 1) {
+        Some(((payer, ..), _)) => Err(StoreError::AccountMismatch(**payer)),
+        None => Ok(()),
+    }
+}
+
+fn sorted(held: &[Held]) -> Vec<Held> {
+    let mut held = held.to_vec();
+    held.sort_by_key(|entry| entry.item);
+    held
+}
+
+fn set_account(session: &dyn Session, payer: &Address, account: Option<&Account>) -> Result<(), StoreError> {
+    match account {
+        Some(account) => {
+            let sql = "
+                INSERT INTO accounts (payer, balance, withdrawn) VALUES (?1, ?2, ?3)
+                ON CONFLICT (payer) DO UPDATE SET balance = excluded.balance, withdrawn = excluded.withdrawn";
+            let (balance, withdrawn) = (account.balance.to_be_bytes(), account.withdrawn.to_be_bytes());
+            execute(session, sql, &values![payer, balance, withdrawn])?;
+        }
+        None => {
+            execute(session, "DELETE FROM accounts WHERE payer = ?1", &values![payer])?;
+        }
+    }
+    Ok(())
+}
+
+/// A fee nonce with the expiries that it had and has.
+struct MovedNonce {
+    payer: Address,
+    nonce: u64,
+    before: Option<i64>,
+    after: Option<i64>,
+}
+
+/// Moves nonces from one expiry to another. One that was free is not looked for under other expiries: the caller's
+/// batch follows the stored one, and a restart compares the root of all that is stored.
+fn move_nonces(session: &dyn Session, moves: &[MovedNonce]) -> Result<(), StoreError> {
+    let delete = "DELETE FROM fee_nonces WHERE expiry = ?1 AND payer = ?2 AND nonce = ?3";
+    let insert = "INSERT INTO fee_nonces (expiry, payer, nonce) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+    for (sql, expiry_of) in
+        [(delete, (|it| it.before) as fn(&MovedNonce) -> Option<i64>), (insert, |it| it.after)]
+    {
+        let moved: Vec<_> = moves.iter().filter_map(|it| Some((it, expiry_of(it)?))).collect();
+        let rows: Vec<_> =
+            moved.iter().map(|(it, expiry)| values![*expiry, &it.payer, it.nonce.to_be_bytes()]).collect();
+        let changed = execute_each(session, sql, &rows)?;
+        if let Some(((it, _), _)) = moved.iter().zip(changed).find(|(_, changed)| *changed != 1) {
+            return Err(StoreError::NonceMismatch { payer: it.payer, nonce: it.nonce });
+        }
+    }
+    Ok(())
+}
+
+fn set_held(session: &dyn Session, number: i64, held: &[Held]) -> Result<(), StoreError> {
+    execute(session, "DELETE FROM held WHERE number = ?1", &values![number])?;
+    let rows: Vec<_> = held
+        .iter()
+        .map(|entry| values![number, entry.item, &entry.payer, entry.amount.to_be_bytes()])
+        .collect();
+    execute_each(session, "INSERT INTO held (number, item, payer, amount) VALUES (?1, ?2, ?3, ?4)", &rows)?;
+    Ok(())
+}
+
+pub(crate) fn revert_sealed(session: &dyn Session, batch: u64) -> Result<(), StoreError> {
+    let Some((newest, _)) = reads::newest_batch(session)? else {
+        return Err(StoreError::Missing { what: What::Batch, number: batch });
+    };
+    if newest != batch {
+        return Err(StoreError::NotNewest { number: batch, newest });
+    }
+    let row = integer(batch, "batch number")?;
+    let sql = "SELECT 1 FROM certificates WHERE number = ?1 UNION SELECT 1 FROM l1_headers WHERE number = ?1";
+    let certified = first(session, sql, &values![row], |_| Ok(()))?;
+    if certified.is_some() {
+        return Err(StoreError::Certified(batch));
+    }
+    take_back(session, row)
+}
+
+/// Takes the newest batch back, by what is kept of the ledger before it.
+fn take_back(session: &dyn Session, row: i64) -> Result<(), StoreError> {
+    let sql = "SELECT payer, balance_before, withdrawn_before FROM account_changes WHERE number = ?1";
+    let accounts = all(session, sql, &values![row], |change| {
+        Ok((address(change, 0, What::Account)?, optional_account(change, 1, 2)?))
+    })?;
+    for (payer, account) in &accounts {
+        set_account(session, payer, account.as_ref())?;
+    }
+    let sql = "SELECT payer, nonce, expiry_before, expiry_after FROM nonce_changes WHERE number = ?1";
+    let moves = all(session, sql, &values![row], |change| {
+        let expiry = |column| {
+            let expiry = optional_number(change, column, What::Account)?;
+            expiry.map(|expiry| integer(expiry, "expiry")).transpose()
+        };
+        Ok(MovedNonce {
+            payer: address(change, 0, What::Account)?,
+            nonce: u64::from_be_bytes(array(change, 1, What::Account)?),
+            before: expiry(3)?,
+            after: expiry(2)?,
+        })
+    })?;
+    move_nonces(session, &moves)?;
+    let sql = "SELECT held_number, before FROM held_changes WHERE number = ?1";
+    let held = all(session, sql, &values![row], |change| {
+        let held_number = integer(number(change, 0, What::Account)?, "batch number")?;
+        Ok((held_number, held_from_bytes(&bytes(change, 1, What::Account)?)?))
+    })?;
+    for (held_number, before) in held {
+        set_held(session, held_number, &before)?;
+    }
+    let statements = [
+        "DELETE FROM account_changes WHERE number = ?1",
+        "DELETE FROM held_changes WHERE number = ?1",
+        "DELETE FROM nonce_changes WHERE number = ?1",
+        "DELETE FROM items WHERE number = ?1",
+        "DELETE FROM releases WHERE number = ?1",
+        "DELETE FROM hints WHERE number = ?1",
+        "DELETE FROM batches_without_hints WHERE number = ?1",
+        "DELETE FROM batches WHERE number = ?1",
+        "UPDATE envelopes SET number = NULL WHERE number = ?1",
+    ];
+    let of = values![row];
+    session.execute_all(&statements.map(|sql| (sql, of.as_slice())))?;
+    Ok(())
+}
+
+pub(crate) fn rewind(session: &dyn Session, through: u64, outcome: Option<&str>) -> Result<(), StoreError> {
+    let kept_from = reads::way_back_floor(session)?;
+    let newest = reads::newest_batch(session)?.map_or(0, |(newest, _)| newest);
+    if newest <= through {
+        return Ok(());
+    }
+    if through < kept_from {
+        return Err(StoreError::Forgotten { number: through, kept_from });
+    }
+    for number in (through.saturating_add(1)..=newest).rev() {
+        let row = integer(number, "batch number")?;
+        release_envelopes(session, number, through, outcome)?;
+        take_back(session, row)?;
+        for sql in [
+            "DELETE FROM certificates WHERE number = ?1",
+            "DELETE FROM l1_headers WHERE number = ?1",
+            // Without the header that L1 made nothing excuses a second one.
+            "UPDATE acknowledgements SET displaced_by = NULL WHERE displaced_by = ?1",
+        ] {
+            execute(session, sql, &values![row])?;
+        }
+    }
+    let row = integer(through, "batch number")?;
+    for sql in ["DELETE FROM blocks WHERE last_batch > ?1", "DELETE FROM posts WHERE up_to_number > ?1"] {
+        execute(session, sql, &values![row])?;
+    }
+    Ok(())
+}
+
+/// The envelopes that a batch accepted end with the outcome, or wait again without one. Forced ones are in the queue of L1.
+fn release_envelopes(
+    session: &dyn Session,
+    number: u64,
+    through: u64,
+    outcome: Option<&str>,
+) -> Result<(), StoreError> {
+    let Some(record) = reads::batch(session, number)? else { return Ok(()) };
+    let header = &record.sealed.header;
+    let before = reads::batch(session, number.saturating_sub(1))?;
+    let forced = header.forced_cursor.saturating_sub(before.map_or(0, |it| it.sealed.header.forced_cursor));
+    let forced = usize::try_from(forced).unwrap_or(usize::MAX);
+    let arrived_ms = integer(header.timestamp_ms, "arrival time")?;
+    let through = integer(through, "batch number")?;
+    for (item, bytes) in record.items.iter().zip(&record.sealed.items).skip(forced) {
+        if item.fault.is_some() {
+            continue;
+        }
+        let id = item.id.as_slice();
+        match outcome {
+            Some(outcome) => {
+                execute(session, "DELETE FROM envelopes WHERE id = ?1", &values![id])?;
+                execute(session, PUT_OUTCOME, &values![id, outcome, through])?;
+            }
+            // What was not certified is there with its promise.
+            None => {
+                let sql = "INSERT INTO envelopes (id, bytes, arrived_ms) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+                execute(session, sql, &values![id, bytes.as_slice(), arrived_ms])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a batch is stored under the hash that a record names.
+fn belongs(session: &dyn Session, number: u64, offered: B256) -> Result<i64, StoreError> {
+    match reads::batch_hash(session, number)? {
+        None => Err(StoreError::Missing { what: What::Batch, number }),
+        Some(stored) if stored == offered => integer(number, "batch number"),
+        Some(stored) => Err(StoreError::Conflict { what: What::Batch, number, stored, offered }),
+    }
+}
+
+pub(crate) fn put_certificate(session: &dyn Session, certificate: &Certificate) -> Result<(), StoreError> {
+    let row = belongs(session, certificate.number, certificate.header_hash)?;
+    let sql =
+        "INSERT INTO certificates (number, certificate) VALUES (?1, ?2) ON CONFLICT (number) DO NOTHING";
+    execute(session, sql, &values![row, certificate.encode()])?;
+    forget_way_back(session, row)
+}
+
+/// What is certified certifies all ancestors: only [`rewind`] goes back before it, where the floor keeps what their
+/// ledgers were.
+fn forget_way_back(session: &dyn Session, row: i64) -> Result<(), StoreError> {
+    let floor = reads::ledger_floor(session)?.map(|floor| integer(floor, "batch number")).transpose()?;
+    forget_ledgers(session, floor.map_or(row, |floor| floor.min(row)))?;
+    execute(session, "DELETE FROM envelopes WHERE number <= ?1", &values![row])?;
+    Ok(())
+}
+
+/// Forgets what ledgers up to that after a batch were.
+fn forget_ledgers(session: &dyn Session, row: i64) -> Result<(), StoreError> {
+    let through = values![row];
+    session.execute_all(&[
+        ("DELETE FROM account_changes WHERE number <= ?1", &through),
+        ("DELETE FROM nonce_changes WHERE number <= ?1", &through),
+        ("DELETE FROM held_changes WHERE number <= ?1", &through),
+    ])?;
+    Ok(())
+}
+
+pub(crate) fn keep_ledgers_from(session: &dyn Session, wanted: u64) -> Result<(), StoreError> {
+    let floor = match reads::ledger_floor(session)? {
+        Some(floor) if floor >= wanted => return Ok(()),
+        Some(_) => wanted,
+        // What was certified before is forgotten already.
+        None => wanted.max(reads::newest_batch(session)?.map_or(0, |(newest, _)| newest)),
+    };
+    let row = integer(floor, "batch number")?;
+    let sql = "INSERT INTO ledger_floor (\"only\", number) VALUES (1, ?1)
+               ON CONFLICT (\"only\") DO UPDATE SET number = excluded.number";
+    execute(session, sql, &values![row])?;
+    // What is not certified keeps its way back.
+    let certified = reads::certified(session)?;
+    let row = integer(certified.min(floor), "batch number")?;
+    forget_ledgers(session, row)
+}
+
+/// Stores bytes for a batch, or checks that the stored ones say the same.
+fn put_once(
+    session: &dyn Session,
+    what: What,
+    (number, header_hash): (u64, B256),
+    (select, insert): (&str, &str),
+    encoded: &[u8],
+    says_the_same: impl FnOnce(&[u8]) -> bool,
+) -> Result<(), StoreError> {
+    let row = belongs(session, number, header_hash)?;
+    let stored = first(session, select, &values![row], |found| bytes(found, 0, what))?;
+    match stored {
+        None => {
+            execute(session, insert, &values![row, encoded])?;
+            Ok(())
+        }
+        Some(stored) if stored == encoded || says_the_same(&stored) => Ok(()),
+        Some(stored) => {
+            let (stored, offered) =
+                (alloy_primitives::keccak256(&stored), alloy_primitives::keccak256(encoded));
+            Err(StoreError::Conflict { what, number, stored, offered })
+        }
+    }
+}
+
+pub(crate) fn put_release(session: &dyn Session, release: &Release) -> Result<(), StoreError> {
+    let sql = (
+        "SELECT release FROM releases WHERE number = ?1",
+        "INSERT INTO releases (number, release) VALUES (?1, ?2)",
+    );
+    let of = (release.number, release.header_hash);
+    put_once(session, What::Release, of, sql, &release.encode(), |_| false)
+}
+
+pub(crate) fn put_hints(session: &dyn Session, hints: &BatchHints) -> Result<(), StoreError> {
+    let sql =
+        ("SELECT hints FROM hints WHERE number = ?1", "INSERT INTO hints (number, hints) VALUES (?1, ?2)");
+    // Blinding factors may be stated beside them or not: the first ones stay.
+    let the_same = |stored: &[u8]| BatchHints::decode(stored).is_ok_and(|stored| stored.says_the_same(hints));
+    put_once(session, What::Hints, (hints.number, hints.header_hash), sql, &hints.encode(), the_same)?;
+    let row = integer(hints.number, "batch number")?;
+    execute(session, "DELETE FROM batches_without_hints WHERE number = ?1", &values![row])?;
+    Ok(())
+}
+
+pub(crate) fn put_block(session: &dyn Session, block: &BlockRecord) -> Result<(), StoreError> {
+    let BlockRecord { number: block_number, .. } = *block;
+    if block.first_batch > block.last_batch {
+        let reason = "the first batch comes after the last";
+        return Err(StoreError::Inconsistent { what: What::Block, number: block_number, reason });
+    }
+    let (row, second) = (integer(block_number, "block number")?, integer(block.second, "second")?);
+    let sql = "SELECT hash FROM blocks WHERE number = ?1 OR second = ?2";
+    let stored = first(session, sql, &values![row, second], |found| hash(found, 0, What::Block))?;
+    match stored {
+        Some(stored) if stored == block.hash => return Ok(()),
+        Some(stored) => {
+            let (what, number, offered) = (What::Block, block_number, block.hash);
+            return Err(StoreError::Conflict { what, number, stored, offered });
+        }
+        None => {}
+    }
+    execute(
+        session,
+        "INSERT INTO blocks
+            (number, second, hash, parent_hash, state_root, first_batch, last_batch, transactions, payload)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        &values![
+            row,
+            second,
+            &block.hash,
+            &block.parent_hash,
+            &block.state_root,
+            integer(block.first_batch, "batch number")?,
+            integer(block.last_batch, "batch number")?,
+            block.transactions.as_str(),
+            block.payload.as_slice()
+        ],
+    )?;
+    Ok(())
+}
+
+pub(crate) fn revert_blocks(session: &dyn Session, from: u64) -> Result<(), StoreError> {
+    let from = integer(from, "block number")?;
+    execute(session, "DELETE FROM blocks WHERE number >= ?1", &values![from])?;
+    Ok(())
+}
+
+pub(crate) fn put_posted(session: &dyn Session, posted: &PostedRecord) -> Result<(), StoreError> {
+    let sql = "INSERT INTO posts (up_to_number, l1_transaction) VALUES (?1, ?2)
+               ON CONFLICT (up_to_number) DO UPDATE SET l1_transaction = excluded.l1_transaction";
+    let row = integer(posted.up_to_number, "batch number")?;
+    execute(session, sql, &values![row, &posted.l1_transaction])?;
+    Ok(())
+}

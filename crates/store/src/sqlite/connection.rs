@@ -1,0 +1,257 @@
+//! A connection to a SQLite file.
+
+use std::{
+    fs::{self, File},
+    path::PathBuf,
+};
+
+use rusqlite::{
+    Connection, ToSql, params_from_iter,
+    types::{ToSqlOutput, ValueRef},
+};
+
+use crate::{
+    StoreError,
+    sql::session::{self, ReadRow, Row, Session, Value},
+};
+
+/// Length of the write-ahead log from which on the writer waits for readers, to begin it anew. SQLite does so by itself
+/// long before, but never while somebody reads without a pause.
+pub const MAX_LOG_BYTES: u64 = 64 << 20;
+
+impl ToSql for Value<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Null => ValueRef::Null,
+            Self::Integer(value) => ValueRef::Integer(*value),
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+            Self::Bytes(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+impl Row for rusqlite::Row<'_> {
+    fn value(&self, column: usize) -> Result<Value<'_>, StoreError> {
+        Ok(match self.get_ref(column)? {
+            ValueRef::Null => Value::Null,
+            ValueRef::Integer(value) => Value::Integer(value),
+            ValueRef::Text(_) => Value::Text(self.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?),
+            ValueRef::Blob(bytes) => bytes.into(),
+            ValueRef::Real(_) => return Err(StoreError::Stopped("a fraction in the database".to_owned())),
+        })
+    }
+}
+
+impl Session for Connection {
+    fn execute_all(&self, statements: &[(&str, &[Value<'_>])]) -> Result<Vec<u64>, StoreError> {
+        let run = |(sql, values): &(&str, &[Value<'_>])| {
+            let changed = self.prepare_cached(sql)?.execute(params_from_iter(values.iter()))?;
+            Ok(changed as u64)
+        };
+        statements.iter().map(run).collect()
+    }
+
+    fn query(&self, sql: &str, values: &[Value<'_>], read: ReadRow<'_>) -> Result<(), StoreError> {
+        let mut statement = self.prepare_cached(sql)?;
+        let mut rows = statement.query(params_from_iter(values.iter()))?;
+        while let Some(row) = rows.next()? {
+            if read(row)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A connection with what goes with it.
+pub(super) struct SqliteConnection {
+    connection: Connection,
+    log: Log,
+    /// Given back with the connection.
+    _lock: Option<File>,
+}
+
+impl SqliteConnection {
+    pub(super) fn new(connection: Connection) -> Self {
+        let log = Log::of(&connection, MAX_LOG_BYTES);
+        Self { connection, log, _lock: None }
+    }
+
+    /// Holds the lock of the file as long as the connection.
+    pub(super) fn holding(self, lock: File) -> Self {
+        Self { _lock: Some(lock), ..self }
+    }
+}
+
+impl session::Connection for SqliteConnection {
+    fn session(&self) -> &dyn Session {
+        &self.connection
+    }
+
+    fn begin(&mut self) -> Result<(), StoreError> {
+        Ok(self.connection.execute_batch("BEGIN IMMEDIATE")?)
+    }
+
+    fn begin_write(&mut self) -> Result<(), StoreError> {
+        Ok(self.connection.execute_batch("SAVEPOINT one_write")?)
+    }
+
+    fn end_write(&mut self, keep: bool) -> Result<(), StoreError> {
+        if self.connection.is_autocommit() {
+            // SQLite itself rolled the whole transaction back (disk full, input/output error): the writes before
+            // this one are gone as well.
+            return Err(StoreError::Failed("the transaction was rolled back by the database".to_owned()));
+        }
+        Ok(self.connection.execute_batch(match keep {
+            true => "RELEASE one_write",
+            false => "ROLLBACK TO one_write; RELEASE one_write",
+        })?)
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        Ok(self.connection.execute_batch("COMMIT")?)
+    }
+
+    fn roll_back(&mut self) {
+        if !self.connection.is_autocommit() {
+            // If this fails, too, the next BEGIN says so.
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+    }
+
+    fn begin_read(&mut self) -> Result<(), StoreError> {
+        Ok(self.connection.execute_batch("BEGIN")?)
+    }
+
+    fn end_read(&mut self) {
+        self.roll_back();
+    }
+
+    fn after_group(&mut self) {
+        self.log.bound(&self.connection);
+    }
+}
+
+/// The write-ahead log beside a database file.
+struct Log {
+    /// `None` for a database in memory.
+    path: Option<PathBuf>,
+    limit_bytes: u64,
+    /// The length at which it is begun anew: above the limit after an attempt for which a reader left no pause.
+    next_bytes: u64,
+}
+
+impl Log {
+    fn of(connection: &Connection, limit_bytes: u64) -> Self {
+        let path = connection.path().filter(|path| !path.is_empty()).map(|path| format!("{path}-wal").into());
+        Self { path, limit_bytes, next_bytes: limit_bytes }
+    }
+
+    /// Begins the log anew when it is too long. Waits for readers as long as the connection waits for locks.
+    fn bound(&mut self, connection: &Connection) {
+        let Some(path) = &self.path else { return };
+        let bytes = fs::metadata(path).map_or(0, |found| found.len());
+        if bytes < self.next_bytes {
+            return;
+        }
+        let busy: Result<bool, _> =
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
+        self.next_bytes = match busy {
+            Ok(false) => self.limit_bytes,
+            Ok(true) => {
+                tracing::warn!(bytes, "a reader keeps the write-ahead log from being begun anew");
+                bytes.saturating_add(self.limit_bytes)
+            }
+            Err(error) => {
+                // What was written is in the log; the next write says whether the disk still takes any.
+                tracing::error!(%error, bytes, "the write-ahead log could not be begun anew");
+                bytes.saturating_add(self.limit_bytes)
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::{
+        session::{execute, first},
+        writer::Writer,
+    };
+
+    fn writer() -> Writer {
+        let connection = Connection::open_in_memory().expect("memory");
+        connection.execute_batch("CREATE TABLE t (x INTEGER)").expect("new");
+        Writer::start(Box::new(SqliteConnection::new(connection))).expect("a thread")
+    }
+
+    #[tokio::test]
+    async fn a_transaction_rolled_back_by_the_database_fails_its_writes() {
+        let writer = writer();
+        let rolled_back = writer
+            .write(|session| session.execute_all(&[("INSERT INTO t VALUES (1)", &[]), ("ROLLBACK", &[])]));
+        let error = rolled_back.await.expect_err("gone");
+        assert!(matches!(error, StoreError::Failed(_)) && error.retry());
+        let rows = writer.write(|session| {
+            execute(session, "INSERT INTO t VALUES (2)", &[])?;
+            first(session, "SELECT COUNT(*) FROM t", &[], |row| Ok(row.value(0)? == Value::Integer(1)))
+        });
+        assert_eq!(rows.await, Ok(Some(true)), "later writes go on");
+    }
+
+    /// The error of a disk, from inside one write of a group.
+    fn disk_error() -> rusqlite::Error {
+        rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR), None)
+    }
+
+    #[tokio::test]
+    async fn one_disk_error_in_the_middle_of_a_write_is_the_last_write() {
+        let writer = writer();
+        let failed = writer.write(|session| {
+            execute(session, "INSERT INTO t VALUES (1)", &[])?;
+            Err::<(), StoreError>(disk_error().into())
+        });
+        let error = failed.await.expect_err("the disk failed");
+        assert!(matches!(error, StoreError::Stopped(_)) && !error.retry(), "{error}");
+        let next = writer.write(|session| execute(session, "INSERT INTO t VALUES (2)", &[])).await;
+        assert!(matches!(next, Err(StoreError::Stopped(_))), "{next:?}");
+        assert_eq!(
+            next.map(drop).map_err(|error| error.to_string()),
+            Err(writer.stopped().await),
+            "and it is told"
+        );
+    }
+
+    #[test]
+    fn a_log_that_readers_hold_is_begun_anew_after_them() {
+        const LIMIT_BYTES: u64 = 200_000;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log.db");
+        let connection = Connection::open(&path).expect("new");
+        connection.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (x BLOB)").expect("new");
+        connection.busy_timeout(std::time::Duration::ZERO).expect("set");
+        let length = || fs::metadata(folder.path().join("log.db-wal")).map_or(0, |found| found.len());
+        let mut log = Log::of(&connection, LIMIT_BYTES);
+        let mut write = |times: usize| {
+            for _ in 0..times {
+                connection.execute("INSERT INTO t VALUES (zeroblob(4000))", []).expect("space");
+                log.bound(&connection);
+            }
+        };
+        let reader = Connection::open(&path).expect("open");
+        reader.execute_batch("BEGIN; SELECT COUNT(*) FROM t").expect("reads");
+        write(200);
+        assert!(length() > 2 * LIMIT_BYTES, "it is what the reader needs");
+        reader.execute_batch("COMMIT").expect("ends");
+        write(100);
+        assert!(length() <= LIMIT_BYTES + 20_000, "{}", length());
+    }
+
+    #[tokio::test]
+    async fn a_writer_that_is_gone_is_named() {
+        let writer = writer();
+        let died = writer.write::<(), _>(|_| panic!("on purpose")).await;
+        assert_eq!(died, Err(StoreError::Closed));
+        assert_eq!(writer.write(|_| Ok(())).await, Err(StoreError::Closed));
+    }
+}
