@@ -11,10 +11,12 @@
 
 mod confidential;
 mod error;
+mod postgres;
 mod records;
 mod sql;
 mod sqlite;
 mod store;
+mod url;
 
 pub use confidential::{
     ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead, ConfidentialStore,
@@ -22,6 +24,7 @@ pub use confidential::{
     TreeNodeRecord,
 };
 pub use error::{StoreError, What};
+pub use postgres::{FIRST_POSTGRES_SCHEMA, PostgresUrl, RESOLVE_TIMEOUT, SERVER_TIMEOUT};
 pub use records::{
     BatchRecord, BlockRecord, Heads, ItemLocation, ItemRecord, LedgerHead, PendingEnvelope, PostedRecord,
     SealedRecord,
@@ -31,3 +34,4 @@ pub use sql::{
 };
 pub use sqlite::{Condition, Disk, DiskFault, FIRST_SCHEMA, MAX_LOG_BYTES, SCHEMA_VERSION};
 pub use store::{Stopped, Store};
+pub use url::StoreUrl;

@@ -13,10 +13,11 @@ use std::{
 use alloy_primitives::B256;
 use blindfold_protocol::ledger::LedgerDelta;
 use blindfold_runtime::spawn;
-use blindfold_store::{FIRST_SCHEMA, SCHEMA_VERSION, SqlStore, Store, StoreError, What};
+use blindfold_servers::Postgres;
+use blindfold_store::{FIRST_SCHEMA, SCHEMA_VERSION, SqlStore, Store, StoreError, StoreUrl, What};
 use common::*;
 
-const CHILD_PATH: &str = "BLINDFOLD_STORE_CHILD_PATH";
+const CHILD_URL: &str = "BLINDFOLD_STORE_CHILD_URL";
 const REFUSED_CHILD_PATH: &str = "BLINDFOLD_STORE_REFUSED_CHILD_PATH";
 /// Acknowledged writes before the child is killed.
 const WRITES_BEFORE_KILL: usize = 40;
@@ -24,22 +25,24 @@ const KILLS: usize = 3;
 
 #[tokio::test]
 async fn everything_is_there_after_reopening() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("store.db");
-    let mut delta = credit(1, None, Some(account(7)));
-    delta.nonces.push(nonce_change(1, u64::MAX, None, Some(2)));
-    let record = sealed(1, B256::ZERO, &[1], 0, delta);
-    {
-        let store = SqlStore::open(&path).unwrap();
-        store.put_envelope(envelope(2)).await.unwrap();
-        store.put_sealed(record.clone()).await.unwrap();
-        assert_eq!(SqlStore::open(&path).err(), Some(StoreError::InUse(path.display().to_string())));
+    for place in Place::all() {
+        let mut delta = credit(1, None, Some(account(7)));
+        delta.nonces.push(nonce_change(1, u64::MAX, None, Some(2)));
+        let record = sealed(1, B256::ZERO, &[1], 0, delta);
+        {
+            let store = place.open().await;
+            store.put_envelope(envelope(2)).await.unwrap();
+            store.put_sealed(record.clone()).await.unwrap();
+            let name = place.url.to_string();
+            let in_use = StoreError::InUse(name.strip_prefix("sqlite:").unwrap_or(&name).to_owned());
+            assert_eq!(place.url.open().await.err(), Some(in_use));
+        }
+        let store = place.open().await;
+        assert_eq!(store.batch(1).await.unwrap().unwrap().sealed, record.sealed);
+        assert_eq!(store.pending_envelopes().await.unwrap(), [envelope(2)]);
+        assert_eq!(store.account(payer(1)).await.unwrap(), Some(account(7)));
+        assert_eq!(store.nonces().await.unwrap(), [live(1, u64::MAX, 2)]);
     }
-    let store = reopen(&path);
-    assert_eq!(store.batch(1).await.unwrap().unwrap().sealed, record.sealed);
-    assert_eq!(store.pending_envelopes().await.unwrap(), [envelope(2)]);
-    assert_eq!(store.account(payer(1)).await.unwrap(), Some(account(7)));
-    assert_eq!(store.nonces().await.unwrap(), [live(1, u64::MAX, 2)]);
 }
 
 /// The writer thread of a dropped store gives its lock back when it has ended, which nobody waits for.
@@ -60,10 +63,10 @@ fn try_reopen(path: &Path) -> Result<SqlStore, StoreError> {
 /// Not a test of its own: the process that `kill_in_the_middle_of_writes` kills.
 #[test]
 fn child_that_writes_until_killed() {
-    let Ok(path) = std::env::var(CHILD_PATH) else { return };
+    let Ok(url) = std::env::var(CHILD_URL) else { return };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let store = reopen(path.as_ref());
+        let store = url.parse::<StoreUrl>().unwrap().open().await.unwrap();
         let mut tasks = tokio::task::JoinSet::new();
         let newest = store.heads().await.unwrap().sealed.unwrap_or((0, B256::ZERO));
         let sealing = store.clone();
@@ -95,12 +98,19 @@ fn child_that_writes_until_killed() {
 #[tokio::test]
 async fn kill_in_the_middle_of_writes() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("store.db");
+    let file = format!("sqlite:{}", folder.path().join("store.db").display());
+    killed_again_and_again(file).await;
+    if let Some(server) = Postgres::shared() {
+        killed_again_and_again(server.fresh().unwrap()).await;
+    }
+}
+
+async fn killed_again_and_again(url: String) {
     let (mut batches, mut envelopes) = (Vec::new(), Vec::new());
     for _ in 0..KILLS {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "child_that_writes_until_killed", "--nocapture", "--test-threads=1"])
-            .env(CHILD_PATH, &path)
+            .env(CHILD_URL, &url)
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
             .spawn()
@@ -128,7 +138,7 @@ async fn kill_in_the_middle_of_writes() {
         child.wait().unwrap();
         assert!(seen >= WRITES_BEFORE_KILL, "the child ended by itself after {seen} writes");
     }
-    let store = SqlStore::open(&path).unwrap();
+    let store = url.parse::<StoreUrl>().unwrap().open().await.unwrap();
     assert!(batches.len() > KILLS);
     for number in &batches {
         assert_eq!(store.batch(*number).await.unwrap().unwrap().number, *number);

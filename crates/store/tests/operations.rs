@@ -1,4 +1,4 @@
-//! Every operation of the seam, on the file and in memory, and every refusal.
+//! Every operation of the seam, on each engine, and every refusal.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
@@ -14,13 +14,6 @@ use blindfold_store::{
 };
 use common::*;
 
-/// Runs a test on both forms of the store.
-async fn on_both<F: AsyncFn(&dyn Store)>(test: F) {
-    let folder = tempfile::tempdir().unwrap();
-    test(&SqlStore::open(folder.path().join("store.db")).unwrap()).await;
-    test(&SqlStore::in_memory().unwrap()).await;
-}
-
 fn deployment(inbox: u8) -> Deployment {
     Deployment { l1_chain_id: 31_337, inbox: Address::repeat_byte(inbox) }
 }
@@ -30,7 +23,7 @@ const ORIGIN: u64 = 7;
 
 #[tokio::test]
 async fn a_fresh_store_is_empty() {
-    on_both(async |store| {
+    on_all(async |store: SqlStore| {
         assert_eq!(store.heads().await.unwrap(), Heads::default());
         assert_eq!(store.ledger_head().await.unwrap(), None);
         assert_eq!(store.batch(1).await.unwrap(), None);
@@ -48,7 +41,7 @@ async fn a_fresh_store_is_empty() {
 
 #[tokio::test]
 async fn binding_holds() {
-    on_both(async |store| {
+    on_all(async |store: SqlStore| {
         store.bind(&deployment(1), "sequencer").await.unwrap();
         store.bind(&deployment(1), "sequencer").await.unwrap();
         let other = store.bind(&deployment(2), "sequencer").await.unwrap_err();
@@ -61,7 +54,7 @@ async fn binding_holds() {
 
 #[tokio::test]
 async fn envelopes_wait_leave_and_are_remembered() {
-    on_both(async |store| {
+    on_all(async |store: SqlStore| {
         let (mut first, second) = (envelope(1), envelope(2));
         first.seal_by = Some(9);
         store.put_envelope(second.clone()).await.unwrap();
@@ -85,7 +78,7 @@ async fn envelopes_wait_leave_and_are_remembered() {
 
 #[tokio::test]
 async fn a_batch_with_all_that_follows() {
-    on_both(async |store| {
+    on_all(async |store: SqlStore| {
         let promised = PendingEnvelope { seal_by: Some(1), ..envelope(2) };
         for pending in [envelope(1), promised, envelope(3)] {
             store.put_envelope(pending).await.unwrap();
@@ -162,7 +155,7 @@ async fn a_batch_with_all_that_follows() {
 
 #[tokio::test]
 async fn hints_out_of_order() {
-    on_both(async |store| {
+    on_all(async |store: SqlStore| {
         let mut parent = B256::ZERO;
         let mut records = vec![];
         for number in 1..=4 {
@@ -184,7 +177,7 @@ async fn hints_out_of_order() {
 /// Rule O-7.
 #[tokio::test]
 async fn what_was_signed_above_a_header_made_by_l1_gives_way_once() {
-    on_both(async |store| {
+    on_all(async |store: SqlStore| {
         store.keep_ledgers_from(0).await.unwrap();
         let displaced = |number, parent| sealed(number, parent, &[], 1, LedgerDelta::default());
         let first = displaced(1, B256::ZERO);
@@ -232,7 +225,7 @@ async fn what_was_signed_above_a_header_made_by_l1_gives_way_once() {
 /// It may have been forced before its time, and be promised for a later batch.
 #[tokio::test]
 async fn an_envelope_that_is_skipped_without_being_used_up_waits_on() {
-    on_both(async |store| {
+    on_all(async |store: SqlStore| {
         store.put_envelope(envelope(1)).await.unwrap();
         let mut record = sealed(1, B256::ZERO, &[1], 0, LedgerDelta::default());
         record.items[0].fault = Some("wrong_epoch".to_owned());
@@ -247,7 +240,7 @@ async fn an_envelope_that_is_skipped_without_being_used_up_waits_on() {
 /// keeps no promise.
 #[tokio::test]
 async fn a_promised_envelope_that_its_payer_spoilt_waits_for_its_batch() {
-    on_both(async |store| {
+    on_all(async |store: SqlStore| {
         let promised = PendingEnvelope { seal_by: Some(2), ..envelope(1) };
         store.put_envelope(promised.clone()).await.unwrap();
         let spoilt = |mut record: SealedRecord| {
@@ -267,7 +260,7 @@ async fn a_promised_envelope_that_its_payer_spoilt_waits_for_its_batch() {
 /// It is promised under the hash of its own bytes: what stood here under the same id would not keep that.
 #[tokio::test]
 async fn a_copy_that_is_admitted_later_takes_the_place_of_the_one_before() {
-    on_both(async |store| {
+    on_all(async |store: SqlStore| {
         store.put_envelope(envelope(1)).await.unwrap();
         let mut record = sealed(1, B256::ZERO, &[1], 0, LedgerDelta::default());
         record.items[0].fault = Some("insufficient_funds".to_owned());
@@ -283,7 +276,7 @@ async fn a_copy_that_is_admitted_later_takes_the_place_of_the_one_before() {
 
 #[tokio::test]
 async fn second_headers_and_second_signatures_are_refused() {
-    on_both(async |store| {
+    on_all(async |store: SqlStore| {
         let first = sealed(1, B256::ZERO, &[1], 0, LedgerDelta::default());
         let mut second = sealed(1, B256::ZERO, &[1], 1, LedgerDelta::default());
         store.put_sealed(first.clone()).await.unwrap();
@@ -313,7 +306,7 @@ async fn second_headers_and_second_signatures_are_refused() {
 
 #[tokio::test]
 async fn order_and_consistency_of_batches() {
-    on_both(async |store| {
+    on_all(async |store: SqlStore| {
         let missing = |number| StoreError::Missing { what: What::Batch, number };
         let orphan = sealed(5, B256::ZERO, &[1], 0, LedgerDelta::default());
         assert_eq!(store.put_certificate(&certificate(&orphan)).await, Err(missing(5)));
@@ -362,7 +355,7 @@ async fn order_and_consistency_of_batches() {
 
 #[tokio::test]
 async fn revert_restores_the_ledger_and_the_pending_envelopes() {
-    on_both(async |store| {
+    on_all(async |store: SqlStore| {
         store.put_envelope(envelope(1)).await.unwrap();
         let old = account(100);
         let held = Held { item: 0, payer: payer(1), amount: 5 };
@@ -403,7 +396,7 @@ async fn revert_restores_the_ledger_and_the_pending_envelopes() {
 
 #[tokio::test]
 async fn earlier_ledgers_are_kept_from_a_number_on() {
-    on_both(async |store| {
+    on_all(async |store: SqlStore| {
         let (poor, rich, gone) = (account(5), account(9), account(2));
         let records = chain_of_ledgers(poor, rich, gone);
         for record in &records {
@@ -414,16 +407,16 @@ async fn earlier_ledgers_are_kept_from_a_number_on() {
         let was = |number, account| LedgerEntry::Account { payer: payer(number), account };
         let used = |expiry| LedgerEntry::Nonce { payer: payer(1), nonce: 4, expiry };
         let after_one = vec![was(1, Some(poor)), was(2, None), used(None)];
-        assert_eq!(changed(store, 1, 3).await, Some(after_one.clone()));
-        assert_eq!(changed(store, 1, u64::MAX).await, Some(after_one.clone()));
-        assert_eq!(changed(store, 1, 2).await, Some(after_one));
-        assert_eq!(changed(store, 2, 3).await, Some(vec![was(2, Some(gone)), used(Some(7))]));
-        assert_eq!(changed(store, 3, 3).await, Some(vec![]));
+        assert_eq!(changed(&store, 1, 3).await, Some(after_one.clone()));
+        assert_eq!(changed(&store, 1, u64::MAX).await, Some(after_one.clone()));
+        assert_eq!(changed(&store, 1, 2).await, Some(after_one));
+        assert_eq!(changed(&store, 2, 3).await, Some(vec![was(2, Some(gone)), used(Some(7))]));
+        assert_eq!(changed(&store, 3, 3).await, Some(vec![]));
         // Without a floor what is certified is forgotten, as it always was.
         assert_eq!(store.ledger_floor().await.unwrap(), None);
         store.put_certificate(&certificate(&records[0])).await.unwrap();
-        assert_eq!(changed(store, 0, 3).await, None);
-        assert!(changed(store, 1, 3).await.is_some());
+        assert_eq!(changed(&store, 0, 3).await, None);
+        assert!(changed(&store, 1, 3).await.is_some());
         // With one it stays. It begins at what is here, and never goes back.
         store.keep_ledgers_from(1).await.unwrap();
         assert_eq!(store.ledger_floor().await.unwrap(), Some(3));
@@ -434,14 +427,14 @@ async fn earlier_ledgers_are_kept_from_a_number_on() {
         let fourth = sealed(4, records[2].hash, &[], 0, delta);
         store.put_sealed(fourth.clone()).await.unwrap();
         store.put_certificate(&certificate(&fourth)).await.unwrap();
-        assert_eq!(changed(store, 3, 4).await, Some(vec![was(1, Some(rich)), used(Some(9))]));
-        assert_eq!(changed(store, 2, 4).await, None);
+        assert_eq!(changed(&store, 3, 4).await, Some(vec![was(1, Some(rich)), used(Some(9))]));
+        assert_eq!(changed(&store, 2, 4).await, None);
         let fifth = sealed(5, fourth.hash, &[], 0, credit(1, Some(poor), None));
         store.put_sealed(fifth.clone()).await.unwrap();
         store.revert_sealed(5).await.unwrap();
-        assert_eq!(changed(store, 4, 5).await, Some(vec![]));
+        assert_eq!(changed(&store, 4, 5).await, Some(vec![]));
         store.keep_ledgers_from(4).await.unwrap();
-        assert_eq!(changed(store, 3, 4).await, None);
+        assert_eq!(changed(&store, 3, 4).await, None);
         // A floor above what is certified forgets earlier ledgers, and no way back.
         store.put_sealed(fifth).await.unwrap();
         store.keep_ledgers_from(5).await.unwrap();
@@ -454,7 +447,7 @@ async fn earlier_ledgers_are_kept_from_a_number_on() {
 /// Rule O-2.
 #[tokio::test]
 async fn a_rewind_takes_certified_batches_back_and_forgets_no_signature() {
-    on_both(async |store| {
+    on_all(async |store: SqlStore| {
         store.keep_ledgers_from(0).await.unwrap();
         let held = Held { item: 0, payer: payer(1), amount: 5 };
         let mut delta = credit(1, None, Some(account(9)));
@@ -521,7 +514,7 @@ async fn a_rewind_takes_certified_batches_back_and_forgets_no_signature() {
 
 #[tokio::test]
 async fn a_rewind_goes_no_further_than_ledgers_are_kept() {
-    on_both(async |store| {
+    on_all(async |store: SqlStore| {
         let records = chain_of_ledgers(account(5), account(9), account(2));
         for record in &records {
             store.put_sealed(record.clone()).await.unwrap();
@@ -554,7 +547,7 @@ fn chain_of_ledgers(poor: Account, rich: Account, gone: Account) -> [SealedRecor
 
 #[tokio::test]
 async fn a_ledger_change_must_start_from_what_is_stored() {
-    on_both(async |store| {
+    on_all(async |store: SqlStore| {
         let refused = async |delta| store.put_sealed(sealed(1, B256::ZERO, &[], 0, delta)).await;
         let wrong = credit(1, Some(account(1)), Some(account(2)));
         assert_eq!(refused(wrong).await, Err(StoreError::AccountMismatch(payer(1))));
@@ -579,7 +572,7 @@ async fn a_ledger_change_must_start_from_what_is_stored() {
 
 #[tokio::test]
 async fn blocks() {
-    on_both(async |store| {
+    on_all(async |store: SqlStore| {
         for (number, first, last) in [(1, 1, 3), (2, 4, 4), (3, 6, 9)] {
             store.put_block(block(number, first, last)).await.unwrap();
             store.put_block(block(number, first, last)).await.unwrap();
@@ -618,7 +611,7 @@ async fn blocks() {
 
 #[tokio::test]
 async fn meta_values() {
-    on_both(async |store| {
+    on_all(async |store: SqlStore| {
         store.put_meta("cursor", b"1").await.unwrap();
         store.put_meta("cursor", b"22").await.unwrap();
         assert_eq!(store.meta("cursor").await.unwrap().unwrap(), b"22");
@@ -631,7 +624,8 @@ async fn meta_values() {
 /// Many writers at once: all are answered, each refusal concerns its own write only.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_write_leaves_its_group_untouched() {
-    on_both(async |store| {
+    on_all(async |store: SqlStore| {
+        let store = &store;
         let writes = (0..200u64).map(|number| async move {
             if number % 3 == 0 {
                 store
@@ -681,7 +675,7 @@ async fn futures_join<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Out
 
 #[tokio::test]
 async fn skipped_and_undecodable_items() {
-    on_both(async |store| {
+    on_all(async |store: SqlStore| {
         let mut record = sealed(1, B256::ZERO, &[1, 2, 1], 0, LedgerDelta::default());
         record.items[1] = ItemRecord { id: B256::ZERO, fault: Some("undecodable".to_owned()) };
         record.items[2].fault = Some("duplicate".to_owned());

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use super::{
     MAX_PAGE_RECORDS, SqlStore,
     convert::{address, array, bytes, flag, hash, integer, narrow, number, text},
-    session::{Row, Session, all, execute, execute_each, first, values},
+    session::{Row, Session, Statements, all, execute, first, values},
 };
 use crate::{
     ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead, ConfidentialStore,
@@ -131,84 +131,67 @@ fn put_batch(session: &dyn Session, batch: &ConfidentialBatchRecord) -> Result<(
     }
     let head = &batch.head;
     let (batch_number, version) = (integer(head.number, "batch number")?, integer(head.version, "version")?);
-    let sql = "INSERT INTO confidential_batches
-        (number, hash, sequence, version, accounts, public_accounts, accounts_root, public_root, confidential, state_root)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
-    execute(
-        session,
-        sql,
-        &values![
-            batch_number,
-            head.hash.as_slice(),
-            integer(head.sequence, "sequence")?,
-            version,
-            head.accounts,
-            head.public_accounts,
-            head.accounts_root.as_slice(),
-            head.public_root.as_slice(),
-            head.confidential.to_be_bytes(),
-            head.state_root.as_slice(),
-        ],
-    )?;
+    let into = "confidential_batches
+        (number, hash, sequence, version, accounts, public_accounts, accounts_root, public_root, confidential, state_root)";
+    let mut statements = Statements::default();
+    let row = values![
+        batch_number,
+        &head.hash,
+        integer(head.sequence, "sequence")?,
+        version,
+        head.accounts,
+        head.public_accounts,
+        &head.accounts_root,
+        &head.public_root,
+        head.confidential.to_be_bytes(),
+        &head.state_root,
+    ];
+    statements.insert(into, &[row], "");
     let owners: Vec<_> = batch.accounts.iter().map(|it| values![&it.owner, it.index]).collect();
-    let sql =
-        "INSERT INTO confidential_owners (owner, account) VALUES (?1, ?2) ON CONFLICT (owner) DO NOTHING";
-    execute_each(session, sql, &owners)?;
+    statements.insert("confidential_owners (owner, account)", &owners, "ON CONFLICT (owner) DO NOTHING");
     let accounts: Vec<_> =
         batch.accounts.iter().map(|it| values![it.index, version, &it.owner, it.state.as_slice()]).collect();
-    let sql = "INSERT INTO confidential_accounts (account, version, owner, state) VALUES (?1, ?2, ?3, ?4)";
-    execute_each(session, sql, &accounts)?;
+    statements.insert("confidential_accounts (account, version, owner, state)", &accounts, "");
     let nodes: Vec<_> =
         batch.nodes.iter().map(|it| values![tree(it.tree), it.level, it.index, version, &it.hash]).collect();
-    let sql =
-        "INSERT INTO confidential_nodes (tree, level, place, version, hash) VALUES (?1, ?2, ?3, ?4, ?5)";
-    execute_each(session, sql, &nodes)?;
+    statements.insert("confidential_nodes (tree, level, place, version, hash)", &nodes, "");
     let balances: Vec<_> = batch
         .balances
         .iter()
         .map(|it| values![&it.owner, version, it.index, it.balance.to_be_bytes(), it.nonce.to_be_bytes()])
         .collect();
-    let sql =
-        "INSERT INTO public_balances (owner, version, account, balance, nonce) VALUES (?1, ?2, ?3, ?4, ?5)";
-    execute_each(session, sql, &balances)?;
-    for transaction in &batch.transactions {
-        put_transaction(session, batch_number, transaction)?;
-    }
+    statements.insert("public_balances (owner, version, account, balance, nonce)", &balances, "");
+    put_transactions(&mut statements, batch_number, &batch.transactions)?;
+    statements.run(session)?;
     Ok(())
 }
 
-fn put_transaction(
-    session: &dyn Session,
+fn put_transactions<'a>(
+    statements: &mut Statements<'a>,
     batch: i64,
-    transaction: &ConfidentialTransactionRecord,
+    transactions: &'a [ConfidentialTransactionRecord],
 ) -> Result<(), StoreError> {
-    let (sequence, version) =
-        (integer(transaction.sequence, "sequence")?, integer(transaction.version, "version")?);
-    let sql = "INSERT INTO confidential_transactions
-        (sequence, version, number, id, item, position, applied, bytes, receipt, state_root)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
-    let ConfidentialTransactionRecord { id, item, position, applied, bytes, receipt, state_root, .. } =
-        transaction;
-    let (id, root) = (id.as_slice(), state_root.as_slice());
-    execute(
-        session,
-        sql,
-        &values![
+    let (mut rows, mut parties) = (Vec::with_capacity(transactions.len()), Vec::new());
+    for it in transactions {
+        let (sequence, version) = (integer(it.sequence, "sequence")?, integer(it.version, "version")?);
+        rows.push(values![
             sequence,
             version,
             batch,
-            id,
-            *item,
-            *position,
-            *applied,
-            bytes.as_slice(),
-            receipt.as_str(),
-            root
-        ],
-    )?;
-    let parties: Vec<_> = transaction.parties.iter().map(|party| values![party, sequence]).collect();
-    let sql = "INSERT INTO confidential_parties (party, sequence) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-    execute_each(session, sql, &parties)?;
+            &it.id,
+            it.item,
+            it.position,
+            it.applied,
+            it.bytes.as_slice(),
+            it.receipt.as_str(),
+            &it.state_root
+        ]);
+        parties.extend(it.parties.iter().map(|party| values![party, sequence]));
+    }
+    let into = "confidential_transactions
+        (sequence, version, number, id, item, position, applied, bytes, receipt, state_root)";
+    statements.insert(into, &rows, "");
+    statements.insert("confidential_parties (party, sequence)", &parties, "ON CONFLICT DO NOTHING");
     Ok(())
 }
 

@@ -119,7 +119,7 @@ pub(crate) fn header_hash(session: &dyn Session, number: u64) -> Result<Option<B
 }
 
 const CERTIFIED: &str = "SELECT MAX(number) FROM (
-    SELECT MAX(number) AS number FROM certificates UNION ALL SELECT MAX(number) FROM l1_headers)";
+    SELECT MAX(number) AS number FROM certificates UNION ALL SELECT MAX(number) FROM l1_headers) AS of_either";
 
 const BLOCK_COLUMNS: &str = "SELECT second, number, hash, parent_hash, state_root, first_batch, last_batch, transactions, payload FROM blocks";
 

@@ -110,11 +110,119 @@ pub(crate) fn execute_each<const N: usize>(
     sql: &str,
     rows: &[[Value<'_>; N]],
 ) -> Result<Vec<u64>, StoreError> {
-    if rows.is_empty() {
-        return Ok(Vec::new());
-    }
     let statements: Vec<(&str, &[Value<'_>])> = rows.iter().map(|row| (sql, row.as_slice())).collect();
-    session.execute_all(&statements)
+    if statements.is_empty() { Ok(Vec::new()) } else { session.execute_all(&statements) }
+}
+
+/// Rows that one statement names: a statement is kept prepared for each of these numbers.
+const ROWS: [usize; 3] = [64, 8, 1];
+
+/// Rows in parts as large as [`ROWS`] has them.
+fn parts<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
+    std::iter::from_fn(move || {
+        let length = ROWS.into_iter().find(|length| *length <= rows.len())?;
+        let (part, rest) = rows.split_at(length);
+        rows = rest;
+        Some(part)
+    })
+}
+
+/// Writes `text` for each of `count` rows, `?` replaced by the parameters' names from `first` on.
+fn write_rows(sql: &mut String, count: usize, text: &str, between: &str, first: usize) {
+    let mut parameter = first;
+    for row in 0..count {
+        if row > 0 {
+            sql.push_str(between);
+        }
+        for character in text.chars() {
+            sql.push(character);
+            if character == '?' {
+                sql.push_str(&parameter.to_string());
+                parameter += 1;
+            }
+        }
+    }
+}
+
+/// Statements that wait to be run together, in order.
+#[derive(Default)]
+pub(crate) struct Statements<'a>(Vec<(Cow<'a, str>, Vec<Value<'a>>)>);
+
+impl<'a> Statements<'a> {
+    /// Adds a statement.
+    pub(crate) fn add<const N: usize>(&mut self, sql: &'a str, values: [Value<'a>; N]) {
+        self.0.push((sql.into(), values.into()));
+    }
+
+    /// Adds the insertion of many rows, few statements altogether. `into` is the table with its columns, `then` what follows
+    /// the values.
+    pub(crate) fn insert<const N: usize>(&mut self, into: &str, rows: &[[Value<'a>; N]], then: &str) {
+        for part in parts(rows) {
+            self.0.push((insertion::<N>(into, part.len(), then).into(), part.as_flattened().to_vec()));
+        }
+    }
+
+    /// Adds a statement for the rows that have one of many keys: `sql` with its own parameters, and for each key
+    /// `condition` with `?` for each of its values.
+    pub(crate) fn for_keys<const N: usize>(
+        &mut self,
+        sql: &str,
+        own: &[Value<'a>],
+        condition: &str,
+        keys: &[[Value<'a>; N]],
+    ) {
+        for part in parts(keys) {
+            let mut whole = format!("{sql} (");
+            write_rows(&mut whole, part.len(), condition, " OR ", own.len() + 1);
+            whole.push(')');
+            self.0.push((whole.into(), [own, part.as_flattened()].concat()));
+        }
+    }
+
+    /// Runs them; how many rows each changed.
+    pub(crate) fn run(self, session: &dyn Session) -> Result<Vec<u64>, StoreError> {
+        let statements: Vec<(&str, &[Value<'_>])> =
+            self.0.iter().map(|(sql, values)| (sql.as_ref(), values.as_slice())).collect();
+        if statements.is_empty() { Ok(Vec::new()) } else { session.execute_all(&statements) }
+    }
+}
+
+fn insertion<const N: usize>(into: &str, rows: usize, then: &str) -> String {
+    let mut sql = format!("INSERT INTO {into} VALUES ");
+    write_rows(&mut sql, rows, &format!("({})", ["?"; N].join(", ")), ", ", 1);
+    sql.push(' ');
+    sql.push_str(then);
+    sql
+}
+
+/// Inserts rows and reads what the statement returns of those that were inserted.
+pub(crate) fn insert_returning<const N: usize>(
+    session: &dyn Session,
+    into: &str,
+    rows: &[[Value<'_>; N]],
+    then: &str,
+    mut read: impl FnMut(&dyn Row) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    parts(rows).try_for_each(|part| {
+        each(session, &insertion::<N>(into, part.len(), then), part.as_flattened(), &mut read)
+    })
+}
+
+/// Runs a statement for the rows that have one of many keys, and reads its answer: `sql`, for each key `condition` with `?`
+/// for each of its values, and `then`.
+pub(crate) fn for_keys<const N: usize>(
+    session: &dyn Session,
+    (sql, condition, then): (&str, &str, &str),
+    keys: &[[Value<'_>; N]],
+    mut read: impl FnMut(&dyn Row) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    parts(keys).try_for_each(|part| {
+        let mut whole = format!("{sql} (");
+        write_rows(&mut whole, part.len(), condition, " OR ", 1);
+        whole.push_str(") ");
+        whole.push_str(then);
+        each(session, &whole, part.as_flattened(), &mut read)
+    })
 }
 
 /// The first row of an answer, read by a function with our errors.

@@ -1,5 +1,7 @@
 //! Writes. Each runs inside a savepoint: an error undoes all of it.
 
+use std::collections::{HashMap, HashSet};
+
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::{
     BatchHints, Certificate, Deployment, EnvelopeError, Release,
@@ -9,11 +11,13 @@ use blindfold_protocol::{
 
 use super::{
     convert::{
-        address, array, bytes, hash, held_from_bytes, held_to_bytes, integer, number, optional_account,
-        optional_number,
+        account, address, array, bytes, hash, held_from_bytes, held_to_bytes, integer, number,
+        optional_account, optional_number,
     },
     reads,
-    session::{Session, Value, all, execute, execute_each, first, values},
+    session::{
+        Row, Session, Statements, all, execute, execute_each, first, for_keys, insert_returning, values,
+    },
 };
 use crate::{BlockRecord, PendingEnvelope, PostedRecord, SealedRecord, StoreError, What};
 
@@ -54,9 +58,10 @@ pub(crate) fn put_envelope(session: &dyn Session, envelope: &PendingEnvelope) ->
         SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS (SELECT 1 FROM items WHERE id = ?1 AND fault IS NULL)
         ON CONFLICT (id) DO UPDATE
         SET bytes = excluded.bytes, arrived_ms = excluded.arrived_ms, seal_by = excluded.seal_by, number = NULL
-        WHERE bytes <> excluded.bytes";
-    execute(session, sql, &values![&envelope.id, envelope.bytes.as_slice(), arrived_ms, seal_by])?;
-    execute(session, "DELETE FROM envelope_outcomes WHERE id = ?1", &values![&envelope.id])?;
+        WHERE envelopes.bytes <> excluded.bytes";
+    let envelope_values = values![&envelope.id, envelope.bytes.as_slice(), arrived_ms, seal_by];
+    let id = values![&envelope.id];
+    session.execute_all(&[(sql, &envelope_values), ("DELETE FROM envelope_outcomes WHERE id = ?1", &id)])?;
     Ok(())
 }
 
@@ -146,16 +151,43 @@ pub(crate) fn put_sealed(session: &dyn Session, record: &SealedRecord) -> Result
         }
     }
     let row = integer(number, "batch number")?;
-    execute(
-        session,
+    let mut statements = Statements::default();
+    statements.add(
         "INSERT INTO batches (number, hash, sealed, head) VALUES (?1, ?2, ?3, ?4)",
-        &values![row, &record.hash, record.sealed.encode(), record.head.as_slice()],
-    )?;
-    execute(session, "INSERT INTO batches_without_hints (number) VALUES (?1)", &values![row])?;
-    let (mut items, mut taken) = (Vec::new(), Vec::new());
-    for (index, (item, bytes)) in record.items.iter().zip(&record.sealed.items).enumerate() {
+        values![row, &record.hash, record.sealed.encode(), record.head.as_slice()],
+    );
+    statements.add("INSERT INTO batches_without_hints (number) VALUES (?1)", values![row]);
+    let mut items = Vec::with_capacity(record.items.len());
+    for (index, item) in record.items.iter().enumerate() {
         let index = i64::try_from(index).map_err(|_| StoreError::OutOfRange("item index"))?;
         items.push(values![row, index, &item.id, item.fault.as_deref()]);
+    }
+    statements.insert("items (number, item, id, fault)", &items, "");
+    let taken = taken_envelopes(session, record)?;
+    let taken: Vec<_> = taken.iter().map(|id| values![id]).collect();
+    statements.for_keys("UPDATE envelopes SET number = ?1 WHERE", &values![row], "id = ?", &taken);
+    change_ledger(session, &mut statements, row, &record.ledger)?;
+    if let Some(made_at) = record.made_at {
+        statements.add("INSERT INTO l1_headers (number) VALUES (?1)", values![row]);
+        // What was signed for a later number with an origin before this header was made is without it below: it can never
+        // be posted, and L1 excuses another one. With a later origin nothing would excuse it. For this number itself what
+        // was signed stays the only one.
+        statements.add(
+            "UPDATE acknowledgements SET displaced_by = ?1 WHERE number > ?1 AND origin < ?2",
+            values![row, integer(made_at, "L1 block")?],
+        );
+    }
+    statements.run(session)?;
+    if record.made_at.is_some() {
+        forget_way_back(session, row)?;
+    }
+    Ok(())
+}
+
+/// Those of the envelopes that wait which wait no more with this batch.
+fn taken_envelopes(session: &dyn Session, record: &SealedRecord) -> Result<Vec<B256>, StoreError> {
+    let mut wanted: HashMap<B256, Vec<(&[u8], bool)>> = HashMap::new();
+    for (item, bytes) in record.items.iter().zip(&record.sealed.items) {
         // Skipped for another reason it may be valid in a later batch, for which it may be promised; spoilt by its payer
         // it still has to stand in the batch that it is promised for.
         let fault = item.fault.as_deref().and_then(EnvelopeError::from_name);
@@ -164,111 +196,92 @@ pub(crate) fn put_sealed(session: &dyn Session, record: &SealedRecord) -> Result
             Some(fault) if fault.spoilt_by_payer() => false,
             Some(_) => continue,
         };
-        taken.push(values![row, &item.id, bytes.as_slice(), whenever]);
+        wanted.entry(item.id).or_default().push((bytes, whenever));
     }
-    execute_each(session, "INSERT INTO items (number, item, id, fault) VALUES (?1, ?2, ?3, ?4)", &items)?;
-    // A copy with another proof or signature has the same id: what waits is another item.
-    let sql = "
-        UPDATE envelopes SET number = ?1
-        WHERE id = ?2 AND bytes = ?3 AND number IS NULL AND (?4 <> 0 OR seal_by <= ?1)";
-    execute_each(session, sql, &taken)?;
-    apply_ledger(session, row, &record.ledger)?;
-    if let Some(made_at) = record.made_at {
-        execute(session, "INSERT INTO l1_headers (number) VALUES (?1)", &values![row])?;
-        // What was signed for a later number with an origin before this header was made is without it below: it can never
-        // be posted, and L1 excuses another one. With a later origin nothing would excuse it. For this number itself what
-        // was signed stays the only one.
-        execute(
-            session,
-            "UPDATE acknowledgements SET displaced_by = ?1 WHERE number > ?1 AND origin < ?2",
-            &values![row, integer(made_at, "L1 block")?],
-        )?;
-        forget_way_back(session, row)?;
-    }
-    Ok(())
+    let keys: Vec<_> = wanted.keys().map(|id| values![id]).collect();
+    let mut taken = Vec::with_capacity(keys.len());
+    let select = ("SELECT id, bytes, seal_by, number FROM envelopes WHERE", "id = ?", "");
+    for_keys(session, select, &keys, |row| {
+        let id = hash(row, 0, What::Envelope)?;
+        if optional_number(row, 3, What::Envelope)?.is_some() {
+            return Ok(());
+        }
+        let waiting = bytes(row, 1, What::Envelope)?;
+        let due = optional_number(row, 2, What::Envelope)?
+            .is_some_and(|seal_by| seal_by <= record.sealed.header.number);
+        // A copy with another proof or signature has the same id: what waits is another item.
+        let is_taken = |(bytes, whenever): &(&[u8], bool)| *bytes == waiting && (*whenever || due);
+        if wanted.get(&id).is_some_and(|items| items.iter().any(is_taken)) {
+            taken.push(id);
+        }
+        Ok(())
+    })?;
+    Ok(taken)
 }
 
-fn apply_ledger(session: &dyn Session, row: i64, delta: &LedgerDelta) -> Result<(), StoreError> {
-    change_accounts(session, row, &delta.accounts)?;
-    let mut changes = Vec::with_capacity(delta.nonces.len());
+/// Changes the ledger, and keeps what it was before a batch. Refuses a change that does not start from what is stored.
+fn change_ledger<'a>(
+    session: &dyn Session,
+    statements: &mut Statements<'a>,
+    row: i64,
+    delta: &'a LedgerDelta,
+) -> Result<(), StoreError> {
+    change_accounts(session, statements, row, &delta.accounts)?;
+    let mut moves = Vec::with_capacity(delta.nonces.len());
     for NonceChange { payer, nonce, before, after } in &delta.nonces {
         let before = before.map(|expiry| integer(expiry, "expiry")).transpose()?;
         let after = after.map(|expiry| integer(expiry, "expiry")).transpose()?;
-        changes.push(MovedNonce { payer: *payer, nonce: *nonce, before, after });
+        moves.push(MovedNonce { payer: *payer, nonce: *nonce, before, after });
     }
-    let rows: Vec<_> = changes
+    let rows: Vec<_> = delta
+        .nonces
         .iter()
-        .map(|it| values![row, &it.payer, it.nonce.to_be_bytes(), it.before, it.after])
+        .zip(&moves)
+        .map(|(it, moved)| values![row, &it.payer, it.nonce.to_be_bytes(), moved.before, moved.after])
         .collect();
-    let sql = "INSERT INTO nonce_changes (number, payer, nonce, expiry_before, expiry_after)
-               VALUES (?1, ?2, ?3, ?4, ?5)";
-    execute_each(session, sql, &rows)?;
-    move_nonces(session, &changes)?;
+    statements.insert("nonce_changes (number, payer, nonce, expiry_before, expiry_after)", &rows, "");
+    move_nonces(session, &moves)?;
     for change in &delta.held {
         if reads::held_for(session, change.number)? != sorted(&change.before) {
             return Err(StoreError::HeldMismatch(change.number));
         }
         let held_number = integer(change.number, "batch number")?;
-        execute(
-            session,
+        statements.add(
             "INSERT INTO held_changes (number, held_number, before) VALUES (?1, ?2, ?3)",
-            &values![row, held_number, held_to_bytes(&change.before)],
-        )?;
-        set_held(session, held_number, &change.after)?;
+            values![row, held_number, held_to_bytes(&change.before)],
+        );
+        set_held(statements, held_number, &change.after);
     }
     Ok(())
 }
 
 /// Each account is changed where it is as the change says that it was before.
-fn change_accounts(session: &dyn Session, row: i64, changes: &[AccountChange]) -> Result<(), StoreError> {
-    let part = |account: Option<Account>, of: fn(&Account) -> u128| {
-        account.map(|account| of(&account).to_be_bytes())
-    };
-    let (balance, withdrawn): (fn(&Account) -> u128, fn(&Account) -> u128) =
-        (|it| it.balance, |it| it.withdrawn);
-    let rows: Vec<_> = changes
+fn change_accounts<'a>(
+    session: &dyn Session,
+    statements: &mut Statements<'a>,
+    row: i64,
+    changes: &'a [AccountChange],
+) -> Result<(), StoreError> {
+    let keys: Vec<_> = changes.iter().map(|change| values![&change.payer]).collect();
+    let mut stored = HashMap::with_capacity(changes.len());
+    let select = ("SELECT payer, balance, withdrawn FROM accounts WHERE", "payer = ?", "");
+    for_keys(session, select, &keys, |row| {
+        stored.insert(address(row, 0, What::Account)?, account(row, 1, 2)?);
+        Ok(())
+    })?;
+    if let Some(change) = changes.iter().find(|change| stored.get(&change.payer) != change.before.as_ref()) {
+        return Err(StoreError::AccountMismatch(change.payer));
+    }
+    let befores: Vec<_> = changes
         .iter()
-        .map(|it| values![row, &it.payer, part(it.before, balance), part(it.before, withdrawn)])
+        .map(|AccountChange { payer, before, .. }| {
+            let balance = before.map(|account| account.balance.to_be_bytes());
+            values![row, payer, balance, before.map(|account| account.withdrawn.to_be_bytes())]
+        })
         .collect();
-    let sql = "INSERT INTO account_changes (number, payer, balance_before, withdrawn_before)
-               VALUES (?1, ?2, ?3, ?4)";
-    execute_each(session, sql, &rows)?;
-    let mut statements: Vec<(&Address, &str, Vec<Value<'_>>)> = Vec::with_capacity(changes.len());
-    for AccountChange { payer, before, after } in changes {
-        let (sql, values) = match (before, after) {
-            (None, Some(after)) => (
-                "INSERT INTO accounts (payer, balance, withdrawn) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-                values![payer, after.balance.to_be_bytes(), after.withdrawn.to_be_bytes()].to_vec(),
-            ),
-            (Some(before), Some(after)) => (
-                "UPDATE accounts SET balance = ?2, withdrawn = ?3
-                 WHERE payer = ?1 AND balance = ?4 AND withdrawn = ?5",
-                values![
-                    payer,
-                    after.balance.to_be_bytes(),
-                    after.withdrawn.to_be_bytes(),
-                    before.balance.to_be_bytes(),
-                    before.withdrawn.to_be_bytes()
-                ]
-                .to_vec(),
-            ),
-            (Some(before), None) => (
-                "DELETE FROM accounts WHERE payer = ?1 AND balance = ?2 AND withdrawn = ?3",
-                values![payer, before.balance.to_be_bytes(), before.withdrawn.to_be_bytes()].to_vec(),
-            ),
-            (None, None) => match reads::account_of(session, payer)? {
-                None => continue,
-                Some(_) => return Err(StoreError::AccountMismatch(*payer)),
-            },
-        };
-        statements.push((payer, sql, values));
-    }
-    let run: Vec<_> = statements.iter().map(|(_, sql, values)| (*sql, values.as_slice())).collect();
-    let changed = session.execute_all(&run)?;
-    match statements.iter().zip(changed).find(|(_, changed)| *changed != 1) {
-        Some(((payer, ..), _)) => Err(StoreError::AccountMismatch(**payer)),
-        None => Ok(()),
-    }
+    statements.insert("account_changes (number, payer, balance_before, withdrawn_before)", &befores, "");
+    set_accounts(statements, changes.iter().map(|change| (&change.payer, change.after)));
+    Ok(())
 }
 
 fn sorted(held: &[Held]) -> Vec<Held> {
@@ -277,20 +290,21 @@ fn sorted(held: &[Held]) -> Vec<Held> {
     held
 }
 
-fn set_account(session: &dyn Session, payer: &Address, account: Option<&Account>) -> Result<(), StoreError> {
-    match account {
-        Some(account) => {
-            let sql = "
-                INSERT INTO accounts (payer, balance, withdrawn) VALUES (?1, ?2, ?3)
-                ON CONFLICT (payer) DO UPDATE SET balance = excluded.balance, withdrawn = excluded.withdrawn";
-            let (balance, withdrawn) = (account.balance.to_be_bytes(), account.withdrawn.to_be_bytes());
-            execute(session, sql, &values![payer, balance, withdrawn])?;
-        }
-        None => {
-            execute(session, "DELETE FROM accounts WHERE payer = ?1", &values![payer])?;
+fn set_accounts<'a>(
+    statements: &mut Statements<'a>,
+    accounts: impl Iterator<Item = (&'a Address, Option<Account>)>,
+) {
+    let mut rows = Vec::new();
+    for (payer, account) in accounts {
+        match account {
+            Some(account) => {
+                rows.push(values![payer, account.balance.to_be_bytes(), account.withdrawn.to_be_bytes()]);
+            }
+            None => statements.add("DELETE FROM accounts WHERE payer = ?1", values![payer]),
         }
     }
-    Ok(())
+    let then = "ON CONFLICT (payer) DO UPDATE SET balance = excluded.balance, withdrawn = excluded.withdrawn";
+    statements.insert("accounts (payer, balance, withdrawn)", &rows, then);
 }
 
 /// A fee nonce with the expiries that it had and has.
@@ -304,30 +318,46 @@ struct MovedNonce {
 /// Moves nonces from one expiry to another. One that was free is not looked for under other expiries: the caller's
 /// batch follows the stored one, and a restart compares the root of all that is stored.
 fn move_nonces(session: &dyn Session, moves: &[MovedNonce]) -> Result<(), StoreError> {
-    let delete = "DELETE FROM fee_nonces WHERE expiry = ?1 AND payer = ?2 AND nonce = ?3";
-    let insert = "INSERT INTO fee_nonces (expiry, payer, nonce) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
-    for (sql, expiry_of) in
-        [(delete, (|it| it.before) as fn(&MovedNonce) -> Option<i64>), (insert, |it| it.after)]
-    {
-        let moved: Vec<_> = moves.iter().filter_map(|it| Some((it, expiry_of(it)?))).collect();
-        let rows: Vec<_> =
-            moved.iter().map(|(it, expiry)| values![*expiry, &it.payer, it.nonce.to_be_bytes()]).collect();
-        let changed = execute_each(session, sql, &rows)?;
-        if let Some(((it, _), _)) = moved.iter().zip(changed).find(|(_, changed)| *changed != 1) {
-            return Err(StoreError::NonceMismatch { payer: it.payer, nonce: it.nonce });
-        }
+    let keys = |expiry_of: fn(&MovedNonce) -> Option<i64>| -> Vec<_> {
+        let moved = moves.iter().filter_map(|it| Some((it, expiry_of(it)?)));
+        moved.map(|(it, expiry)| values![expiry, &it.payer, it.nonce.to_be_bytes()]).collect()
+    };
+    let (mut freed, mut used) = (HashSet::new(), HashSet::new());
+    let delete = (
+        "DELETE FROM fee_nonces WHERE",
+        "(expiry = ? AND payer = ? AND nonce = ?)",
+        "RETURNING payer, nonce",
+    );
+    for_keys(session, delete, &keys(|it| it.before), |row| {
+        freed.insert(nonce_of(row)?);
+        Ok(())
+    })?;
+    let then = "ON CONFLICT DO NOTHING RETURNING payer, nonce";
+    insert_returning(session, "fee_nonces (expiry, payer, nonce)", &keys(|it| it.after), then, |row| {
+        used.insert(nonce_of(row)?);
+        Ok(())
+    })?;
+    let is_moved = |it: &MovedNonce| {
+        let key = (it.payer, it.nonce);
+        (it.before.is_none() || freed.contains(&key)) && (it.after.is_none() || used.contains(&key))
+    };
+    match moves.iter().find(|it| !is_moved(it)) {
+        Some(it) => Err(StoreError::NonceMismatch { payer: it.payer, nonce: it.nonce }),
+        None => Ok(()),
     }
-    Ok(())
 }
 
-fn set_held(session: &dyn Session, number: i64, held: &[Held]) -> Result<(), StoreError> {
-    execute(session, "DELETE FROM held WHERE number = ?1", &values![number])?;
+fn nonce_of(row: &dyn Row) -> Result<(Address, u64), StoreError> {
+    Ok((address(row, 0, What::Account)?, u64::from_be_bytes(array(row, 1, What::Account)?)))
+}
+
+fn set_held<'a>(statements: &mut Statements<'a>, number: i64, held: &'a [Held]) {
+    statements.add("DELETE FROM held WHERE number = ?1", values![number]);
     let rows: Vec<_> = held
         .iter()
         .map(|entry| values![number, entry.item, &entry.payer, entry.amount.to_be_bytes()])
         .collect();
-    execute_each(session, "INSERT INTO held (number, item, payer, amount) VALUES (?1, ?2, ?3, ?4)", &rows)?;
-    Ok(())
+    statements.insert("held (number, item, payer, amount)", &rows, "");
 }
 
 pub(crate) fn revert_sealed(session: &dyn Session, batch: u64) -> Result<(), StoreError> {
@@ -352,9 +382,8 @@ fn take_back(session: &dyn Session, row: i64) -> Result<(), StoreError> {
     let accounts = all(session, sql, &values![row], |change| {
         Ok((address(change, 0, What::Account)?, optional_account(change, 1, 2)?))
     })?;
-    for (payer, account) in &accounts {
-        set_account(session, payer, account.as_ref())?;
-    }
+    let mut statements = Statements::default();
+    set_accounts(&mut statements, accounts.iter().map(|(payer, account)| (payer, *account)));
     let sql = "SELECT payer, nonce, expiry_before, expiry_after FROM nonce_changes WHERE number = ?1";
     let moves = all(session, sql, &values![row], |change| {
         let expiry = |column| {
@@ -374,10 +403,10 @@ fn take_back(session: &dyn Session, row: i64) -> Result<(), StoreError> {
         let held_number = integer(number(change, 0, What::Account)?, "batch number")?;
         Ok((held_number, held_from_bytes(&bytes(change, 1, What::Account)?)?))
     })?;
-    for (held_number, before) in held {
-        set_held(session, held_number, &before)?;
+    for (held_number, before) in &held {
+        set_held(&mut statements, *held_number, before);
     }
-    let statements = [
+    for sql in [
         "DELETE FROM account_changes WHERE number = ?1",
         "DELETE FROM held_changes WHERE number = ?1",
         "DELETE FROM nonce_changes WHERE number = ?1",
@@ -387,9 +416,10 @@ fn take_back(session: &dyn Session, row: i64) -> Result<(), StoreError> {
         "DELETE FROM batches_without_hints WHERE number = ?1",
         "DELETE FROM batches WHERE number = ?1",
         "UPDATE envelopes SET number = NULL WHERE number = ?1",
-    ];
-    let of = values![row];
-    session.execute_all(&statements.map(|sql| (sql, of.as_slice())))?;
+    ] {
+        statements.add(sql, values![row]);
+    }
+    statements.run(session)?;
     Ok(())
 }
 

@@ -25,7 +25,7 @@ use crate::{
 /// How long a connection waits for a lock that another holds.
 const BUSY_TIMEOUT_MS: u32 = 5_000;
 /// Prepared statements kept per connection.
-const STATEMENT_CACHE: usize = 64;
+const STATEMENT_CACHE: usize = 256;
 /// How errors name a database in memory.
 const MEMORY: &str = ":memory:";
 

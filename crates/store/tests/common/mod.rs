@@ -1,12 +1,56 @@
 //! Records for the tests: a chain of small batches.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used)]
 
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::{
     BatchHeader, BatchHints, Certificate, HintEntry, Release, SealedBatch, Signature65,
     ledger::{Account, AccountChange, Held, HeldChange, LedgerDelta, LiveNonce, NonceChange},
 };
-use blindfold_store::{BlockRecord, ItemRecord, PendingEnvelope, SealedRecord};
+use blindfold_servers::Postgres;
+use blindfold_store::{
+    BlockRecord, ItemRecord, PendingEnvelope, PostgresUrl, SealedRecord, SqlStore, StoreError, StoreUrl,
+};
+use tempfile::TempDir;
+
+/// A place for a store, that keeps it from one opening to the next.
+pub struct Place {
+    pub url: StoreUrl,
+    _folder: Option<TempDir>,
+}
+
+impl Place {
+    /// One for each engine: a file, and a schema where there is a server.
+    pub fn all() -> Vec<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = Self { url: StoreUrl::Sqlite(folder.path().join("store.db")), _folder: Some(folder) };
+        let schema = fresh_url().map(|url| Self { url: StoreUrl::Postgres(url), _folder: None });
+        std::iter::once(file).chain(schema).collect()
+    }
+
+    /// The writer thread of a dropped store gives its lock back when it has ended, which nobody waits for.
+    pub async fn open(&self) -> SqlStore {
+        loop {
+            match self.url.open().await {
+                Err(StoreError::InUse(_)) => tokio::task::yield_now().await,
+                opened => return opened.unwrap(),
+            }
+        }
+    }
+}
+
+/// Runs a test on each engine, and in memory.
+pub async fn on_all<F: AsyncFn(SqlStore)>(test: F) {
+    test(SqlStore::in_memory().unwrap()).await;
+    for place in Place::all() {
+        test(place.open().await).await;
+    }
+}
+
+/// An empty schema of this program's server; `None` where PostgreSQL is not installed.
+pub fn fresh_url() -> Option<PostgresUrl> {
+    let server = Postgres::shared()?;
+    Some(server.fresh().unwrap().parse().unwrap())
+}
 
 pub fn id(number: u64) -> B256 {
     alloy_primitives::keccak256(number.to_be_bytes())

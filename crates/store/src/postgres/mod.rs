@@ -1,0 +1,182 @@
+//! PostgreSQL: a server of the operator's, that may be replicated.
+
+mod connection;
+mod schema;
+
+use std::{fmt, str::FromStr};
+
+use blindfold_runtime::blocking;
+use connection::PostgresConnection;
+pub use connection::{RESOLVE_TIMEOUT, SERVER_TIMEOUT};
+pub use schema::FIRST_POSTGRES_SCHEMA;
+use tokio_postgres::{
+    Config,
+    config::{Host, SslMode, TargetSessionAttrs},
+};
+
+use crate::{
+    StoreError,
+    sql::{READERS, SqlStore, session::Connection},
+};
+
+/// Name of this program's sessions at the server.
+const APPLICATION: &str = "blindfold";
+
+/// Where a PostgreSQL server is, and which of its databases is meant. Prints without the password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PostgresUrl(Config);
+
+impl PostgresUrl {
+    /// The same with a password.
+    pub fn with_password(mut self, password: &[u8]) -> Self {
+        self.0.password(password);
+        self
+    }
+}
+
+impl FromStr for PostgresUrl {
+    type Err = StoreError;
+
+    /// Reads `postgres://user@host:port/database?options`, or several hosts of one replicated server, of which the one
+    /// that takes writes is used. The errors do not repeat it.
+    fn from_str(url: &str) -> Result<Self, StoreError> {
+        let fault = |reason: String| StoreError::Open { store: "postgres://…".to_owned(), reason };
+        let mut server: Config = url.parse().map_err(|error: tokio_postgres::Error| {
+            let source = std::error::Error::source(&error);
+            fault(source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}")))
+        })?;
+        if server.get_dbname().is_none_or(str::is_empty) {
+            return Err(fault("the URL names no database".to_owned()));
+        }
+        if server.get_hosts().is_empty() {
+            return Err(fault("the URL names no host".to_owned()));
+        }
+        if server.get_ssl_mode() == SslMode::Require {
+            let reason = "sslmode=require is not built in: reach the server by a Unix socket or a tunnel";
+            return Err(fault(reason.to_owned()));
+        }
+        if server.get_application_name().is_none() {
+            server.application_name(APPLICATION);
+        }
+        if server.get_connect_timeout().is_none() {
+            server.connect_timeout(std::time::Duration::from_secs(5));
+        }
+        server.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        Ok(Self(server))
+    }
+}
+
+impl fmt::Display for PostgresUrl {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("postgres://")?;
+        if let Some(user) = self.0.get_user() {
+            write!(formatter, "{user}@")?;
+        }
+        let ports = self.0.get_ports();
+        for (index, host) in self.0.get_hosts().iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            match host {
+                Host::Tcp(name) => write!(formatter, "{comma}{name}")?,
+                Host::Unix(folder) => write!(formatter, "{comma}{}", folder.display())?,
+            }
+            if let Some(port) = ports.get(index).or_else(|| ports.first()) {
+                write!(formatter, ":{port}")?;
+            }
+        }
+        write!(formatter, "/{}", self.0.get_dbname().unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for PostgresUrl {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+impl SqlStore {
+    /// Connects to a PostgreSQL database (or to the schema of it that the URL's `search_path` names), brings its tables up
+    /// to date, and takes it: another process that writes to it is refused while this one has it.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`], [`StoreError::Open`] (also for a server whose settings do not keep what it committed),
+    /// [`StoreError::OlderSchema`], [`StoreError::NewerSchema`].
+    pub async fn connect(url: &PostgresUrl) -> Result<Self, StoreError> {
+        connected(url, |url| {
+            let mut writer = PostgresConnection::connect(&url.0)?;
+            check_server(&writer)?;
+            writer.lock()?;
+            schema::migrate(&writer)?;
+            writer.take()?;
+            Ok(writer)
+        })
+        .await
+    }
+
+    /// Connects to a PostgreSQL database that another process may be writing, to read what it has stored; refuses every
+    /// write.
+    ///
+    /// # Errors
+    /// [`StoreError::Open`], [`StoreError::NewerSchema`].
+    pub async fn connect_reader(url: &PostgresUrl) -> Result<Self, StoreError> {
+        connected(url, |url| {
+            let writer = PostgresConnection::connect(&url.0)?;
+            schema::check(&writer)?;
+            Ok(writer)
+        })
+        .await
+    }
+}
+
+/// Connects off the async threads: each connection has a runtime of its own.
+async fn connected(
+    url: &PostgresUrl,
+    writer: fn(&PostgresUrl) -> Result<PostgresConnection, StoreError>,
+) -> Result<SqlStore, StoreError> {
+    let url = url.clone();
+    let opened = blocking(move || {
+        let opened = || {
+            let writer = writer(&url)?;
+            SqlStore::on_connections(Box::new(writer), readers(&url)?)
+                .map_err(|error| StoreError::Failed(error.to_string()))
+        };
+        opened().map_err(|error| to_open(&url, error))
+    });
+    opened.await.map_err(|_| StoreError::Closed)?
+}
+
+fn readers(url: &PostgresUrl) -> Result<Vec<Box<dyn Connection>>, StoreError> {
+    let reader =
+        |_| -> Result<Box<dyn Connection>, StoreError> { Ok(Box::new(PostgresConnection::connect(&url.0)?)) };
+    (0..READERS).map(reader).collect()
+}
+
+/// SQLSTATE of a lock that was not given in time.
+const LOCK_NOT_AVAILABLE: &str = "(SQLSTATE 55P03)";
+
+/// A failure while the store is opened is one of opening it.
+fn to_open(url: &PostgresUrl, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Failed(reason) if reason.ends_with(LOCK_NOT_AVAILABLE) => {
+            StoreError::InUse(url.to_string())
+        }
+        StoreError::Failed(reason) => StoreError::Open { store: url.to_string(), reason },
+        other => other,
+    }
+}
+
+/// Refuses a server that may lose what it has committed, or that does not hold text as it is.
+fn check_server(connection: &PostgresConnection) -> Result<(), StoreError> {
+    let wanted: [(&str, fn(&str) -> bool, &str); 4] = [
+        ("fsync", |value| value == "on", "what it has committed may be gone after a power failure"),
+        ("full_page_writes", |value| value == "on", "a power failure may damage it"),
+        ("synchronous_commit", |value| value != "off", "what it has committed may be gone after a crash"),
+        ("server_encoding", |value| value == "UTF8", "create the database with ENCODING 'UTF8'"),
+    ];
+    for (name, is_fine, why) in wanted {
+        let value = connection.setting(name)?;
+        if !is_fine(&value) {
+            return Err(StoreError::Failed(format!("the server says {name} = {value}: {why}")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,285 @@
+//! Servers of others that tests and development chains start for themselves, from the system's packages.
+//!
+//! [`Postgres`] is a server on a folder of its own that goes with whoever started it, whatever becomes of them. A test asks
+//! for [`Postgres::shared`], one for each test program, and for a schema of its own in it.
+
+use std::{
+    ffi::OsStr,
+    fs, io,
+    io::Write,
+    os::unix::{fs::chown, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::{Pid, User, geteuid},
+};
+use tempfile::TempDir;
+
+/// Why a server does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// It is not installed.
+    #[error("{0} is not installed: apt-get install {1}")]
+    Missing(&'static str, &'static str),
+    /// A command of its failed.
+    #[error("{0}: {1}")]
+    Failed(&'static str, String),
+    /// Files or processes.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// How long a server may take to start.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often its start is looked at.
+const START_POLL: Duration = Duration::from_millis(20);
+/// Sessions that it takes: each store has five.
+const MAX_CONNECTIONS: u32 = 200;
+/// Name of its superuser and of its first database.
+const NAME: &str = "blindfold";
+/// Ends the server with the pipe from whoever started it, and removes its files.
+const SUPERVISED: &str = r#"
+    folder=$1; shift
+    "$@" >"$folder/log" 2>&1 </dev/null &
+    server=$!
+    cat >/dev/null
+    kill -QUIT "$server" 2>/dev/null
+    kill -CONT "$server" 2>/dev/null
+    wait "$server"
+    rm -rf "$folder"
+"#;
+
+/// A PostgreSQL server of one's own, on a Unix socket.
+#[derive(Debug)]
+pub struct Postgres {
+    folder: TempDir,
+    tools: PathBuf,
+    supervisor: Option<Child>,
+}
+
+impl Postgres {
+    /// Makes a database and starts its server, which ends when this is dropped or its process ends, in any way. About 1.5 s.
+    ///
+    /// # Errors
+    /// [`ServerError::Missing`] without the package `postgresql`; [`ServerError::Failed`] with what its tools said.
+    pub fn start() -> Result<Self, ServerError> {
+        let tools = tools().ok_or(ServerError::Missing("PostgreSQL", "postgresql"))?;
+        let folder = tempfile::Builder::new().prefix("postgres-").tempdir()?;
+        if let Some(user) = server_user() {
+            chown(folder.path(), Some(user.uid.as_raw()), Some(user.gid.as_raw()))?;
+        }
+        let mut made = Self { folder, tools, supervisor: None };
+        let mut init = made.command("initdb");
+        init.args([
+            "--username",
+            NAME,
+            "--auth",
+            "trust",
+            "--encoding",
+            "UTF8",
+            "--no-locale",
+            "--no-instructions",
+        ]);
+        init.arg("--no-sync").arg(made.data());
+        succeeded("initdb", init.output()?)?;
+        made.resume_start()?;
+        succeeded("createdb", made.tool("createdb").arg(NAME).output()?)?;
+        Ok(made)
+    }
+
+    /// The one of this process; `None` where PostgreSQL is not installed, which is told to whoever reads what did not run.
+    ///
+    /// # Panics
+    /// Where it is installed and does not start, and, with `BLINDFOLD_REQUIRED` set, where it is not.
+    pub fn shared() -> Option<&'static Self> {
+        static SHARED: OnceLock<Option<Postgres>> = OnceLock::new();
+        let shared = SHARED.get_or_init(|| match Self::start() {
+            Ok(started) => Some(started),
+            Err(missing @ ServerError::Missing(..)) if std::env::var_os("BLINDFOLD_REQUIRED").is_none() => {
+                not_run(&format!("what needs PostgreSQL: {missing}"));
+                None
+            }
+            Err(error) => panic!("PostgreSQL: {error}"),
+        });
+        shared.as_ref()
+    }
+
+    /// Starts the server on its database, after [`Postgres::end`].
+    ///
+    /// # Errors
+    /// Where it does not take connections in time; with its log.
+    pub fn resume_start(&mut self) -> Result<(), ServerError> {
+        let mut shell = self.command("/bin/sh");
+        shell.args(["-c", SUPERVISED, "sh"]).arg(self.folder.path()).arg(self.tools.join("postgres"));
+        shell.arg("-D").arg(self.data()).arg("-k").arg(self.folder.path()).args(["-c", "listen_addresses="]);
+        shell.arg("-c").arg(format!("max_connections={MAX_CONNECTIONS}"));
+        self.supervisor =
+            Some(shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
+        let begun = Instant::now();
+        loop {
+            if self.tool("pg_isready").output()?.status.success() {
+                return Ok(());
+            }
+            if begun.elapsed() > START_TIMEOUT {
+                let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+                return Err(ServerError::Failed("postgres", log));
+            }
+            thread::sleep(START_POLL);
+        }
+    }
+
+    /// The folder of its socket.
+    pub fn socket(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The URL of an empty schema that nobody else has.
+    ///
+    /// # Errors
+    /// Where it cannot be made.
+    pub fn fresh(&self) -> Result<String, ServerError> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let schema = format!("fresh_{}", COUNT.fetch_add(1, Ordering::Relaxed));
+        self.run(&format!("CREATE SCHEMA {schema}"))?;
+        Ok(self.url(&schema))
+    }
+
+    /// The URL of a schema.
+    pub fn url(&self, schema: &str) -> String {
+        let socket = self.folder.path().display().to_string().replace('/', "%2F");
+        format!("postgres://{NAME}@{socket}/{NAME}?options=-csearch_path%3D{schema}")
+    }
+
+    /// Runs SQL as the superuser; what it prints, columns separated by `|`.
+    ///
+    /// # Errors
+    /// With what the server said.
+    pub fn run(&self, sql: &str) -> Result<String, ServerError> {
+        let mut psql = self.tool("psql");
+        psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set", "ON_ERROR_STOP=1"]);
+        psql.args(["--dbname", NAME, "--command", sql]);
+        succeeded("psql", psql.output()?).map(|text| text.trim().to_owned())
+    }
+
+    /// Ends the server at once, as a crash does; its database stays.
+    ///
+    /// # Errors
+    /// Where it does not run.
+    pub fn end(&mut self) -> Result<(), ServerError> {
+        self.signal(Signal::SIGQUIT)?;
+        // The shell has nothing to wait for any more; it must not remove the files.
+        if let Some(mut supervisor) = self.supervisor.take() {
+            let pid = i32::try_from(supervisor.id()).map_err(io::Error::other)?;
+            kill(Pid::from_raw(pid), Signal::SIGKILL).map_err(io::Error::from)?;
+            supervisor.wait()?;
+        }
+        let begun = Instant::now();
+        while self.pid().is_ok() {
+            if begun.elapsed() > START_TIMEOUT {
+                return Err(ServerError::Failed("postgres", "it does not end".to_owned()));
+            }
+            thread::sleep(START_POLL);
+        }
+        Ok(())
+    }
+
+    /// Sends a signal to the server's first process.
+    ///
+    /// # Errors
+    /// Where it does not run.
+    pub fn signal(&self, signal: Signal) -> Result<(), ServerError> {
+        Ok(kill(Pid::from_raw(self.pid()?), signal).map_err(io::Error::from)?)
+    }
+
+    fn pid(&self) -> Result<i32, ServerError> {
+        let file = fs::read_to_string(self.data().join("postmaster.pid"))?;
+        let first = file.lines().next().unwrap_or_default();
+        first.parse().map_err(|_| ServerError::Failed("postgres", "its process is not known".to_owned()))
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// A tool that talks to the server.
+    fn tool(&self, name: &str) -> Command {
+        let mut tool = Command::new(self.tools.join(name));
+        tool.arg("--host").arg(self.folder.path()).args(["--username", NAME]);
+        tool
+    }
+
+    /// A command of the user that the server runs as: it does not run as root.
+    fn command(&self, name: &str) -> Command {
+        let mut command = Command::new(self.tools.join(name));
+        if let Some(user) = server_user() {
+            command.uid(user.uid.as_raw()).gid(user.gid.as_raw());
+        }
+        command.current_dir(self.folder.path());
+        command
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        if let Some(mut supervisor) = self.supervisor.take() {
+            // The shell ends the server with the pipe.
+            drop(supervisor.stdin.take());
+            let _ = supervisor.wait();
+        }
+    }
+}
+
+/// The folder of the newest server's tools.
+fn tools() -> Option<PathBuf> {
+    let on_path = std::env::var_os("PATH")
+        .and_then(|path| std::env::split_paths(&path).find(|folder| folder.join("initdb").exists()));
+    let mut packaged: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let version = entry.file_name().to_str()?.parse().ok()?;
+            Some((version, entry.path().join("bin"))).filter(|(_, bin)| bin.join("initdb").exists())
+        })
+        .collect();
+    packaged.sort();
+    packaged.pop().map(|(_, bin)| bin).or(on_path)
+}
+
+/// Whom the server runs as where this process is root; `None` for this process's own user.
+fn server_user() -> Option<User> {
+    if !geteuid().is_root() {
+        return None;
+    }
+    ["postgres", "nobody"].into_iter().find_map(|name| User::from_name(name).ok().flatten())
+}
+
+fn succeeded(name: &'static str, output: Output) -> Result<String, ServerError> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() {
+        Ok(text(&output.stdout))
+    } else {
+        Err(ServerError::Failed(name, text(&output.stderr)))
+    }
+}
+
+/// A line in the file that `BLINDFOLD_NOT_RUN` names, if it names one: what a test that passes prints, nobody sees.
+fn not_run(line: &str) {
+    eprintln!("NOT RUN: {line}");
+    let path = std::env::var_os("BLINDFOLD_NOT_RUN");
+    let file = path.as_deref().filter(|path| *path != OsStr::new(""));
+    let Some(file) = file.and_then(|path| fs::OpenOptions::new().append(true).create(true).open(path).ok())
+    else {
+        return;
+    };
+    let _ = writeln!(&file, "{line}");
+}
