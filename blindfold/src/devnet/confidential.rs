@@ -170,7 +170,7 @@ pub async fn confidential_transfer(devnet: &Devnet, progress: &Progress) -> Resu
     let coprocessor = http_client(&http(devnet.ports.coprocessor.0), &ClientConfig::default())?;
     // What the coprocessor executed, from its disk: nothing else is decrypted.
     let deployment = load_deployment(&deployment_file(devnet.dir()))?;
-    let (public, state) = executed_here(&deployment, &devnet.chain, &devnet.dir().join(COPROCESSOR)).await?;
+    let (public, state) = executed_here(&deployment, &devnet.chain, &devnet.store_of(COPROCESSOR)?).await?;
     let story = Story { public: Arc::clone(&public), state: state.clone(), progress };
     let (alice, bob) = (story.user(devnet, 1)?, story.user(devnet, 2)?);
     let (alices, bobs) = (alice.confidential.address(), bob.confidential.address());

@@ -53,6 +53,9 @@ pub struct DevnetArgs {
     /// Run a coprocessor, and let two accounts pay each other confidentially; its first run makes the circuits' keys
     #[arg(long)]
     confidential: bool,
+    /// Keep the records of all roles in a PostgreSQL server of the run; needs the package postgresql
+    #[arg(long)]
+    postgres: bool,
     /// End after the first transfer instead of waiting for Ctrl-C
     #[arg(long)]
     once: bool,
@@ -69,6 +72,7 @@ pub async fn run(args: DevnetArgs) -> Result<()> {
         max_batch: args.max_batch,
         keep: args.keep,
         confidential: args.confidential,
+        postgres: args.postgres,
         ..DevnetOptions::new(args.dir.clone(), std::env::current_exe()?)
     };
     let progress = Progress::default();

@@ -19,6 +19,8 @@ use blindfold_l1::{
 use blindfold_protocol::{ChainConfig, Deployment, L1Timing, SigningKey, limits::DEFAULT_BLOCK_GAS};
 use blindfold_rpc::{ClientConfig, CommitteeApiClient, http_client};
 use blindfold_runtime::{Instant, blocking, now, random};
+use blindfold_servers::Postgres;
+use blindfold_store::StoreUrl;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -37,6 +39,7 @@ use super::{
 use crate::{
     dealer::{Deal, Dealt, deal},
     deploy::{FEE_RECIPIENT, new_epoch},
+    roles::StoreSettings,
 };
 
 /// Chain id of the development rollup.
@@ -114,6 +117,8 @@ pub struct DevnetOptions {
     pub last_number: u64,
     /// Run a coprocessor, too.
     pub confidential: bool,
+    /// Keep the records of all roles in a PostgreSQL server of the run.
+    pub postgres: bool,
 }
 
 impl DevnetOptions {
@@ -133,6 +138,7 @@ impl DevnetOptions {
             committees: CommitteeSettings::default(),
             last_number: LAST_NUMBER,
             confidential: false,
+            postgres: false,
         }
     }
 }
@@ -171,6 +177,9 @@ pub struct Devnet {
     full_node_execution: ManagedNode,
     l1_node_execution: Option<ManagedNode>,
     anvil: ManagedAnvil,
+    stores: BTreeMap<String, StoreSettings>,
+    // Ended last: the roles write to it.
+    postgres: Option<Postgres>,
 }
 
 impl Devnet {
@@ -230,8 +239,16 @@ impl Devnet {
             blocking(move || confidential::prepare(&dir, &chain, accounts)).await??;
         }
 
+        let postgres = match options.postgres {
+            true => {
+                progress.step("PostgreSQL: a server for the records of all roles");
+                Some(blocking(Postgres::start).await??)
+            }
+            false => None,
+        };
+        let stores = stores(postgres.as_ref(), &options)?;
         progress.step("roles: sequencer, members, hint publisher, full node, proxy");
-        let processes = role_processes(&dir, &options, &l1_url)?;
+        let processes = role_processes(&dir, &options, &l1_url, &stores)?;
         let l1 = L1Client::connect(L1Config::new(&l1_url, &chain)).await?;
         let mut devnet = Self {
             chain: Arc::new(chain),
@@ -244,6 +261,8 @@ impl Devnet {
             full_node_execution,
             l1_node_execution,
             anvil,
+            stores,
+            postgres,
         };
         let names = devnet.names();
         // Before the chain's first certified header every member votes at once; one that comes later waits for an epoch.
@@ -321,6 +340,19 @@ impl Devnet {
         node.kill().await?;
         node.restart().await?;
         Ok(())
+    }
+
+    /// Where a role keeps its records.
+    ///
+    /// # Errors
+    /// None for a role of the network.
+    pub fn store_of(&self, role: &str) -> Result<StoreUrl> {
+        self.stores.get(role).cloned().unwrap_or_default().at(&self.dir.join(role))
+    }
+
+    /// The server of all records, where the run has one.
+    pub fn postgres(&mut self) -> Option<&mut Postgres> {
+        self.postgres.as_mut()
     }
 
     /// The folder of this run's files.
@@ -584,17 +616,32 @@ async fn funded(l1_url: &str, writer: &L1Writer, options: &DevnetOptions) -> Res
     Ok(users.iter().map(SigningKey::address).collect())
 }
 
+/// A schema of the server for each role that keeps records; without a server, each keeps them in its folder.
+fn stores(postgres: Option<&Postgres>, options: &DevnetOptions) -> Result<BTreeMap<String, StoreSettings>> {
+    let Some(postgres) = postgres else { return Ok(BTreeMap::new()) };
+    let members = (1..=options.ports.members.len()).map(|member| format!("member-{member}"));
+    let roles =
+        ["sequencer", "full-node", L1_NODE, COPROCESSOR].map(str::to_owned).into_iter().chain(members);
+    roles
+        .map(|role| {
+            let store = StoreSettings { url: Some(postgres.fresh()?), password_file: None };
+            Ok((role, store))
+        })
+        .collect()
+}
+
 fn role_processes(
     dir: &Path,
     options: &DevnetOptions,
     l1_url: &str,
+    stores: &BTreeMap<String, StoreSettings>,
 ) -> Result<BTreeMap<String, RoleProcess>> {
     let direct = http(options.ports.sequencer.0);
     let sequencer_url = |role: &str| match &options.sequencer_url {
         Some(url) => url(role),
         None => direct.clone(),
     };
-    let layout = Layout { dir, ports: &options.ports, l1_url, sequencer_url: &sequencer_url };
+    let layout = Layout { dir, ports: &options.ports, l1_url, sequencer_url: &sequencer_url, stores };
     let mut processes = BTreeMap::new();
     let mut add = |name: &str, subcommand: &str, settings: PathBuf, admin: u16| {
         let arguments = vec![subcommand.to_owned(), "--config".to_owned(), settings.display().to_string()];

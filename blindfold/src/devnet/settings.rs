@@ -1,6 +1,7 @@
 //! The settings files of the development network's roles.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
@@ -21,8 +22,8 @@ use super::accounts::named_key;
 use super::ports::{NodePorts, Ports, http, local};
 use crate::roles::{
     BackendSettings, CommitteeSettings, CoprocessorSettings, ExecutionSettings, FullNodeSettings,
-    HintPublisherSettings, L1PostingSettings, L1Settings, ProxySettings, SequencerSettings, WatchSettings,
-    Wei,
+    HintPublisherSettings, L1PostingSettings, L1Settings, ProxySettings, SequencerSettings, StoreSettings,
+    WatchSettings, Wei,
 };
 
 /// Pause between two postings of headers to the development L1, in milliseconds: about one a block of it.
@@ -52,9 +53,15 @@ pub struct Layout<'a> {
     pub l1_url: &'a str,
     /// Under which URL each role finds the sequencer.
     pub sequencer_url: &'a dyn Fn(&str) -> String,
+    /// Where each role keeps its records.
+    pub stores: &'a BTreeMap<String, StoreSettings>,
 }
 
 impl Layout<'_> {
+    fn store(&self, role: &str) -> StoreSettings {
+        self.stores.get(role).cloned().unwrap_or_default()
+    }
+
     /// Path of the chain's settings, `rollup.json`.
     #[must_use]
     pub fn chain(&self) -> PathBuf {
@@ -99,6 +106,7 @@ impl Layout<'_> {
             execution: self.execution("sequencer-execution", self.ports.sequencer_execution),
             signing_key: self.key(super::accounts::SEQUENCER),
             posting_key: Some(self.key(super::accounts::SEQUENCER)),
+            store: self.store("sequencer"),
             backend: BackendSettings::default(),
             sequencer: SequencerConfig {
                 rpc_addr: local(self.ports.sequencer.0),
@@ -145,6 +153,7 @@ impl Layout<'_> {
             // The full node posts.
             posting_key: None,
             data_dir: self.dir.join(&name),
+            store: self.store(&name),
             member: MemberConfig {
                 rpc_addr: local(rpc),
                 admin_addr: local(admin),
@@ -200,6 +209,7 @@ impl Layout<'_> {
             l1: self.l1(),
             execution: self.execution("full-node-execution", self.ports.full_node_execution),
             data_dir: self.dir.join("full-node"),
+            store: self.store("full-node"),
             backend: BackendSettings::default(),
             watch: WatchSettings {
                 key: Some(self.key(super::accounts::WATCHER)),
@@ -227,6 +237,7 @@ impl Layout<'_> {
         FullNodeSettings {
             execution: self.execution("full-node-l1-execution", ports.execution),
             data_dir: self.dir.join("full-node-l1"),
+            store: self.store("full-node-l1"),
             watch: WatchSettings { enabled: false, ..WatchSettings::default() },
             full_node: FullNodeConfig {
                 rpc_addr: local(ports.node.0),
@@ -251,6 +262,7 @@ impl Layout<'_> {
             parameters: vec![self.parameters()],
             l1: self.l1(),
             data_dir: self.dir.join("coprocessor"),
+            store: self.store("coprocessor"),
             backend: BackendSettings::default(),
             insecure_development_setup: true,
             coprocessor: CoprocessorConfig {

@@ -10,7 +10,7 @@ use blindfold_l1::L1Writer;
 use serde::{Deserialize, Serialize};
 
 use super::files::read_parameters;
-use super::{L1Settings, Role, load_chain, opened_store};
+use super::{L1Settings, Role, StoreSettings, load_chain};
 
 /// Settings of a committee member's process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -29,6 +29,9 @@ pub struct CommitteeSettings {
     pub posting_key: Option<KeySource>,
     /// Folder of the member's files.
     pub data_dir: PathBuf,
+    /// Where its records are.
+    #[serde(default)]
+    pub store: StoreSettings,
     /// The settings of the member itself.
     pub member: MemberConfig,
 }
@@ -50,7 +53,7 @@ impl Role for CommitteeSettings {
         let writer = account.map(|key| L1Writer::new(l1.as_ref().clone(), key));
         let deps = MemberDeps {
             poster: writer.map(|writer| Arc::new(writer) as Arc<dyn L1Submitter>),
-            store: opened_store(&self.data_dir)?,
+            store: self.store.open(&self.data_dir).await?,
             rebuild: rebuild_from_l1.then(|| l1.clone() as Arc<dyn L1Reader>),
             l1,
             key,

@@ -11,10 +11,10 @@ use blindfold_coprocessor::{Coprocessor, CoprocessorConfig, CoprocessorDeps, Led
 use blindfold_protocol::ChainConfig;
 use blindfold_rlwe::rlwe::PublicPolynomial;
 use blindfold_rpc::confidential::ConfidentialParameters;
-use blindfold_store::{ConfidentialStore, SqlStore};
+use blindfold_store::{ConfidentialStore, StoreUrl};
 use serde::{Deserialize, Serialize};
 
-use super::{BackendSettings, L1Settings, Role, load_chain, load_parameters, opened_store};
+use super::{BackendSettings, L1Settings, Role, StoreSettings, load_chain, load_parameters};
 
 /// Settings of a coprocessor's process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -32,6 +32,9 @@ pub struct CoprocessorSettings {
     pub l1: L1Settings,
     /// Folder of the coprocessor's files.
     pub data_dir: PathBuf,
+    /// Where its records are.
+    #[serde(default)]
+    pub store: StoreSettings,
     /// Which backend does the heavy cryptography, and on how many threads.
     #[serde(default)]
     pub backend: BackendSettings,
@@ -51,25 +54,21 @@ pub fn load_deployment(path: &Path) -> Result<ConfidentialDeployment> {
     serde_json::from_str(&text).with_context(|| format!("{} is no confidential.json", path.display()))
 }
 
-/// What a coprocessor executed on this machine, from its folder; it may be running.
+/// What a coprocessor of one's own executed, from its store; it may be running.
 ///
 /// # Errors
-/// A folder without a state, or of another deployment.
+/// A store without a state, or of another deployment.
 pub async fn executed_here(
     deployment: &ConfidentialDeployment,
     chain: &ChainConfig,
-    data_dir: &Path,
+    store: &StoreUrl,
 ) -> Result<(Arc<PublicPolynomial>, VerifiedState)> {
     let (public, settings) = deployment.settings(chain)?;
-    let path = data_dir.join("chain.sqlite");
-    let store = SqlStore::open_reader(&path).with_context(|| {
-        format!(
-            "{}: the files of a coprocessor of your own, which executes what is decrypted",
-            path.display()
-        )
+    let opened = store.open_reader().await.with_context(|| {
+        format!("{store}: the store of a coprocessor of your own, which executes what is decrypted")
     })?;
-    let state = VerifiedState::open(settings, &deployment.genesis()?, Arc::new(store)).await;
-    Ok((public, state.with_context(|| data_dir.display().to_string())?))
+    let state = VerifiedState::open(settings, &deployment.genesis()?, Arc::new(opened)).await;
+    Ok((public, state.with_context(|| store.to_string())?))
 }
 
 impl Role for CoprocessorSettings {
@@ -89,7 +88,7 @@ impl Role for CoprocessorSettings {
         let l1 = Arc::new(self.l1.connect(&chain).await?);
         let parameters = load_parameters(&self.parameters, &self.backend, l1.clone()).await?;
         let backend = self.backend.backend()?;
-        let store = opened_store(&self.data_dir)?;
+        let store = self.store.open(&self.data_dir).await?;
         let state: Arc<dyn ConfidentialStore> = store.clone();
         let machine = Ledger::open(
             Arc::clone(&settings),

@@ -11,7 +11,6 @@ use blindfold_bte::Parameters;
 use blindfold_chain::{EpochParameters, L1Reader, ParameterSet};
 use blindfold_protocol::{ChainConfig, Epochs};
 use blindfold_runtime::{now, rng, spawn};
-use blindfold_store::SqlStore;
 use tokio::time::{Duration, sleep};
 
 use super::BackendSettings;
@@ -119,14 +118,4 @@ async fn registered_epochs(l1: &dyn L1Reader) -> Result<Epochs> {
         }
         sleep(Duration::from_millis(EPOCH_POLL_INTERVAL_MS)).await;
     }
-}
-
-/// Opens the embedded store in `data_dir`, which is created if missing.
-///
-/// # Errors
-/// When folder or database cannot be opened.
-pub fn opened_store(data_dir: &Path) -> Result<Arc<SqlStore>> {
-    fs::create_dir_all(data_dir).with_context(|| format!("data_dir = {}", data_dir.display()))?;
-    let path = data_dir.join("chain.sqlite");
-    Ok(Arc::new(SqlStore::open(&path).with_context(|| format!("{}", path.display()))?))
 }

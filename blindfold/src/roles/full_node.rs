@@ -10,7 +10,7 @@ use blindfold_l1::{L1Client, L1Writer};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BackendSettings, ExecutionSettings, L1Settings, Role, load_chain, load_parameters, opened_store, tables,
+    BackendSettings, ExecutionSettings, L1Settings, Role, StoreSettings, load_chain, load_parameters, tables,
 };
 
 /// Settings of a full node's process.
@@ -27,6 +27,9 @@ pub struct FullNodeSettings {
     pub execution: ExecutionSettings,
     /// Folder of the node's files.
     pub data_dir: PathBuf,
+    /// Where its records are.
+    #[serde(default)]
+    pub store: StoreSettings,
     /// Which backend does the heavy cryptography, and on how many threads.
     #[serde(default)]
     pub backend: BackendSettings,
@@ -92,7 +95,7 @@ impl Role for FullNodeSettings {
         let deps = FullNodeDeps {
             posted: Some(posted),
             settlement: Some(l1.clone()),
-            store: opened_store(&self.data_dir)?,
+            store: self.store.open(&self.data_dir).await?,
             l1,
             client: Arc::new(self.execution.client()?),
             parameters,

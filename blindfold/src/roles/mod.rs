@@ -8,17 +8,19 @@ mod hint_publisher;
 pub mod l1;
 mod proxy;
 mod sequencer;
+mod store;
 mod tables;
 mod wei;
 
 pub use committee::CommitteeSettings;
 pub use coprocessor::{CoprocessorSettings, executed_here, load_deployment};
-pub use files::{load_chain, load_parameters, opened_store};
+pub use files::{load_chain, load_parameters};
 pub use full_node::{FullNodeSettings, WatchSettings};
 pub use hint_publisher::{HintPublisherSettings, L1PostingSettings};
 pub use l1::L1Settings;
 pub use proxy::ProxySettings;
 pub use sequencer::SequencerSettings;
+pub use store::{StoreSettings, store_named};
 pub use wei::Wei;
 
 use std::{path::PathBuf, time::Duration};

@@ -13,7 +13,7 @@ use blindfold_sequencer::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BackendSettings, ExecutionSettings, L1Settings, Role, load_chain, load_parameters, opened_store,
+    BackendSettings, ExecutionSettings, L1Settings, Role, StoreSettings, load_chain, load_parameters,
 };
 
 /// Settings of the sequencer's process.
@@ -32,6 +32,9 @@ pub struct SequencerSettings {
     pub signing_key: KeySource,
     /// Pays for postings and answers on L1; needed unless `sequencer.posting.enabled` is false.
     pub posting_key: Option<KeySource>,
+    /// Where its records are.
+    #[serde(default)]
+    pub store: StoreSettings,
     /// Which backend does the heavy cryptography, and on how many threads.
     #[serde(default)]
     pub backend: BackendSettings,
@@ -52,7 +55,7 @@ impl Role for SequencerSettings {
             self.posting_key.as_ref().map(KeySource::open).transpose().context("posting_key")?;
         let l1 = self.l1.connect_in(&chain, &self.sequencer.data_dir).await?;
         let parameters = load_parameters(&self.parameters, &self.backend, Arc::new(l1.clone())).await?;
-        let store = opened_store(&self.sequencer.data_dir)?;
+        let store = self.store.open(&self.sequencer.data_dir).await?;
         let place = self.sequencer.posting.data;
         // One for all of the account's transactions, so that their nonces do not collide.
         let writer = posting_key.map(|key| Arc::new(L1Writer::new(l1.clone(), key).with_data_in(place)));

@@ -9,18 +9,19 @@ use std::{
 };
 
 use alloy_primitives::{Address, B256};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use blindfold_client::Wallet;
 use blindfold_client::confidential::provers::{self, Progress, Proving, ProvingKeys};
 use blindfold_client::confidential::{Auditor, ConfidentialWallet, Made, Outcome, VerifiedState};
 use blindfold_runtime::now;
+use blindfold_store::StoreUrl;
 use clap::{Args, Subcommand};
 use tokio::time::sleep;
 
 use super::{ChainArgs, KeyArgs, ServerArgs, print, send::hand_over, wallet};
 use crate::{
     address::address,
-    roles::{executed_here, load_chain, load_deployment},
+    roles::{executed_here, load_chain, load_deployment, store_named},
     setup::auditor_seed,
 };
 
@@ -128,6 +129,24 @@ pub(crate) enum ConfidentialCommand {
     Invoice(invoice::InvoiceCommand),
 }
 
+/// Where a coprocessor of one's own keeps what it executed.
+#[derive(Args, Debug)]
+pub(crate) struct ExecutedArgs {
+    /// Folder of your own coprocessor's files (its data_dir), or its store.url: what it executed is what is decrypted
+    #[arg(long, value_name = "FOLDER or URL", env = "BLINDFOLD_COPROCESSOR_DATA")]
+    coprocessor_data: String,
+    /// File whose first line is the password of that store's PostgreSQL user
+    #[arg(long, value_name = "FILE", env = "BLINDFOLD_COPROCESSOR_PASSWORD_FILE")]
+    coprocessor_password_file: Option<PathBuf>,
+}
+
+impl ExecutedArgs {
+    fn store(&self) -> Result<StoreUrl> {
+        store_named(&self.coprocessor_data, self.coprocessor_password_file.as_deref())
+            .context("--coprocessor-data")
+    }
+}
+
 /// Where a deployment of confidential balances is.
 #[derive(Args, Debug)]
 pub(crate) struct DeploymentArgs {
@@ -137,9 +156,8 @@ pub(crate) struct DeploymentArgs {
     /// The deployment, confidential.json
     #[arg(long, env = "BLINDFOLD_CONFIDENTIAL")]
     deployment: PathBuf,
-    /// Folder of your own coprocessor's files (its data_dir): what it executed is what is decrypted
-    #[arg(long, env = "BLINDFOLD_COPROCESSOR_DATA")]
-    coprocessor_data: PathBuf,
+    #[command(flatten)]
+    executed: ExecutedArgs,
 }
 
 /// What sending needs.
@@ -154,9 +172,8 @@ pub(crate) struct SendArgs {
     /// The deployment, confidential.json
     #[arg(long, env = "BLINDFOLD_CONFIDENTIAL")]
     deployment: PathBuf,
-    /// Folder of your own coprocessor's files (its data_dir): what it executed is what is decrypted
-    #[arg(long, env = "BLINDFOLD_COPROCESSOR_DATA")]
-    coprocessor_data: PathBuf,
+    #[command(flatten)]
+    executed: ExecutedArgs,
     /// Wait for the outcome, this many seconds at most
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "60")]
     wait: Option<u64>,
@@ -172,8 +189,14 @@ pub(crate) struct ProveArgs {
     proving_keys: PathBuf,
 }
 
-async fn opened(key: &KeyArgs, chain: &Path, deployment: &Path, data: &Path) -> Result<ConfidentialWallet> {
-    let (public, state) = executed_here(&load_deployment(deployment)?, &*load_chain(chain)?, data).await?;
+async fn opened(
+    key: &KeyArgs,
+    chain: &Path,
+    deployment: &Path,
+    executed: &ExecutedArgs,
+) -> Result<ConfidentialWallet> {
+    let (public, state) =
+        executed_here(&load_deployment(deployment)?, &*load_chain(chain)?, &executed.store()?).await?;
     Ok(ConfidentialWallet::new(state, public, key.open()?))
 }
 
@@ -187,8 +210,7 @@ impl ProveArgs {
 
 impl SendArgs {
     async fn opened(&self) -> Result<(ConfidentialWallet, Wallet)> {
-        let (chain, data) = (&self.chain.chain, &self.coprocessor_data);
-        let confidential = opened(&self.key, chain, &self.deployment, data).await?;
+        let confidential = opened(&self.key, &self.chain.chain, &self.deployment, &self.executed).await?;
         Ok((confidential, wallet(&self.key, &self.chain, &self.servers).await?))
     }
 
@@ -350,13 +372,13 @@ pub(crate) async fn run(command: ConfidentialCommand, json: bool) -> Result<()> 
 
 impl DeploymentArgs {
     async fn wallet(&self, key: &KeyArgs) -> Result<ConfidentialWallet> {
-        opened(key, &self.chain, &self.deployment, &self.coprocessor_data).await
+        opened(key, &self.chain, &self.deployment, &self.executed).await
     }
 }
 
 async fn audit(owner: Address, key: (&Path, &Path), at: &DeploymentArgs, json: bool) -> Result<()> {
     let (chain, deployment) = (load_chain(&at.chain)?, load_deployment(&at.deployment)?);
-    let (public, state) = executed_here(&deployment, &chain, &at.coprocessor_data).await?;
+    let (public, state) = executed_here(&deployment, &chain, &at.executed.store()?).await?;
     let auditor = Auditor::new(state.settings(), &public, &*auditor_seed(key.0, key.1)?)?;
     let mut transfers = Vec::new();
     for applied in state.transactions_of(owner).await? {

@@ -166,6 +166,9 @@ pub enum StoreError {
     /// Another process has these files open.
     #[error("{0} is in use by another process")]
     InUse(String),
+    /// The store is not one to run on: a backup, what a copy left behind, or one that is not whole.
+    #[error("{0}")]
+    Retired(String),
     /// The files cannot be opened or prepared.
     #[error("cannot open {store}: {reason}")]
     Open {

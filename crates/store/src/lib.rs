@@ -16,7 +16,9 @@ mod records;
 mod sql;
 mod sqlite;
 mod store;
+mod transfer;
 mod url;
+mod verify;
 
 pub use confidential::{
     ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead, ConfidentialStore,
@@ -34,4 +36,6 @@ pub use sql::{
 };
 pub use sqlite::{Condition, Disk, DiskFault, FIRST_SCHEMA, MAX_LOG_BYTES, SCHEMA_VERSION};
 pub use store::{Stopped, Store};
+pub use transfer::{Copied, Purpose, TABLES, Table, transfer};
 pub use url::StoreUrl;
+pub use verify::{Verified, verify};

@@ -65,6 +65,9 @@ pub struct SmokeArgs {
     /// Leave the folder where it is
     #[arg(long)]
     keep: bool,
+    /// Keep the records of all roles in a PostgreSQL server of the run; needs the package postgresql
+    #[arg(long)]
+    postgres: bool,
 }
 
 /// The network with its relay, its senders and what is seen of it.
@@ -130,6 +133,7 @@ impl Run {
         let options = DevnetOptions {
             ports,
             keep: true,
+            postgres: args.postgres,
             sequencer_url: Some(Arc::new(move |role| format!("{address}{role}"))),
             timing: L1Timing { challenge_window: CHALLENGE_WINDOW_BLOCKS, ..L1Timing::default() },
             ..DevnetOptions::new(args.dir.clone(), binary)

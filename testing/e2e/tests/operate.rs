@@ -107,6 +107,10 @@ fn execution() -> Value {
     json!({ "http_url": "http://127.0.0.1:8645", "engine_url": "http://127.0.0.1:8651", "jwt_secret": "jwt.hex" })
 }
 
+fn store() -> Value {
+    json!({ "url": "postgres://blindfold@127.0.0.1/sequencer", "password_file": "password" })
+}
+
 fn key() -> Value {
     json!({ "file": "key.json" })
 }
@@ -136,8 +140,15 @@ fn the_sequencers_settings_are_documented() {
         "chain": "rollup.json", "parameters": ["parameters.bin"], "l1": l1(), "execution": execution(),
         "signing_key": key(), "sequencer": { "members": member() },
     });
-    let full =
-        with(&minimal, &[("/l1", full_l1()), ("/signing_key", full_key()), ("/posting_key", full_key())]);
+    let full = with(
+        &minimal,
+        &[
+            ("/l1", full_l1()),
+            ("/signing_key", full_key()),
+            ("/posting_key", full_key()),
+            ("/store", store()),
+        ],
+    );
     check_settings::<SequencerSettings>("### Settings of the sequencer", &minimal, &full);
 }
 
@@ -154,6 +165,7 @@ fn a_members_settings_are_documented() {
             ("/key", full_key()),
             ("/posting_key", full_key()),
             ("/member/peers", member()),
+            ("/store", store()),
         ],
     );
     check_settings::<CommitteeSettings>("### Settings of a committee member", &minimal, &full);
@@ -188,7 +200,10 @@ fn a_full_nodes_settings_are_documented() {
         },
     });
     let watch = json!({ "key": full_key() });
-    let full = with(&minimal, &[("/l1", full_l1()), ("/full_node/members", member()), ("/watch", watch)]);
+    let full = with(
+        &minimal,
+        &[("/l1", full_l1()), ("/full_node/members", member()), ("/watch", watch), ("/store", store())],
+    );
     check_settings::<FullNodeSettings>("### Settings of a full node", &minimal, &full);
 }
 
@@ -201,7 +216,7 @@ fn the_coprocessors_settings_are_documented() {
             "rpc_addr": "127.0.0.1:9600", "admin_addr": "127.0.0.1:9601", "node_url": "http://127.0.0.1:9580",
         },
     });
-    let full = with(&minimal, &[("/l1", full_l1())]);
+    let full = with(&minimal, &[("/l1", full_l1()), ("/store", store())]);
     check_settings::<CoprocessorSettings>("### Settings of the coprocessor", &minimal, &full);
 }
 

@@ -71,7 +71,7 @@ impl Crowd {
         let devnet = &testbed.devnet;
         let deployment = load_deployment(&confidential_deployment_file(devnet.dir()))?;
         let (public, settings) = deployment.settings(&devnet.chain)?;
-        let (_, state) = executed_here(&deployment, &devnet.chain, &devnet.dir().join(COPROCESSOR)).await?;
+        let (_, state) = executed_here(&deployment, &devnet.chain, &devnet.store_of(COPROCESSOR)?).await?;
         let endpoints = WalletEndpoints {
             node: http(devnet.ports.full_node.0),
             sequencer: http(devnet.ports.sequencer.0),

@@ -89,7 +89,7 @@ impl ToSql for Value<'_> {
             (Self::Null, _) => Ok(IsNull::Yes),
             (Self::Integer(value), &Type::INT4) => i32::try_from(*value)?.to_sql(ty, out),
             (Self::Integer(value), &Type::INT8) => value.to_sql(ty, out),
-            (Self::Text(text), &Type::TEXT | &Type::VARCHAR) => text.to_sql(ty, out),
+            (Self::Text(text), &Type::TEXT | &Type::VARCHAR) => text.as_ref().to_sql(ty, out),
             (Self::Bytes(bytes), &Type::BYTEA) => bytes.as_ref().to_sql(ty, out),
             (value, ty) => Err(format!("a statement's parameter is {ty}, and not {value:?}").into()),
         }
@@ -171,7 +171,7 @@ impl PostgresConnection {
     pub(super) fn setting(&self, name: &str) -> Result<String, StoreError> {
         let sql = "SELECT current_setting(?1)";
         let found = first(self, sql, &values![name], |row| match row.value(0)? {
-            Value::Text(text) => Ok(text.to_owned()),
+            Value::Text(text) => Ok(text.into_owned()),
             _ => Err(StoreError::Failed(format!("the server does not tell {name}"))),
         })?;
         Ok(found.unwrap_or_default())

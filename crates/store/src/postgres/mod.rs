@@ -48,6 +48,11 @@ impl FromStr for PostgresUrl {
         if server.get_dbname().is_none_or(str::is_empty) {
             return Err(fault("the URL names no database".to_owned()));
         }
+        if server.get_password().is_some() {
+            return Err(fault(
+                "a password does not stand in the URL: name the file that holds it".to_owned(),
+            ));
+        }
         if server.get_hosts().is_empty() {
             return Err(fault("the URL names no host".to_owned()));
         }

@@ -55,7 +55,7 @@ pub(crate) fn text(row: &dyn Row, column: usize, what: What) -> Result<String, S
 pub(crate) fn optional_text(row: &dyn Row, column: usize, what: What) -> Result<Option<String>, StoreError> {
     match row.value(column)? {
         Value::Null => Ok(None),
-        Value::Text(text) => Ok(Some(text.to_owned())),
+        Value::Text(text) => Ok(Some(text.into_owned())),
         _ => Err(wrong_type(what)),
     }
 }

@@ -14,7 +14,7 @@ use crate::StoreError;
 pub(crate) enum Value<'a> {
     Null,
     Integer(i64),
-    Text(&'a str),
+    Text(Cow<'a, str>),
     Bytes(Cow<'a, [u8]>),
 }
 
@@ -32,7 +32,7 @@ integers!(i64, u32, u16, u8, bool);
 
 impl<'a> From<&'a str> for Value<'a> {
     fn from(value: &'a str) -> Self {
-        Self::Text(value)
+        Self::Text(value.into())
     }
 }
 
@@ -63,6 +63,28 @@ impl<'a> From<&'a B256> for Value<'a> {
 impl<'a> From<&'a Address> for Value<'a> {
     fn from(value: &'a Address) -> Self {
         value.as_slice().into()
+    }
+}
+
+impl Value<'_> {
+    /// The same, kept from its row.
+    pub(crate) fn into_owned(self) -> Value<'static> {
+        match self {
+            Self::Null => Value::Null,
+            Self::Integer(value) => Value::Integer(value),
+            Self::Text(text) => Value::Text(text.into_owned().into()),
+            Self::Bytes(bytes) => Value::Bytes(bytes.into_owned().into()),
+        }
+    }
+
+    /// How many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Null => 0,
+            Self::Integer(_) => 8,
+            Self::Text(text) => text.len(),
+            Self::Bytes(bytes) => bytes.len(),
+        }
     }
 }
 
@@ -158,7 +180,7 @@ impl<'a> Statements<'a> {
     /// the values.
     pub(crate) fn insert<const N: usize>(&mut self, into: &str, rows: &[[Value<'a>; N]], then: &str) {
         for part in parts(rows) {
-            self.0.push((insertion::<N>(into, part.len(), then).into(), part.as_flattened().to_vec()));
+            self.0.push((insertion(into, N, part.len(), then).into(), part.as_flattened().to_vec()));
         }
     }
 
@@ -187,12 +209,26 @@ impl<'a> Statements<'a> {
     }
 }
 
-fn insertion<const N: usize>(into: &str, rows: usize, then: &str) -> String {
+fn insertion(into: &str, width: usize, rows: usize, then: &str) -> String {
     let mut sql = format!("INSERT INTO {into} VALUES ");
-    write_rows(&mut sql, rows, &format!("({})", ["?"; N].join(", ")), ", ", 1);
+    write_rows(&mut sql, rows, &format!("({})", vec!["?"; width].join(", ")), ", ", 1);
     sql.push(' ');
     sql.push_str(then);
     sql
+}
+
+/// Inserts rows of values that come from another store.
+pub(crate) fn insert_values(
+    session: &dyn Session,
+    into: &str,
+    width: usize,
+    rows: &[Vec<Value<'_>>],
+) -> Result<(), StoreError> {
+    let mut statements = Statements::default();
+    for part in parts(rows) {
+        statements.0.push((insertion(into, width, part.len(), "").into(), part.concat()));
+    }
+    statements.run(session).map(drop)
 }
 
 /// Inserts rows and reads what the statement returns of those that were inserted.
@@ -204,7 +240,7 @@ pub(crate) fn insert_returning<const N: usize>(
     mut read: impl FnMut(&dyn Row) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     parts(rows).try_for_each(|part| {
-        each(session, &insertion::<N>(into, part.len(), then), part.as_flattened(), &mut read)
+        each(session, &insertion(into, N, part.len(), then), part.as_flattened(), &mut read)
     })
 }
 

@@ -19,12 +19,13 @@ use super::{
         Row, Session, Statements, all, execute, execute_each, first, for_keys, insert_returning, values,
     },
 };
-use crate::{BlockRecord, PendingEnvelope, PostedRecord, SealedRecord, StoreError, What};
+use crate::{BlockRecord, PendingEnvelope, PostedRecord, SealedRecord, StoreError, What, transfer};
 
 /// Longest value of [`crate::Store::put_meta`], in bytes.
 pub const MAX_META_VALUE_BYTES: usize = 1 << 20;
 
 pub(crate) fn bind(session: &dyn Session, deployment: &Deployment, role: &str) -> Result<(), StoreError> {
+    transfer::check_usable(session)?;
     let deployment = format!("{} on L1 chain {}", deployment.inbox, deployment.l1_chain_id);
     for (name, offered) in [("deployment", deployment.as_str()), ("role", role)] {
         match reads::meta(session, name)? {

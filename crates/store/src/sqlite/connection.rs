@@ -35,7 +35,7 @@ impl Row for rusqlite::Row<'_> {
         Ok(match self.get_ref(column)? {
             ValueRef::Null => Value::Null,
             ValueRef::Integer(value) => Value::Integer(value),
-            ValueRef::Text(_) => Value::Text(self.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?),
+            ValueRef::Text(_) => self.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?.into(),
             ValueRef::Blob(bytes) => bytes.into(),
             ValueRef::Real(_) => return Err(StoreError::Stopped("a fraction in the database".to_owned())),
         })

@@ -1,0 +1,368 @@
+//! Everything of a store into another, between engines or into a file that is kept: moves, backups, restores.
+//!
+//! What is read is one state of the source, whoever writes to it meanwhile. The other store has to be empty. Until all is
+//! there it says of itself that it is not whole, and so no role runs on what an interrupted transfer left.
+
+use tokio::sync::mpsc;
+
+use crate::{
+    SqlStore, Store, StoreError, What,
+    sql::{
+        reads,
+        session::{Row, Session, Value, each, execute, first, insert_values, values},
+        writes::put_meta,
+    },
+};
+
+/// A table that both engines have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// Name of the table.
+    pub name: &'static str,
+    /// What its rows are read in the order of.
+    key: &'static [&'static str],
+    /// Its columns, in order.
+    pub columns: &'static [&'static str],
+}
+
+const fn table(name: &'static str, key: &'static [&'static str], columns: &'static [&'static str]) -> Table {
+    Table { name, key, columns }
+}
+
+/// Every table, in the order in which they are read.
+pub const TABLES: &[Table] = &[
+    table("meta", &["key"], &["key", "value"]),
+    table("batches", &["number"], &["number", "hash", "sealed", "head"]),
+    table("items", &["number", "item"], &["number", "item", "id", "fault"]),
+    table("acknowledgements", &["number"], &["number", "header_hash", "origin", "displaced_by"]),
+    table("displaced_acknowledgements", &["number", "header_hash"], &["number", "header_hash"]),
+    table("certificates", &["number"], &["number", "certificate"]),
+    table("l1_headers", &["number"], &["number"]),
+    table("releases", &["number"], &["number", "release"]),
+    table("hints", &["number"], &["number", "hints"]),
+    table("batches_without_hints", &["number"], &["number"]),
+    // In the order of their arrival, which is that of their rows.
+    table("envelopes", &["rowid"], &["id", "bytes", "arrived_ms", "seal_by", "number"]),
+    table("envelope_outcomes", &["id"], &["id", "outcome", "number"]),
+    table("accounts", &["payer"], &["payer", "balance", "withdrawn"]),
+    table("fee_nonces", &["expiry", "payer", "nonce"], &["expiry", "payer", "nonce"]),
+    table("held", &["number", "item"], &["number", "item", "payer", "amount"]),
+    table(
+        "account_changes",
+        &["number", "payer"],
+        &["number", "payer", "balance_before", "withdrawn_before"],
+    ),
+    table(
+        "nonce_changes",
+        &["number", "payer", "nonce"],
+        &["number", "payer", "nonce", "expiry_before", "expiry_after"],
+    ),
+    table("held_changes", &["number", "held_number"], &["number", "held_number", "before"]),
+    table("ledger_floor", &["\"only\""], &["\"only\"", "number"]),
+    table(HELD_FLOOR, &["\"only\""], &["\"only\"", "number"]),
+    table(
+        "blocks",
+        &["number"],
+        &[
+            "number",
+            "second",
+            "hash",
+            "parent_hash",
+            "state_root",
+            "first_batch",
+            "last_batch",
+            "transactions",
+            "payload",
+        ],
+    ),
+    table("posts", &["up_to_number"], &["up_to_number", "l1_transaction"]),
+    table(
+        "confidential_batches",
+        &["number"],
+        &[
+            "number",
+            "hash",
+            "sequence",
+            "version",
+            "accounts",
+            "public_accounts",
+            "accounts_root",
+            "public_root",
+            "confidential",
+            "state_root",
+        ],
+    ),
+    table("confidential_owners", &["owner"], &["owner", "account"]),
+    table("confidential_accounts", &["account", "version"], &["account", "version", "owner", "state"]),
+    table(
+        "confidential_nodes",
+        &["tree", "level", "place", "version"],
+        &["tree", "level", "place", "version", "hash"],
+    ),
+    table("public_balances", &["owner", "version"], &["owner", "version", "account", "balance", "nonce"]),
+    table(
+        "confidential_transactions",
+        &["sequence"],
+        &[
+            "sequence",
+            "version",
+            "number",
+            "id",
+            "item",
+            "position",
+            "applied",
+            "bytes",
+            "receipt",
+            "state_root",
+        ],
+    ),
+    table("confidential_parties", &["party", "sequence"], &["party", "sequence"]),
+];
+
+/// What a store says of itself where it is not one to run on: what is missing, and what to do.
+const INCOMPLETE: &str = "store.incomplete";
+const MOVED: &str = "store.moved_to";
+const BACKUP: &str = "store.backup";
+const MARKS: [&str; 3] = [INCOMPLETE, MOVED, BACKUP];
+
+const HELD_FLOOR: &str = "held_floor";
+
+/// Rows that are read at once, and bytes from which on a part is written.
+const PAGE_ROWS: i64 = 256;
+const PART_BYTES: usize = 4 << 20;
+/// Parts that wait to be written.
+const PARTS: usize = 2;
+
+/// What a transfer is for, and so what its two stores say of themselves when it has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// The role goes on with the target; nothing runs on the source any more, which was opened to write.
+    Move {
+        /// How the source names the place that it went to.
+        to: String,
+    },
+    /// The target is kept and not run on.
+    Backup,
+    /// The source is a backup, of which the target makes a store again. What was signed since is not in it.
+    Restore {
+        /// Values that the role finds in place of those of the backup.
+        meta: Vec<(String, Vec<u8>)>,
+    },
+}
+
+/// How many rows of a table were taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// Name of the table.
+    pub table: &'static str,
+    /// Rows of it.
+    pub rows: u64,
+}
+
+/// Refuses a store that no role is to run on.
+pub(crate) fn check_usable(session: &dyn Session) -> Result<(), StoreError> {
+    let said = |key| -> Result<Option<String>, StoreError> {
+        Ok(reads::meta(session, key)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    };
+    if said(INCOMPLETE)?.is_some() {
+        return Err(StoreError::Retired(
+            "a copy to this store did not end: copy again, to an empty place".to_owned(),
+        ));
+    }
+    if let Some(to) = said(MOVED)? {
+        return Err(StoreError::Retired(format!(
+            "this store was moved to {to}, which goes on from it: set store.url to that"
+        )));
+    }
+    if said(BACKUP)?.is_some() {
+        return Err(StoreError::Retired(
+            "this is a backup: `blindfold store restore` makes a store of it".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Rows of one table.
+struct Part {
+    table: &'static Table,
+    rows: Vec<Vec<Value<'static>>>,
+}
+
+/// Takes everything of one store over into another, empty one, and compares what arrived. `progress` hears of each table
+/// that is done.
+///
+/// Cost: reads each row once, in one snapshot, and holds a few parts of [`PART_BYTES`] in memory.
+///
+/// # Errors
+/// [`StoreError::Retired`] for a source that is not whole, no backup where one is restored, or one that was moved before;
+/// [`StoreError::Inconsistent`] for a target that is not empty, or where rows are missing in the end.
+pub async fn transfer(
+    source: &SqlStore,
+    target: &SqlStore,
+    purpose: &Purpose,
+    progress: &(dyn Fn(Copied) + Sync),
+) -> Result<Vec<Copied>, StoreError> {
+    check_source(source, purpose).await?;
+    target.write(begin).await?;
+    let (parts, mut queue) = mpsc::channel(PARTS);
+    let reading = source.read(move |session| read_all(session, &parts));
+    let writing = async {
+        let mut copied: Vec<Copied> = Vec::new();
+        while let Some(Part { table, rows }) = queue.recv().await {
+            match copied.last_mut() {
+                Some(last) if last.table == table.name => last.rows += rows.len() as u64,
+                last => {
+                    last.into_iter().for_each(|done| progress(*done));
+                    copied.push(Copied { table: table.name, rows: rows.len() as u64 });
+                }
+            }
+            target
+                .write(move |session| insert_values(session, &into(table), table.columns.len(), &rows))
+                .await?;
+        }
+        copied.last().into_iter().for_each(|done| progress(*done));
+        Ok::<_, StoreError>(copied)
+    };
+    // Where writing fails the queue goes, and with it reading.
+    let (read, copied) = tokio::join!(reading, writing);
+    let copied = copied?;
+    read?;
+    if let Purpose::Move { to } = purpose {
+        // At no time both can be run on. Ended here, neither can: then the same move is made again.
+        source.put_meta(MOVED, to.as_bytes()).await?;
+    }
+    let (counted, purpose) = (copied.clone(), purpose.clone());
+    target.write(move |session| end(session, &counted, &purpose)).await?;
+    Ok(copied)
+}
+
+/// The table with its columns, as an insertion names them.
+fn into(table: &Table) -> String {
+    format!("{} ({})", table.name, table.columns.join(", "))
+}
+
+async fn check_source(source: &SqlStore, purpose: &Purpose) -> Result<(), StoreError> {
+    let is_backup = source.meta(BACKUP).await?.is_some();
+    if source.meta(INCOMPLETE).await?.is_some() {
+        return Err(StoreError::Retired("the source is not whole: a copy to it did not end".to_owned()));
+    }
+    if let Some(to) = source.meta(MOVED).await? {
+        let to = String::from_utf8_lossy(&to).into_owned();
+        if *purpose == (Purpose::Move { to: to.clone() }) {
+            return Ok(());
+        }
+        return Err(StoreError::Retired(format!(
+            "the source was moved to {to} before, which goes on from it"
+        )));
+    }
+    match (purpose, is_backup) {
+        (Purpose::Restore { .. }, false) => Err(StoreError::Retired(
+            "the source is no backup: `blindfold store copy` moves a store that is in use".to_owned(),
+        )),
+        (Purpose::Move { .. } | Purpose::Backup, true) => Err(StoreError::Retired(
+            "the source is a backup: `blindfold store restore` makes a store of it".to_owned(),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Marks an empty store as one that is not whole.
+fn begin(session: &dyn Session) -> Result<(), StoreError> {
+    // A fresh file has one, that of no batch.
+    for table in TABLES.iter().filter(|table| table.name != HELD_FLOOR) {
+        let sql = format!("SELECT 1 FROM {} LIMIT 1", table.name);
+        if first(session, &sql, &[], |_| Ok(()))?.is_some() {
+            let reason = "the target is not empty: name an empty file, database or schema";
+            return Err(StoreError::Inconsistent { what: What::Meta, number: 0, reason });
+        }
+    }
+    execute(session, "DELETE FROM held_floor", &[])?;
+    put_meta(session, INCOMPLETE, b"")
+}
+
+/// Compares how much arrived, and says what the store is.
+fn end(session: &dyn Session, copied: &[Copied], purpose: &Purpose) -> Result<(), StoreError> {
+    for Copied { table, rows } in copied {
+        let sql = format!("SELECT COUNT(*) FROM {table}");
+        let found = first(session, &sql, &[], |row| row.value(0).map(Value::into_owned))?;
+        // The mark stands in `meta`, too.
+        let marks = u64::from(*table == "meta");
+        if found != i64::try_from(rows + marks).ok().map(Value::Integer) {
+            let reason = "rows are missing in the target";
+            return Err(StoreError::Inconsistent { what: What::Meta, number: 0, reason });
+        }
+    }
+    execute(session, "DELETE FROM meta WHERE key = ?1", &values![INCOMPLETE])?;
+    match purpose {
+        Purpose::Move { .. } => Ok(()),
+        Purpose::Backup => put_meta(session, BACKUP, b""),
+        Purpose::Restore { meta } => meta.iter().try_for_each(|(key, value)| put_meta(session, key, value)),
+    }
+}
+
+/// Reads every table of a snapshot, a page at a time.
+fn read_all(session: &dyn Session, parts: &mpsc::Sender<Part>) -> Result<(), StoreError> {
+    TABLES.iter().try_for_each(|table| read_table(session, table, parts))
+}
+
+fn read_table(
+    session: &dyn Session,
+    table: &'static Table,
+    parts: &mpsc::Sender<Part>,
+) -> Result<(), StoreError> {
+    let keys = table.key.join(", ");
+    let select = format!("SELECT {keys}, {} FROM {}", table.columns.join(", "), table.name);
+    let mut last: Option<Vec<Value<'static>>> = None;
+    let (mut rows, mut bytes) = (Vec::new(), 0);
+    loop {
+        let (after, mut with) = match &last {
+            None => (String::new(), Vec::new()),
+            Some(last) => {
+                let names: Vec<String> = (1..=last.len()).map(|index| format!("?{index}")).collect();
+                (format!("WHERE ({keys}) > ({})", names.join(", ")), last.clone())
+            }
+        };
+        with.push(Value::Integer(PAGE_ROWS));
+        let sql = format!("{select} {after} ORDER BY {keys} LIMIT ?{}", with.len());
+        let mut page = 0;
+        each(session, &sql, &with, |row| {
+            let row = whole(row, table)?;
+            page += 1;
+            let (key, values) = row.split_at(table.key.len());
+            last = Some(key.to_vec());
+            if table.name == "meta" && is_mark(row.first()) {
+                return Ok(());
+            }
+            bytes += values.iter().map(Value::bytes).sum::<usize>();
+            rows.push(values.to_vec());
+            if bytes >= PART_BYTES {
+                bytes = 0;
+                send(parts, table, std::mem::take(&mut rows))?;
+            }
+            Ok(())
+        })?;
+        if page < PAGE_ROWS {
+            break;
+        }
+    }
+    send(parts, table, rows)
+}
+
+fn send(
+    parts: &mpsc::Sender<Part>,
+    table: &'static Table,
+    rows: Vec<Vec<Value<'static>>>,
+) -> Result<(), StoreError> {
+    parts.blocking_send(Part { table, rows }).map_err(|_| StoreError::Closed)
+}
+
+/// A row with its key first.
+fn whole(row: &dyn Row, table: &Table) -> Result<Vec<Value<'static>>, StoreError> {
+    (0..table.key.len() + table.columns.len())
+        .map(|column| row.value(column).map(Value::into_owned))
+        .collect()
+}
+
+fn is_mark(key: Option<&Value<'_>>) -> bool {
+    matches!(key, Some(Value::Text(key)) if MARKS.contains(&key.as_ref()))
+}

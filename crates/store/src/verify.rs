@@ -1,0 +1,251 @@
+//! Whether what a store holds fits together.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::B256;
+use blindfold_protocol::ledger::FeeLedger;
+
+use crate::{
+    BatchRecord, BlockRecord, SqlStore, Store, StoreError,
+    sql::{
+        convert::{hash, number, optional_number},
+        session::each,
+    },
+};
+use crate::{ConfidentialStore, What};
+
+/// Faults that are named; of more the number is told.
+const MAX_FAULTS: usize = 100;
+
+/// What was looked at, and what is wrong with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// Deployment and role that the store is bound to.
+    pub bound: Option<(String, String)>,
+    /// First and last number of the batches.
+    pub batches: Option<(u64, u64)>,
+    /// Items in all of them.
+    pub items: u64,
+    /// Batches with a certificate.
+    pub certificates: u64,
+    /// Batches with hints.
+    pub hints: u64,
+    /// First and last number of the blocks.
+    pub blocks: Option<(u64, u64)>,
+    /// Confidential transactions.
+    pub confidential_transactions: u64,
+    /// What does not fit, at most a hundred of them.
+    pub faults: Vec<String>,
+    /// How many more there are.
+    pub more_faults: u64,
+}
+
+impl Verified {
+    fn fault(&mut self, what: impl Into<String>) {
+        if self.faults.len() < MAX_FAULTS {
+            self.faults.push(what.into());
+        } else {
+            self.more_faults += 1;
+        }
+    }
+
+    fn check(&mut self, holds: bool, what: impl FnOnce() -> String) {
+        if !holds {
+            self.fault(what());
+        }
+    }
+}
+
+/// Reads everything and checks that it fits together: every record decodes, headers follow one another and have the hashes
+/// that they are stored by, certificates, releases and hints name their headers, what was signed is what is stored, blocks
+/// follow one another and hold the batches in order, the ledger has the root that the newest header names. Signatures and
+/// proofs are not checked: a role does that before it stores them.
+///
+/// `progress` hears of each batch number that was reached.
+///
+/// # Errors
+/// Where the store cannot be read at all; a record that does not decode is a fault, and ends the look at its table.
+pub async fn verify(store: &SqlStore, progress: &(dyn Fn(u64) + Sync)) -> Result<Verified, StoreError> {
+    let mut found = Verified::default();
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    if let (Some(deployment), Some(role)) = (store.meta("deployment").await?, store.meta("role").await?) {
+        found.bound = Some((text(deployment), text(role)));
+    }
+    let mut signed = signed(store).await?;
+    batches(store, &mut found, &mut signed, progress).await?;
+    blocks(store, &mut found).await?;
+    ledger(store, &mut found).await?;
+    confidential(store, &mut found).await?;
+    Ok(found)
+}
+
+/// What was signed for each number, but for what gave way.
+async fn signed(store: &SqlStore) -> Result<BTreeMap<u64, B256>, StoreError> {
+    store
+        .read(|session| {
+            let mut signed = BTreeMap::new();
+            let sql = "SELECT number, header_hash, displaced_by FROM acknowledgements";
+            each(session, sql, &[], |row| {
+                if optional_number(row, 2, What::Acknowledgement)?.is_none() {
+                    let number = number(row, 0, What::Acknowledgement)?;
+                    signed.insert(number, hash(row, 1, What::Acknowledgement)?);
+                }
+                Ok(())
+            })?;
+            Ok(signed)
+        })
+        .await
+}
+
+/// A record that does not decode is told; other failures end it all.
+fn readable<T>(found: &mut Verified, read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(damage @ StoreError::Corrupt { .. }) => {
+            found.fault(damage.to_string());
+            Ok(None)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+async fn batches(
+    store: &SqlStore,
+    found: &mut Verified,
+    signed: &mut BTreeMap<u64, B256>,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<(), StoreError> {
+    let mut before: Option<(u64, B256)> = None;
+    let mut from = 0;
+    loop {
+        let Some(page) = readable(found, store.batches(from, usize::MAX).await)? else { return Ok(()) };
+        let Some(last) = page.last() else { return Ok(()) };
+        from = last.number.saturating_add(1);
+        for record in &page {
+            batch(found, record, before, signed);
+            before = Some((record.number, record.hash));
+        }
+        progress(from - 1);
+    }
+}
+
+fn batch(
+    found: &mut Verified,
+    record: &BatchRecord,
+    before: Option<(u64, B256)>,
+    signed: &mut BTreeMap<u64, B256>,
+) {
+    let (number, header) = (record.number, &record.sealed.header);
+    found.batches = Some((found.batches.map_or(number, |(first, _)| first), number));
+    found.items += record.items.len() as u64;
+    found.certificates += u64::from(record.certificate.is_some());
+    found.hints += u64::from(record.hints.is_some());
+    found.check(header.number == number, || format!("batch {number} holds the header of {}", header.number));
+    found.check(header.hash() == record.hash, || {
+        format!("batch {number} is stored by {}, and its header's hash is {}", record.hash, header.hash())
+    });
+    if let Some((previous, hash)) = before {
+        found.check(number == previous + 1, || {
+            format!("the batches between {previous} and {number} are missing")
+        });
+        found
+            .check(header.parent_hash == hash, || format!("batch {number} does not follow batch {previous}"));
+    }
+    found.check(record.sealed.items.len() == header.envelope_count as usize, || {
+        format!(
+            "batch {number} holds {} items, and its header says {}",
+            record.sealed.items.len(),
+            header.envelope_count
+        )
+    });
+    let of = [
+        ("certificate", record.certificate.as_ref().map(|it| (it.number, it.header_hash))),
+        ("release", record.release.as_ref().map(|it| (it.number, it.header_hash))),
+        ("hints", record.hints.as_ref().map(|it| (it.number, it.header_hash))),
+    ];
+    for (name, named) in of {
+        found.check(named.is_none_or(|named| named == (number, record.hash)), || {
+            format!("the {name} of batch {number} are of another header")
+        });
+    }
+    if let Some(hints) = &record.hints {
+        found.check(hints.entries.len() == record.items.len(), || {
+            format!("batch {number} has {} items and {} hints", record.items.len(), hints.entries.len())
+        });
+    }
+    // Where L1 made the header, what was signed may be another.
+    if let Some(hash) = signed.remove(&number).filter(|_| !record.by_l1) {
+        found.check(hash == record.hash, || {
+            format!("{hash} was signed for number {number}, and batch {} is stored", record.hash)
+        });
+    }
+}
+
+async fn blocks(store: &SqlStore, found: &mut Verified) -> Result<(), StoreError> {
+    let mut before: Option<BlockRecord> = None;
+    let mut from = 0;
+    loop {
+        let Some(page) = readable(found, store.blocks(from, usize::MAX).await)? else { return Ok(()) };
+        let Some(last) = page.last() else { return Ok(()) };
+        from = last.number.saturating_add(1);
+        for block in page {
+            let number = block.number;
+            found.blocks = Some((found.blocks.map_or(number, |(first, _)| first), number));
+            if let Some(before) = before {
+                let follows = block.number == before.number + 1
+                    && block.parent_hash == before.hash
+                    && block.second > before.second
+                    && block.first_batch == before.last_batch + 1;
+                found.check(follows, || format!("block {number} does not follow block {}", before.number));
+            }
+            let newest = found.batches.map_or(0, |(_, newest)| newest);
+            found.check(block.last_batch <= newest, || {
+                format!("block {number} holds batch {}, which is not stored", block.last_batch)
+            });
+            before = Some(block);
+        }
+    }
+}
+
+async fn ledger(store: &SqlStore, found: &mut Verified) -> Result<(), StoreError> {
+    let Some((_, newest)) = found.batches else { return Ok(()) };
+    let read = async {
+        let parts = (store.accounts().await?, store.nonces().await?, store.held().await?);
+        Ok((parts, store.batch(newest).await?))
+    };
+    let Some(((accounts, nonces, held), record)) = readable(found, read.await)? else { return Ok(()) };
+    let named = record.map(|record| record.sealed.header.fee_ledger_root);
+    let root = FeeLedger::from_parts(accounts, nonces, held).root();
+    found.check(named == Some(root), || {
+        format!("the fee ledger has the root {root}, and the header of batch {newest} names another")
+    });
+    Ok(())
+}
+
+async fn confidential(store: &SqlStore, found: &mut Verified) -> Result<(), StoreError> {
+    let Some(Some(head)) = readable(found, store.confidential_head().await)? else { return Ok(()) };
+    let (mut sequence, mut version) = (0, 0);
+    loop {
+        let page = store.confidential_transactions_from(sequence + 1, usize::MAX).await;
+        let Some(page) = readable(found, page)? else { return Ok(()) };
+        if page.is_empty() {
+            break;
+        }
+        for one in page {
+            let expected = version + u64::from(one.record.applied);
+            found.check((one.record.sequence, one.record.version) == (sequence + 1, expected), || {
+                format!("confidential transaction {} does not follow {sequence}", one.record.sequence)
+            });
+            (sequence, version) = (one.record.sequence, one.record.version);
+        }
+    }
+    found.confidential_transactions = sequence;
+    found.check((head.sequence, head.version) == (sequence, version), || {
+        format!("the confidential state ends at {}, and its transactions at {sequence}", head.sequence)
+    });
+    let root = store.confidential_state_root(head.version).await?;
+    found.check(root == Some(head.state_root), || {
+        "the newest confidential batch has another state root than its last transaction".to_owned()
+    });
+    Ok(())
+}
