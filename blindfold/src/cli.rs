@@ -20,6 +20,7 @@ use crate::{
     },
     settings::SettingsArgs,
     setup::SetupCommand,
+    store_commands::{self, StoreCommand},
     wallet::WalletArgs,
 };
 
@@ -80,6 +81,9 @@ enum Command {
         after_help = "Example:\n  blindfold proxy --config proxy.toml\n  cast send --rpc-url http://127.0.0.1:9590 --value 1ether 0x…"
     )]
     Proxy(SettingsArgs),
+    /// Move, back up, restore and verify a role's records
+    #[command(subcommand, after_help = store_commands::EXAMPLES)]
+    Store(StoreCommand),
     /// Keys, deposits, transfers, and checks of what the sequencer says
     Wallet(WalletArgs),
     /// Measure the scheme, or a running system
@@ -196,6 +200,7 @@ pub fn run(cli: Cli) -> Result<()> {
         Command::Devnet(_)
             | Command::L1(_)
             | Command::Genesis(_)
+            | Command::Store(_)
             | Command::Wallet(_)
             | Command::Bench(_)
             | Command::Dealer(_)
@@ -259,6 +264,7 @@ async fn dispatch(command: Command) -> Result<()> {
             command: Some(CoprocessorCommand::Setup(command)), ..
         }) => crate::setup::run(command).await,
         Command::Proxy(args) => roles::run::<ProxySettings>(&args, false).await,
+        Command::Store(command) => store_commands::run(command).await,
         Command::Wallet(args) => crate::wallet::run(args).await,
         Command::Bench(command) => crate::bench::run(command).await,
     }
@@ -374,6 +380,10 @@ mod tests {
             "committee key add member-1.key --from next.key --password-file p --from-password-file q --json",
             "committee key public member-1.key --password-file p",
             "l1 stake serve 5 --member m --parameters-hash HASH KEY CHAIN",
+            "store copy --from sequencer --to postgres://u@h/d --to-password-file p --json",
+            "store backup --store sequencer --out backup.db",
+            "store restore backup.db --store postgres://u@h/d --password-file p",
+            "store verify --store backup.db --json",
             "l1 status CHAIN --json --blocks 100",
             "l1 bond sequencer deposit 1ether KEY CHAIN",
             "l1 bond sequencer announce 1ether KEY CHAIN --json",

@@ -13,6 +13,7 @@ mod new_file;
 pub mod roles;
 pub mod settings;
 pub mod setup;
+mod store_commands;
 #[cfg(test)]
 mod test_chain;
 mod wallet;

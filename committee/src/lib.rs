@@ -33,3 +33,4 @@ pub use evidence::Evidence;
 pub use member::{Member, MemberDeps, MemberHandle, StartError};
 pub use metrics::MemberMetrics;
 pub use share::ShareRequestError;
+pub use voting::VOTES_AFTER_KEY;

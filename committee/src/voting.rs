@@ -21,8 +21,8 @@ use crate::{
     member::{Context, is_member_of},
 };
 
-/// Where the last epoch is stored in which this disk does not vote; empty while it is not decided.
-const KEY: &str = "committee.votes_after_epoch";
+/// Where a member's store has the last epoch in which it does not vote; empty while that is not decided.
+pub const VOTES_AFTER_KEY: &str = "committee.votes_after_epoch";
 /// Where earlier versions stored the first number that the disk votes for; 1 for one that knows every vote.
 const EARLIER_KEY: &str = "committee.votes_from";
 /// Name of the readiness condition.
@@ -74,10 +74,10 @@ pub(crate) struct Voting {
 
 impl Voting {
     pub(crate) async fn open(store: Arc<dyn Store>) -> Result<Self, StoreError> {
-        let mut stored = store.meta(KEY).await?;
+        let mut stored = store.meta(VOTES_AFTER_KEY).await?;
         if stored.is_none() && store.meta(EARLIER_KEY).await?.is_some_and(|from| from == 1u64.to_be_bytes()) {
             let knows_all = 0u64.to_be_bytes().to_vec();
-            store.put_meta(KEY, &knows_all).await?;
+            store.put_meta(VOTES_AFTER_KEY, &knows_all).await?;
             stored = Some(knows_all);
         }
         // What is damaged is not decided.
@@ -145,7 +145,7 @@ impl Voting {
         let bytes = after.map_or_else(Vec::new, |after| after.to_be_bytes().to_vec());
         // Nothing is voted for while it is written.
         self.state.lock().after = None;
-        self.store.put_meta(KEY, &bytes).await?;
+        self.store.put_meta(VOTES_AFTER_KEY, &bytes).await?;
         self.state.lock().after = after;
         Ok(())
     }
