@@ -119,6 +119,7 @@ impl Context {
             self.tracker.store().heads().await.map_or(ever, |heads| heads.acknowledged.unwrap_or_default());
         CommitteeStatus {
             member: self.member(),
+            version: Some(env!("CARGO_PKG_VERSION").to_owned()),
             epoch,
             acknowledged,
             certified: self.tracker.certified().number,

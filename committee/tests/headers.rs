@@ -747,6 +747,7 @@ impl CommitteeApiServer for PeerDouble {
         }
         Ok(CommitteeStatus {
             member: 2,
+            version: None,
             epoch: 1,
             acknowledged: self.claims,
             certified: self.claims,

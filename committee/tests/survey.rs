@@ -89,6 +89,7 @@ impl CommitteeApiServer for Peer {
         let number = self.shown.first().map_or(0, |(batch, _)| batch.header.number);
         Ok(CommitteeStatus {
             member: 4,
+            version: None,
             epoch: 1,
             acknowledged: number,
             certified: number,

@@ -359,6 +359,9 @@ pub struct RefusedHeader {
 pub struct CommitteeStatus {
     /// The member's index, from 1.
     pub member: u16,
+    /// Version of the program that answers; earlier builds leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// Epoch of the number after the head; 0 where none is registered.
     pub epoch: u64,
     /// The newest number it acknowledged.
