@@ -13,6 +13,7 @@ use crate::{
     dealer::{Deal, deal},
     deploy::{GenesisArgs, L1Command},
     devnet::DevnetArgs,
+    doctor::{self, DoctorArgs},
     member_keys::{self, KeyCommand},
     roles::{
         self, CommitteeSettings, CoprocessorSettings, FullNodeSettings, HintPublisherSettings, ProxySettings,
@@ -86,6 +87,9 @@ enum Command {
     Store(StoreCommand),
     /// Keys, deposits, transfers, and checks of what the sequencer says
     Wallet(WalletArgs),
+    /// Find out what would keep a role from starting or going on, without starting or stopping it
+    #[command(after_help = doctor::EXAMPLES)]
+    Doctor(DoctorArgs),
     /// Measure the scheme, or a running system
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -204,6 +208,7 @@ pub fn run(cli: Cli) -> Result<()> {
             | Command::Wallet(_)
             | Command::Bench(_)
             | Command::Dealer(_)
+            | Command::Doctor(_)
             | Command::Committee(CommitteeArgs { command: Some(_), .. })
             | Command::Coprocessor(CoprocessorArgs { command: Some(_), .. })
     ) && cli.log == "info";
@@ -266,6 +271,7 @@ async fn dispatch(command: Command) -> Result<()> {
         Command::Proxy(args) => roles::run::<ProxySettings>(&args, false).await,
         Command::Store(command) => store_commands::run(command).await,
         Command::Wallet(args) => crate::wallet::run(args).await,
+        Command::Doctor(args) => doctor::run(args).await,
         Command::Bench(command) => crate::bench::run(command).await,
     }
 }
@@ -539,6 +545,21 @@ mod tests {
             }
         }
         assert!(typed >= 15, "{typed}");
+    }
+
+    #[test]
+    fn the_doctor_takes_what_its_examples_say_and_needs_a_role() {
+        let examples = doctor::EXAMPLES.lines().map(str::trim).filter(|line| line.starts_with("blindfold "));
+        let mut typed = 0;
+        for example in examples {
+            Cli::try_parse_from(example.split_whitespace())
+                .unwrap_or_else(|error| panic!("{example}: {error}"));
+            typed += 1;
+        }
+        assert_eq!(typed, 3);
+        for line in ["doctor", "doctor --config c", "doctor wallet", "doctor proxy --timeout-ms 0"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
     }
 
     #[test]

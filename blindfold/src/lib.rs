@@ -7,6 +7,8 @@ pub mod cli;
 pub mod dealer;
 pub mod deploy;
 pub mod devnet;
+mod doctor;
+mod http_probe;
 pub mod l1_commands;
 mod member_keys;
 mod new_file;

@@ -9,12 +9,16 @@
 //! Unknown keys are refused by the settings types themselves. Secrets never stand in any of the three: a setting names
 //! the file that holds them.
 
+mod faults;
+
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use config::{Config, Environment, File, FileFormat};
+use config::{Config, ConfigBuilder, Environment, File, FileFormat, builder::DefaultState};
 use serde::de::DeserializeOwned;
+
+pub use faults::{Examined, FaultKind, SettingFault, examine};
 
 /// Where a role's settings come from.
 #[derive(Args, Clone, Debug)]
@@ -32,6 +36,14 @@ pub struct SettingsArgs {
 /// # Errors
 /// A file that cannot be read, an override without `=`, a key nobody knows, a value of the wrong type.
 pub fn load<T: DeserializeOwned>(role: &str, args: &SettingsArgs) -> Result<T> {
+    sources(role, args)?
+        .build()
+        .and_then(Config::try_deserialize)
+        .with_context(|| format!("settings of the {role} are not usable; docs/operate.md lists every key"))
+}
+
+/// File, environment and flags, each over the one before.
+fn sources(role: &str, args: &SettingsArgs) -> Result<ConfigBuilder<DefaultState>> {
     let prefix = format!("BLINDFOLD_{}", role.to_uppercase().replace('-', "_"));
     let mut builder = Config::builder();
     if let Some(path) = &args.config {
@@ -49,10 +61,7 @@ pub fn load<T: DeserializeOwned>(role: &str, args: &SettingsArgs) -> Result<T> {
         })?;
         builder = builder.set_override(key, parsed(value))?;
     }
-    builder
-        .build()
-        .and_then(Config::try_deserialize)
-        .with_context(|| format!("settings of the {role} are not usable; docs/operate.md lists every key"))
+    Ok(builder)
 }
 
 /// A flag's value as TOML would read it, else as a string.

@@ -30,7 +30,7 @@ mod voting;
 pub use blindfold_runtime::{Clock, SteadyClock};
 pub use config::{ConfigError, MemberConfig, MemberLimits, PeerUrl};
 pub use evidence::Evidence;
-pub use member::{Member, MemberDeps, MemberHandle, StartError};
+pub use member::{Member, MemberDeps, MemberHandle, StartError, is_member_of, store_role};
 pub use metrics::MemberMetrics;
 pub use share::ShareRequestError;
 pub use voting::VOTES_AFTER_KEY;

@@ -130,8 +130,13 @@ impl Context {
     }
 }
 
+/// What a member's store is bound to, beside the deployment.
+pub fn store_role(member: u16) -> String {
+    format!("member-{member}")
+}
+
 /// Whether these keys are the ones registered for the member in this epoch.
-pub(crate) fn is_member_of(public: &KeyFilePublic, epoch: &Epoch) -> bool {
+pub fn is_member_of(public: &KeyFilePublic, epoch: &Epoch) -> bool {
     epoch.parameters_hash == public.parameters_hash
         && epoch.member(public.member).is_some_and(|key| key.to_bytes() == public.bls_public_key)
 }
@@ -153,7 +158,7 @@ impl Member {
         let introductions = Introductions::new(&key, chain.deployment, &clock);
         let client = introductions.client(Party::Sequencer);
         let sequencer = http_client(&config.sequencer_url, &client)?;
-        store.bind(&chain.deployment, &format!("member-{}", key.public.member)).await?;
+        store.bind(&chain.deployment, &store_role(key.public.member)).await?;
         let acknowledged = store.heads().await?.acknowledged;
         let evidence = EvidenceStore::open(Arc::clone(&store)).await?;
         let voting = Voting::open(Arc::clone(&store)).await?;

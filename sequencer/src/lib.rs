@@ -70,4 +70,4 @@ pub use introduce::introduction;
 pub use lock::{DataLock, LOCK_FILE, LockError};
 pub use members::{Committee, CommitteeClient, HeldBatch, MemberError};
 pub use refusal::{ADMISSION_REASONS, AdmissionRefusal, SUBMISSION_REASONS, SubmissionError};
-pub use start::{Sequencer, SequencerDeps, SequencerHandle, StartError};
+pub use start::{ROLE, Sequencer, SequencerDeps, SequencerHandle, StartError};

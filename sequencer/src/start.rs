@@ -48,8 +48,8 @@ use crate::{
     verifier::Verifier,
 };
 
-/// Name under which the store is bound.
-const ROLE: &str = "sequencer";
+/// Name under which the store is bound, beside the deployment.
+pub const ROLE: &str = "sequencer";
 
 /// What a sequencer works with.
 pub struct SequencerDeps {

@@ -3,6 +3,8 @@
 use std::{
     collections::BTreeMap,
     fs,
+    io::Write,
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -204,7 +206,7 @@ impl Devnet {
             "committee keys: {MEMBERS} members, {THRESHOLD} needed, B = {}",
             options.max_batch
         ));
-        fs::write(dir.join("password"), format!("{:032x}\n", random::<u128>()))?;
+        write_secret(&dir.join("password"), &format!("{:032x}\n", random::<u128>()))?;
         let dealt = dealt(&dir, options.max_batch).await?;
 
         progress.step("L1: contracts, committee, fee deposits");
@@ -457,6 +459,12 @@ impl Devnet {
 #[must_use]
 pub fn is_run(dir: &Path) -> bool {
     dir.join(MARKER).is_file()
+}
+
+/// Writes a new file that its owner alone can read.
+fn write_secret(path: &Path, text: &str) -> Result<()> {
+    let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes())).with_context(|| path.display().to_string())
 }
 
 /// An empty folder with an absolute path. Of a folder with content only an earlier run's is emptied: an operator's holds

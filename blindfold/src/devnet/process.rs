@@ -16,16 +16,18 @@ use nix::{
     unistd::Pid,
 };
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
     process::{Child, Command},
     time::{sleep, timeout},
 };
+
+use crate::http_probe;
 
 /// How long a role may take until it serves. Checking parameters takes seconds on a loaded machine.
 const READY_TIMEOUT_MS: u64 = 120_000;
 /// How often readiness is looked up.
 const READY_POLL_MS: u64 = 50;
+/// How long one look at it may take.
+const READY_ANSWER_MS: u64 = 1_000;
 /// How long a role may take to end in order.
 const STOP_TIMEOUT_MS: u64 = 15_000;
 /// How much of a log an error shows, in bytes.
@@ -121,7 +123,8 @@ impl RoleProcess {
                     self.log_tail()
                 );
             }
-            if is_ready(self.admin).await {
+            let ready = http_probe::get(&self.admin.to_string(), "/readyz", READY_ANSWER_MS).await;
+            if ready.is_ok_and(|ready| ready.status == 200) {
                 return Ok(());
             }
             if started.elapsed() > Duration::from_millis(READY_TIMEOUT_MS) {
@@ -223,16 +226,4 @@ impl RoleProcess {
             let _ = child.kill().await;
         }
     }
-}
-
-/// Whether the admin server at `admin` says that its role is ready.
-async fn is_ready(admin: std::net::SocketAddr) -> bool {
-    let asked = async {
-        let mut stream = TcpStream::connect(admin).await?;
-        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await?;
-        let mut answer = [0u8; 12];
-        stream.read_exact(&mut answer).await?;
-        std::io::Result::Ok(answer.ends_with(b" 200"))
-    };
-    matches!(timeout(Duration::from_millis(1_000), asked).await, Ok(Ok(true)))
 }

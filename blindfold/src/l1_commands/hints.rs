@@ -200,7 +200,7 @@ fn has_items(run: &PostedRun) -> bool {
 }
 
 /// Takes out the runs without items, which wait for no hints; of the oldest [`MAX_READ_RUNS`]. Gives how many were not read.
-pub(super) async fn without_empty<E>(
+pub(crate) async fn without_empty<E>(
     runs: &mut Vec<RunReference>,
     read: impl AsyncFn(&RunReference) -> Result<Option<PostedRun>, E>,
 ) -> Result<usize, E> {
@@ -216,7 +216,7 @@ pub(super) async fn without_empty<E>(
 }
 
 /// The runs of the range that have no hints on L1 and are not void, and what happened to hints in it.
-pub(super) async fn without_hints(
+pub(crate) async fn without_hints(
     l1: &L1Client,
     chain: &ChainConfig,
     newest: u64,

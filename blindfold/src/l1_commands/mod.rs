@@ -9,7 +9,7 @@ mod hints;
 mod rewards;
 mod sequencer;
 mod stake;
-mod status;
+pub(crate) mod status;
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -20,6 +20,8 @@ use blindfold_protocol::{ChainConfig, SigningKey};
 use clap::{Args, Subcommand};
 
 use crate::roles::{L1Settings, load_chain};
+
+pub(crate) use hints::{without_empty, without_hints};
 
 /// The commands, beside those that set a deployment up.
 #[derive(Subcommand, Debug)]
@@ -138,7 +140,7 @@ pub(crate) fn table(rows: &[(&str, String)]) -> String {
 }
 
 /// Where to look from for what can still be open: as far back as `blocks`, and never before the deployment.
-fn range_start(newest: u64, blocks: u64, chain: &ChainConfig) -> u64 {
+pub(crate) fn range_start(newest: u64, blocks: u64, chain: &ChainConfig) -> u64 {
     newest.saturating_sub(blocks).max(chain.genesis_l1_origin)
 }
 

@@ -501,7 +501,7 @@ fn text(report: &Report) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use blindfold_bte::bls::SecretKey;
     use blindfold_l1::{Bond, HintEvent, PostedHead, PostedLog, QueuedItem};
     use blindfold_protocol::{Epoch, L1Timing, RulesChange, SequencerChange};

@@ -14,7 +14,7 @@ use blindfold_rpc::confidential::ConfidentialParameters;
 use blindfold_store::{ConfidentialStore, StoreUrl};
 use serde::{Deserialize, Serialize};
 
-use super::{BackendSettings, L1Settings, Role, StoreSettings, load_chain, load_parameters};
+use super::{BackendSettings, L1Settings, Role, StoreSettings, fault_in, load_chain, load_parameters};
 
 /// Settings of a coprocessor's process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -75,8 +75,11 @@ impl Role for CoprocessorSettings {
     const NAME: &'static str = "coprocessor";
     type Running = Coprocessor;
 
+    fn faults(&self) -> Vec<anyhow::Error> {
+        fault_in("coprocessor", self.coprocessor.validate()).into_iter().collect()
+    }
+
     async fn start(self, _: bool) -> Result<Coprocessor> {
-        self.coprocessor.validate()?;
         let chain = load_chain(&self.chain)?;
         let deployment = load_deployment(&self.deployment)?;
         let (_, settings) = deployment.settings(&chain)?;

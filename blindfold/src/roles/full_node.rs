@@ -10,7 +10,8 @@ use blindfold_l1::{L1Client, L1Writer};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BackendSettings, ExecutionSettings, L1Settings, Role, StoreSettings, load_chain, load_parameters, tables,
+    BackendSettings, ExecutionSettings, L1Settings, Role, StoreSettings, fault_in, load_chain,
+    load_parameters, tables,
 };
 
 /// Settings of a full node's process.
@@ -70,8 +71,11 @@ impl WatchSettings {
             Some(key) => Some(Arc::new(L1Writer::new(l1.clone(), key.open().context("watch.key")?))),
             None => None,
         };
-        let config = WatchConfig { interval_ms: self.interval_ms, max_retry_ms: self.max_retry_ms };
-        Ok(Some(WatchDeps { config, l1: Arc::new(l1.clone()), reporter }))
+        Ok(Some(WatchDeps { config: self.config(), l1: Arc::new(l1.clone()), reporter }))
+    }
+
+    fn config(&self) -> WatchConfig {
+        WatchConfig { interval_ms: self.interval_ms, max_retry_ms: self.max_retry_ms }
     }
 }
 
@@ -79,8 +83,12 @@ impl Role for FullNodeSettings {
     const NAME: &'static str = "full-node";
     type Running = FullNode;
 
+    fn faults(&self) -> Vec<anyhow::Error> {
+        let watch = self.watch.enabled.then(|| fault_in("watch", self.watch.config().validate()));
+        fault_in("full_node", self.full_node.validate()).into_iter().chain(watch.flatten()).collect()
+    }
+
     async fn start(self, _: bool) -> Result<FullNode> {
-        self.full_node.validate().context("section [full_node] of the settings")?;
         let chain = load_chain(&self.chain)?;
         let l1 = Arc::new(self.l1.connect_in(&chain, &self.data_dir).await?);
         let parameters = load_parameters(&self.parameters, &self.backend, l1.clone()).await?;

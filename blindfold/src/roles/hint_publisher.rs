@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use blindfold_client::KeySource;
 use blindfold_hint_publisher::{
     HintPublisher, HintPublisherConfig, HintPublisherDeps, HintPublisherHandle, L1PostingDeps,
@@ -11,7 +11,7 @@ use blindfold_hint_publisher::{
 use blindfold_l1::{DataPlace, L1Client, L1Writer};
 use serde::{Deserialize, Serialize};
 
-use super::{BackendSettings, L1Settings, Role, Wei, load_chain, load_parameters, tables};
+use super::{BackendSettings, L1Settings, Role, Wei, fault_in, load_chain, load_parameters, tables};
 
 /// Settings of the hint publisher's process. What it keeps on disk can be lost.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -81,14 +81,17 @@ impl L1PostingSettings {
         let key = self.key.as_ref().context("l1_posting.enabled needs l1_posting.key")?;
         let key = key.open().context("l1_posting.key")?;
         let writer = L1Writer::new(l1.clone(), key).with_data_in(self.data);
-        let config = L1PostingConfig {
+        Ok(Some(L1PostingDeps { config: self.config(), l1: Arc::new(writer) }))
+    }
+
+    fn config(&self) -> L1PostingConfig {
+        L1PostingConfig {
             bond_wei: self.bond_wei.0,
             interval_ms: self.interval_ms,
             takeover_ms: self.takeover_ms,
             retry_ms: self.retry_ms,
             max_retry_ms: self.max_retry_ms,
-        };
-        Ok(Some(L1PostingDeps { config, l1: Arc::new(writer) }))
+        }
     }
 }
 
@@ -100,8 +103,19 @@ impl Role for HintPublisherSettings {
     const NAME: &'static str = "hint-publisher";
     type Running = HintPublisherHandle;
 
+    fn faults(&self) -> Vec<anyhow::Error> {
+        let mut faults: Vec<anyhow::Error> =
+            fault_in("hint_publisher", self.hint_publisher.check()).into_iter().collect();
+        if self.l1_posting.enabled {
+            faults.extend(fault_in("l1_posting", self.l1_posting.config().check()));
+            if self.l1_posting.key.is_none() {
+                faults.push(anyhow!("l1_posting.key: l1_posting.enabled needs it; name its key file"));
+            }
+        }
+        faults
+    }
+
     async fn start(self, _: bool) -> Result<HintPublisherHandle> {
-        self.hint_publisher.check().context("section [hint_publisher] of the settings")?;
         let chain = load_chain(&self.chain)?;
         let l1 = self.l1.connect(&chain).await?;
         let parameters = load_parameters(&self.parameters, &self.backend, Arc::new(l1.clone())).await?;

@@ -56,12 +56,16 @@ impl L1Settings {
     }
 
     async fn connect_with(&self, chain: &ChainConfig, journal: Option<PathBuf>) -> Result<L1Client> {
-        let config = L1Config {
+        let config = L1Config { journal, ..self.config(chain) };
+        L1Client::connect(config).await.context("l1.url")
+    }
+
+    /// What a client is made with, without a journal.
+    pub(crate) fn config(&self, chain: &ChainConfig) -> L1Config {
+        L1Config {
             poll_interval_ms: self.poll_interval_ms,
             beacon_url: self.beacon_url.clone(),
-            journal,
             ..L1Config::new(self.url.as_str(), chain)
-        };
-        L1Client::connect(config).await.context("l1.url")
+        }
     }
 }

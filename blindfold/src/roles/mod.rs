@@ -23,15 +23,35 @@ pub use sequencer::SequencerSettings;
 pub use store::{StoreSettings, store_named};
 pub use wei::Wei;
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context, Result, bail, ensure};
+use blindfold_bte::Parameters;
 use blindfold_engine::{JwtSecret, OpGeth, OpGethConfig};
 use blindfold_rpc::RunningRole;
 use blindfold_runtime::Failure;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::settings::{SettingsArgs, load};
+
+/// Reads one committee's parameter file; its equations are not checked.
+///
+/// # Errors
+/// A file that cannot be read, or is none.
+pub(crate) fn read_parameters(path: &Path) -> Result<Parameters> {
+    files::read_parameters(path)
+}
+
+/// What a check of a section of the settings came to.
+fn fault_in<E>(section: &'static str, checked: Result<(), E>) -> Option<anyhow::Error>
+where
+    Result<(), E>: Context<(), E>,
+{
+    checked.with_context(|| format!("section [{section}] of the settings")).err()
+}
 
 /// Where the execution client is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -51,12 +71,17 @@ impl ExecutionSettings {
     /// # Errors
     /// When the secret cannot be read.
     pub fn client(&self) -> Result<OpGeth> {
+        self.config().map(OpGeth::new)
+    }
+
+    /// What the client is made with.
+    pub(crate) fn config(&self) -> Result<OpGethConfig> {
         let secret = JwtSecret::from_file(&self.jwt_secret)
             .with_context(|| format!("execution.jwt_secret {}", self.jwt_secret.display()))?;
-        Ok(OpGeth::new(OpGethConfig {
+        Ok(OpGethConfig {
             jwt_secret_file: Some(self.jwt_secret.clone()),
             ..OpGethConfig::new(&self.engine_url, &self.http_url, secret)
-        }))
+        })
     }
 }
 
@@ -111,6 +136,10 @@ pub(crate) trait Role: DeserializeOwned {
     /// What runs.
     type Running: RunningRole;
 
+    /// What of these settings does not work or does not fit together, found without opening anything. Each names its
+    /// setting.
+    fn faults(&self) -> Vec<anyhow::Error>;
+
     /// Puts it together and starts it; with `rebuild_from_l1`, which not every subcommand has, on a disk that went back
     /// to what L1 holds first.
     async fn start(self, rebuild_from_l1: bool) -> Result<Self::Running>;
@@ -119,7 +148,11 @@ pub(crate) trait Role: DeserializeOwned {
 /// Runs a role until the process is asked to end or a part of it fails. A panic of any thread ends its process.
 pub(crate) async fn run<R: Role>(settings: &SettingsArgs, rebuild_from_l1: bool) -> Result<()> {
     blindfold_runtime::watch_panics(PANIC_EXIT_MS, PANIC_EXIT_STATUS);
-    let running = load::<R>(R::NAME, settings)?.start(rebuild_from_l1).await?;
+    let settings = load::<R>(R::NAME, settings)?;
+    if let Some(first) = settings.faults().into_iter().next() {
+        return Err(first);
+    }
+    let running = settings.start(rebuild_from_l1).await?;
     End::of(running.failed()).await?.after(running.shutdown()).await
 }
 

@@ -7,7 +7,7 @@ use blindfold_client::{KeySource, Proxy, ProxyConfig};
 use blindfold_protocol::B256;
 use serde::{Deserialize, Serialize};
 
-use super::{L1Settings, Role, load_chain};
+use super::{L1Settings, Role, fault_in, load_chain};
 
 /// Settings of the encrypting proxy's process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -30,8 +30,11 @@ impl Role for ProxySettings {
     const NAME: &'static str = "proxy";
     type Running = Proxy;
 
+    fn faults(&self) -> Vec<anyhow::Error> {
+        fault_in("proxy", self.proxy.validate()).into_iter().collect()
+    }
+
     async fn start(self, _: bool) -> Result<Proxy> {
-        self.proxy.validate().context("section [proxy] of the settings")?;
         let chain = load_chain(&self.chain)?;
         let l1 = Arc::new(self.l1.connect(&chain).await?);
         let fee_key = self.fee_key.open().context("fee_key")?;

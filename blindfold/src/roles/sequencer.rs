@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow};
 use blindfold_chain::{L1Reader, L1Submitter};
 use blindfold_client::KeySource;
 use blindfold_l1::{DataPlace, L1Writer};
@@ -13,7 +13,8 @@ use blindfold_sequencer::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BackendSettings, ExecutionSettings, L1Settings, Role, StoreSettings, load_chain, load_parameters,
+    BackendSettings, ExecutionSettings, L1Settings, Role, StoreSettings, fault_in, load_chain,
+    load_parameters,
 };
 
 /// Settings of the sequencer's process.
@@ -47,9 +48,19 @@ impl Role for SequencerSettings {
     const NAME: &'static str = "sequencer";
     type Running = SequencerHandle;
 
+    fn faults(&self) -> Vec<anyhow::Error> {
+        let mut faults: Vec<anyhow::Error> =
+            fault_in("sequencer", self.sequencer.validate()).into_iter().collect();
+        faults.extend(posting_faults(&self.sequencer, self.posting_key.as_ref(), &self.l1));
+        if self.sequencer.members.is_empty() {
+            faults.push(anyhow!(
+                "sequencer.members: the committee's members are asked what was signed before; name them"
+            ));
+        }
+        faults
+    }
+
     async fn start(self, rebuild_from_l1: bool) -> Result<SequencerHandle> {
-        self.sequencer.validate().context("section [sequencer] of the settings")?;
-        check_posting(&self.sequencer, self.posting_key.as_ref(), &self.l1)?;
         let chain = load_chain(&self.chain)?;
         let posting_key =
             self.posting_key.as_ref().map(KeySource::open).transpose().context("posting_key")?;
@@ -68,9 +79,6 @@ impl Role for SequencerSettings {
                 sequencer = %key.address(),
                 "the posting key is not the sequencer's: no outputs are claimed on L1"
             );
-        }
-        if self.sequencer.members.is_empty() {
-            bail!("sequencer.members: the committee's members are asked what was signed before; name them");
         }
         let clock: Arc<dyn Clock> = Arc::new(SteadyClock::system());
         let introduce = |server| introduction(&key, chain.deployment, &clock, server);
@@ -98,50 +106,60 @@ impl Role for SequencerSettings {
     }
 }
 
-/// Whether there is what posting needs. Data that cannot be read back counts as lacking: who posts in blobs would post all
+/// What posting needs and is not there. Data that cannot be read back counts as lacking: who posts in blobs would post all
 /// of it again.
-fn check_posting(sequencer: &SequencerConfig, key: Option<&KeySource>, l1: &L1Settings) -> Result<()> {
+fn posting_faults(
+    sequencer: &SequencerConfig,
+    key: Option<&KeySource>,
+    l1: &L1Settings,
+) -> Vec<anyhow::Error> {
     let SequencerConfig { posting, .. } = sequencer;
+    let mut faults = Vec::new();
     if posting.enabled && key.is_none() {
-        bail!(
+        faults.push(anyhow!(
             "posting_key: an account that pays for postings to L1 is missing; name its key file, or set \
              sequencer.posting.enabled = false where others post"
-        );
+        ));
     }
     if posting.enabled && posting.data == DataPlace::Blobs && l1.beacon_url.is_none() {
-        bail!(
+        faults.push(anyhow!(
             "l1.beacon_url: sequencer.posting.data = \"blobs\" needs a beacon node, to read back what was posted"
-        );
+        ));
     }
-    Ok(())
+    faults
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn told(sequencer: &SequencerConfig, key: Option<&KeySource>, l1: &L1Settings) -> Vec<String> {
+        posting_faults(sequencer, key, l1).iter().map(ToString::to_string).collect()
+    }
+
     #[test]
     fn who_posts_in_blobs_needs_a_beacon_node() {
         let mut sequencer = SequencerConfig::default();
         let mut l1 = L1Settings::new("http://127.0.0.1:1");
         let key = KeySource { file: "posting.json".into(), password_file: None, password_env: None };
-        check_posting(&sequencer, Some(&key), &l1).unwrap();
+        assert_eq!(told(&sequencer, Some(&key), &l1), [""; 0]);
         sequencer.posting.data = DataPlace::Blobs;
-        let refused = check_posting(&sequencer, Some(&key), &l1).unwrap_err().to_string();
-        assert!(refused.contains("l1.beacon_url"), "{refused}");
+        let refused = told(&sequencer, Some(&key), &l1);
+        assert!(refused.len() == 1 && refused[0].contains("l1.beacon_url"), "{refused:?}");
+        assert_eq!(told(&sequencer, None, &l1).len(), 2, "all at once");
         l1.beacon_url = Some("http://127.0.0.1:2".to_owned());
-        check_posting(&sequencer, Some(&key), &l1).unwrap();
+        assert_eq!(told(&sequencer, Some(&key), &l1), [""; 0]);
     }
 
     #[test]
     fn who_posts_needs_an_account_that_pays() {
         let (mut sequencer, l1) = (SequencerConfig::default(), L1Settings::new("http://127.0.0.1:1"));
-        let refused = check_posting(&sequencer, None, &l1).unwrap_err().to_string();
+        let refused = told(&sequencer, None, &l1).concat();
         assert!(
             refused.contains("posting_key") && refused.contains("sequencer.posting.enabled"),
             "{refused}"
         );
         sequencer.posting.enabled = false;
-        check_posting(&sequencer, None, &l1).unwrap();
+        assert_eq!(told(&sequencer, None, &l1), [""; 0]);
     }
 }

@@ -29,6 +29,20 @@ struct Answer {
     data: Vec<Bytes>,
 }
 
+/// How the question for the version is named in errors, and its path.
+const GET_VERSION: &str = "/eth/v1/node/version";
+
+/// What `/eth/v1/node/version` answers.
+#[derive(Deserialize)]
+struct VersionAnswer {
+    data: Version,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version: String,
+}
+
 /// A beacon node's HTTP API.
 #[derive(Clone, Debug)]
 pub(crate) struct Beacon {
@@ -38,6 +52,12 @@ pub(crate) struct Beacon {
 impl Beacon {
     pub fn new(url: &str, timeout_ms: u64) -> Result<Self, L1Error> {
         Ok(Self { http: Http::new(url, timeout_ms)?.with_response_limit(ANSWER_LIMIT_BYTES) })
+    }
+
+    /// What the node says it is.
+    pub async fn version(&self) -> Result<String, L1Error> {
+        let answer: VersionAnswer = self.http.get(GET_VERSION, GET_VERSION).await?;
+        Ok(answer.data.version)
     }
 
     /// The blobs with these versioned hashes, in this order, of the block `holder` whose successor is `child`; `None`

@@ -3,6 +3,7 @@
 
 use alloy_eips::BlockId;
 use alloy_primitives::{Address, B256, U256};
+use alloy_provider::Provider;
 use blindfold_protocol::L1Timing;
 
 use crate::{
@@ -16,6 +17,8 @@ use crate::{
         postings::{Bond, PostedHead},
         queue::{KIND_ENVELOPE, KIND_TRANSACTION},
     },
+    submitter::fees::Fees,
+    transport::failed,
 };
 
 /// Forced items in a batch at most.
@@ -195,6 +198,33 @@ impl L1Client {
     /// The errors of a call.
     pub async fn newest_block(&self) -> Result<u64, L1Error> {
         self.inner.rpc.newest().await
+    }
+
+    /// What an account has after the newest block, in wei.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn balance(&self, account: Address) -> Result<U256, L1Error> {
+        self.inner.rpc.provider.get_balance(account).await.map_err(failed("eth_getBalance"))
+    }
+
+    /// What a transaction sent now would offer for a unit of gas, in wei.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn gas_offer(&self) -> Result<u128, L1Error> {
+        Ok(Fees::fresh(&self.inner.rpc, 0, false).await?.max_fee)
+    }
+
+    /// What the beacon node says it is; `None` without one.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn beacon_version(&self) -> Result<Option<String>, L1Error> {
+        match &self.inner.beacon {
+            Some(beacon) => beacon.version().await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// The deadlines of the deployment.

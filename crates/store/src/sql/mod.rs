@@ -25,7 +25,7 @@ pub use writes::MAX_META_VALUE_BYTES;
 
 use crate::{
     BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
-    Stopped, Store, StoreError,
+    Stopped, Store, StoreError, transfer,
 };
 
 /// Connections that read beside the writer.
@@ -79,6 +79,14 @@ impl SqlStore {
             let _all = places.acquire_many_owned(READERS as u32).await;
         }
         writer.close().await;
+    }
+
+    /// Whether a role may run on it: it is no backup, whole, and was not moved. [`Store::bind`] refuses the same.
+    ///
+    /// # Errors
+    /// [`StoreError::Retired`].
+    pub async fn check_usable(&self) -> Result<(), StoreError> {
+        self.read(transfer::check_usable).await
     }
 
     pub(crate) async fn write<T, F>(&self, operation: F) -> Result<T, StoreError>

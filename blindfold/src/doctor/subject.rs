@@ -1,0 +1,338 @@
+//! What of a role's settings there is to look at.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use blindfold_client::KeySource;
+use blindfold_committee::MemberConfig;
+use blindfold_full_node::Source;
+use blindfold_store::StoreUrl;
+
+use super::{
+    finding::{Area, Finding},
+    local::Local,
+};
+use crate::roles::{
+    CommitteeSettings, CoprocessorSettings, ExecutionSettings, FullNodeSettings, HintPublisherSettings,
+    L1Settings, ProxySettings, Role, SequencerSettings, StoreSettings,
+};
+
+/// How old L1's newest block may be for a role that has no setting for it, in milliseconds.
+const DEFAULT_MAX_L1_AGE_MS: u64 = 120_000;
+
+/// One role's settings, as the checks see them.
+pub(super) struct Subject {
+    pub faults: Vec<String>,
+    pub chain: PathBuf,
+    /// Parameter files. A member has one, and the epoch that it belongs to need not be the only one.
+    pub parameters: Vec<PathBuf>,
+    pub needs_all_epochs: bool,
+    pub l1: L1Settings,
+    /// Up to which age L1's newest block confirms the clock; 0: it is not compared.
+    pub max_l1_age_ms: u64,
+    pub accounts: Vec<Account>,
+    pub member: Option<MemberSubject>,
+    pub execution: Option<ExecutionSettings>,
+    pub confidential: Option<ConfidentialSubject>,
+    pub store: Option<StoreSubject>,
+    pub peers: Vec<Peer>,
+    /// Whether at least the threshold of each epoch's members must be among the peers.
+    pub needs_threshold: bool,
+    pub admin: SocketAddr,
+}
+
+/// An account's key, and what it is for.
+pub(super) struct Account {
+    /// The setting: the key file's is this and `.file`.
+    pub setting: &'static str,
+    pub source: KeySource,
+    pub is_for: AccountUse,
+}
+
+/// What an account does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AccountUse {
+    /// Signs headers and promises.
+    Signs,
+    /// Pays for transactions on L1.
+    PaysL1,
+    /// The same, and its bond answers for hints.
+    PostsHints,
+    /// Shows who its hint publisher is.
+    Introduces,
+    /// Pays ordering fees out of its deposit.
+    PaysFees,
+}
+
+/// A member's key.
+pub(super) struct MemberSubject {
+    pub source: KeySource,
+    pub config: MemberConfig,
+}
+
+/// Confidential balances: the deployment's file, and the folder of its verifying keys.
+pub(super) struct ConfidentialSubject {
+    pub deployment: PathBuf,
+    pub keys_dir: PathBuf,
+    /// Whether keys of a development set-up are taken.
+    pub insecure: bool,
+}
+
+/// A store, and whose it is to be.
+pub(super) struct StoreSubject {
+    pub setting: &'static str,
+    /// Where it is; or why that is not known.
+    pub url: Result<StoreUrl, String>,
+    /// What it is bound to; `None` for a member, whose key says which one it is.
+    pub role: Option<&'static str>,
+}
+
+/// Another role.
+#[derive(Clone)]
+pub(super) struct Peer {
+    pub setting: String,
+    pub url: String,
+    pub kind: PeerKind,
+}
+
+/// Which role a URL is to lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PeerKind {
+    Sequencer,
+    /// A full node, or a sequencer in its place.
+    Node,
+    Member(u16),
+}
+
+impl Subject {
+    /// Of how many members how many have to answer, for a role that can do nothing without them.
+    pub fn quorum(&self, local: &Local) -> Option<Quorum> {
+        let (_, newest) = local.parameters.last().filter(|_| self.needs_threshold)?;
+        let members = self.peers.iter().filter(|peer| matches!(peer.kind, PeerKind::Member(_))).count();
+        Some(Quorum { members, threshold: newest.threshold().into() })
+    }
+}
+
+/// How many members have to answer.
+#[derive(Clone, Copy)]
+pub(super) struct Quorum {
+    /// So many are named.
+    members: usize,
+    threshold: usize,
+}
+
+impl Quorum {
+    /// What it means when so many answer.
+    pub fn judge(self, answer: usize) -> Option<Finding> {
+        let Self { members, threshold } = self;
+        let found = format!("{answer} of {members} members answer, {threshold} are needed");
+        let next = "see that more members run, and that this machine reaches them";
+        (answer < threshold).then(|| Finding::error(Area::Peers, "members", found, next))
+    }
+}
+
+/// A role whose settings can be looked at.
+pub(super) trait Examinable: Role {
+    /// What there is to look at.
+    fn subject(&self) -> Subject;
+}
+
+fn faults(role: &impl Role) -> Vec<String> {
+    role.faults().iter().map(|fault| format!("{fault:#}")).collect()
+}
+
+fn account(setting: &'static str, source: Option<&KeySource>, is_for: AccountUse) -> Option<Account> {
+    Some(Account { setting, source: source?.clone(), is_for })
+}
+
+/// The setting that says where a store is: a role's folder, unless another one names it.
+fn store(
+    folder: &'static str,
+    settings: &StoreSettings,
+    data_dir: &Path,
+    role: Option<&'static str>,
+) -> StoreSubject {
+    let setting = if settings.url.is_some() { "store.url" } else { folder };
+    StoreSubject { setting, url: settings.at(data_dir).map_err(|fault| format!("{fault:#}")), role }
+}
+
+fn peer(setting: &str, url: &str, kind: PeerKind) -> Peer {
+    Peer { setting: setting.to_owned(), url: url.to_owned(), kind }
+}
+
+fn members<'a>(setting: &str, entries: impl Iterator<Item = (u16, &'a String)>) -> Vec<Peer> {
+    let entry = |(place, (member, url)): (usize, (u16, &String))| {
+        peer(&format!("{setting}[{place}].url"), url, PeerKind::Member(member))
+    };
+    entries.enumerate().map(entry).collect()
+}
+
+impl Examinable for SequencerSettings {
+    fn subject(&self) -> Subject {
+        let config = &self.sequencer;
+        let accounts = [
+            account("signing_key", Some(&self.signing_key), AccountUse::Signs),
+            account("posting_key", self.posting_key.as_ref(), AccountUse::PaysL1),
+        ];
+        Subject {
+            faults: faults(self),
+            chain: self.chain.clone(),
+            parameters: self.parameters.clone(),
+            needs_all_epochs: true,
+            l1: self.l1.clone(),
+            max_l1_age_ms: config.sealing.max_l1_age_ms,
+            accounts: accounts.into_iter().flatten().collect(),
+            member: None,
+            execution: Some(self.execution.clone()),
+            confidential: None,
+            store: Some(store(
+                "sequencer.data_dir",
+                &self.store,
+                &config.data_dir,
+                Some(blindfold_sequencer::ROLE),
+            )),
+            peers: members("sequencer.members", config.members.iter().map(|m| (m.member, &m.url))),
+            needs_threshold: true,
+            admin: config.admin_addr,
+        }
+    }
+}
+
+impl Examinable for CommitteeSettings {
+    fn subject(&self) -> Subject {
+        let config = &self.member;
+        let mut peers = vec![peer("member.sequencer_url", &config.sequencer_url, PeerKind::Sequencer)];
+        peers.extend(members("member.peers", config.peers.iter().map(|m| (m.member, &m.url))));
+        Subject {
+            faults: faults(self),
+            chain: self.chain.clone(),
+            parameters: vec![self.parameters.clone()],
+            needs_all_epochs: false,
+            l1: self.l1.clone(),
+            max_l1_age_ms: config.limits.max_l1_age_ms,
+            accounts: account("posting_key", self.posting_key.as_ref(), AccountUse::PaysL1)
+                .into_iter()
+                .collect(),
+            member: Some(MemberSubject { source: self.key.clone(), config: config.clone() }),
+            execution: None,
+            confidential: None,
+            store: Some(store("data_dir", &self.store, &self.data_dir, None)),
+            peers,
+            needs_threshold: false,
+            admin: config.admin_addr,
+        }
+    }
+}
+
+impl Examinable for HintPublisherSettings {
+    fn subject(&self) -> Subject {
+        let config = &self.hint_publisher;
+        let posts = self.l1_posting.key.as_ref().filter(|_| self.l1_posting.enabled);
+        let accounts = [
+            account("hello_key", self.hello_key.as_ref(), AccountUse::Introduces),
+            account("l1_posting.key", posts, AccountUse::PostsHints),
+        ];
+        let mut peers =
+            vec![peer("hint_publisher.sequencer_url", &config.sequencer_url, PeerKind::Sequencer)];
+        peers.extend(members("hint_publisher.members", config.members.iter().map(|m| (m.member, &m.url))));
+        Subject {
+            faults: faults(self),
+            chain: self.chain.clone(),
+            parameters: self.parameters.clone(),
+            needs_all_epochs: true,
+            l1: self.l1.clone(),
+            max_l1_age_ms: DEFAULT_MAX_L1_AGE_MS,
+            accounts: accounts.into_iter().flatten().collect(),
+            member: None,
+            execution: None,
+            confidential: None,
+            store: None,
+            peers,
+            needs_threshold: true,
+            admin: config.admin_addr,
+        }
+    }
+}
+
+impl Examinable for FullNodeSettings {
+    fn subject(&self) -> Subject {
+        let config = &self.full_node;
+        let mut peers = Vec::new();
+        if config.source == Source::Feed {
+            peers.push(peer("full_node.sequencer_url", &config.sequencer_url, PeerKind::Sequencer));
+        }
+        peers.extend(members("full_node.members", config.members.iter().map(|m| (m.member, &m.url))));
+        let watch = self.watch.key.as_ref().filter(|_| self.watch.enabled);
+        Subject {
+            faults: faults(self),
+            chain: self.chain.clone(),
+            parameters: self.parameters.clone(),
+            needs_all_epochs: true,
+            l1: self.l1.clone(),
+            max_l1_age_ms: DEFAULT_MAX_L1_AGE_MS,
+            accounts: account("watch.key", watch, AccountUse::PaysL1).into_iter().collect(),
+            member: None,
+            execution: Some(self.execution.clone()),
+            confidential: None,
+            store: Some(store("data_dir", &self.store, &self.data_dir, Some(blindfold_full_node::ROLE))),
+            peers,
+            // With fewer it decrypts nothing by itself, and runs.
+            needs_threshold: false,
+            admin: config.admin_addr,
+        }
+    }
+}
+
+impl Examinable for CoprocessorSettings {
+    fn subject(&self) -> Subject {
+        let config = &self.coprocessor;
+        Subject {
+            faults: faults(self),
+            chain: self.chain.clone(),
+            parameters: self.parameters.clone(),
+            needs_all_epochs: true,
+            l1: self.l1.clone(),
+            max_l1_age_ms: DEFAULT_MAX_L1_AGE_MS,
+            accounts: Vec::new(),
+            member: None,
+            execution: None,
+            confidential: Some(ConfidentialSubject {
+                deployment: self.deployment.clone(),
+                keys_dir: self.keys_dir.clone(),
+                insecure: self.insecure_development_setup,
+            }),
+            store: Some(store("data_dir", &self.store, &self.data_dir, Some(blindfold_coprocessor::ROLE))),
+            peers: vec![peer("coprocessor.node_url", &config.node_url, PeerKind::Node)],
+            needs_threshold: false,
+            admin: config.admin_addr,
+        }
+    }
+}
+
+impl Examinable for ProxySettings {
+    fn subject(&self) -> Subject {
+        let config = &self.proxy;
+        Subject {
+            faults: faults(self),
+            chain: self.chain.clone(),
+            parameters: Vec::new(),
+            needs_all_epochs: false,
+            l1: self.l1.clone(),
+            max_l1_age_ms: DEFAULT_MAX_L1_AGE_MS,
+            accounts: account("fee_key", Some(&self.fee_key), AccountUse::PaysFees).into_iter().collect(),
+            member: None,
+            execution: None,
+            confidential: None,
+            // Its journal says nothing of the chain, and only the proxy reads it.
+            store: None,
+            peers: vec![
+                peer("proxy.sequencer_url", &config.sequencer_url, PeerKind::Sequencer),
+                peer("proxy.node_url", &config.node_url, PeerKind::Node),
+            ],
+            needs_threshold: false,
+            admin: config.admin_addr,
+        }
+    }
+}
