@@ -331,7 +331,7 @@ fn of_runs(runs: &[(u64, u64, u64)], newest: u64, deadline: u64) -> Finding {
         return Finding::ok(Area::L1, subject, "every posted run has hints, or needs none");
     };
     let found = format!(
-        "{} runs wait for hints; {first}–{last} may be declared void from L1 block {from} on",
+        "without hints: {}, of which batches {first}–{last} may be declared void from L1 block {from} on",
         runs.len()
     );
     let next = "see that a hint publisher with `l1_posting.enabled = true` runs, with ether and a bond; \

@@ -116,6 +116,6 @@ fn runs_without_hints_are_told_from_half_their_deadline_on() {
         [1_014, 1_015, 1_029, 1_030].map(|newest| of(newest).level),
         [Level::Ok, Level::Warning, Level::Warning, Level::Error]
     );
-    assert!(of(1_030).found.contains("1–4 may be declared void from L1 block 1030 on"));
+    assert!(of(1_030).found.contains("batches 1–4 may be declared void from L1 block 1030 on"));
     assert_eq!(of_runs(&[], 5, 30).level, Level::Ok);
 }

@@ -86,3 +86,19 @@ fn parameters_decode_and_their_equations_are_checked_when_asked_for() {
     assert_eq!(look(&path, false).level, Level::Ok);
     assert_eq!(look(&file(&dir, "none.bin", 0o600), false).level, Level::Error);
 }
+
+#[test]
+fn a_coprocessor_without_its_deployment_is_told_what_to_put_where() {
+    let dir = tempfile::tempdir().unwrap();
+    let look = |deployment: PathBuf| {
+        let subject = ConfidentialSubject { deployment, keys_dir: dir.path().to_owned(), insecure: false };
+        let mut looked = Looked::default();
+        looked.confidential(&subject);
+        looked.findings
+    };
+    for deployment in [dir.path().join("none.json"), file(&dir, "confidential.json", 0o600)] {
+        let [finding] = look(deployment).try_into().unwrap();
+        assert_eq!((finding.level, finding.subject.as_str()), (Level::Error, "deployment"));
+        assert!(finding.next.is_some_and(|next| next.contains("confidential.json of this deployment")));
+    }
+}

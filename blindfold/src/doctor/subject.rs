@@ -336,3 +336,41 @@ impl Examinable for ProxySettings {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_few_members_that_answer_are_an_error_where_they_are_needed() {
+        let quorum = Quorum { members: 4, threshold: 3 };
+        assert_eq!(quorum.judge(3), None);
+        let short = quorum.judge(2).unwrap();
+        assert_eq!(short.found, "2 of 4 members answer, 3 are needed");
+    }
+
+    #[test]
+    fn every_url_and_key_of_the_settings_is_looked_at_under_its_setting() {
+        let text = "chain = 'r'\nparameters = ['p']\n[l1]\nurl = 'http://a'\n[hint_publisher]\n\
+            members = [{ member = 1, url = 'http://b' }, { member = 4, url = 'http://c' }]\n\
+            [hello_key]\nfile = 'h'\n[l1_posting]\nenabled = true\n[l1_posting.key]\nfile = 'k'\n";
+        let subject = toml::from_str::<HintPublisherSettings>(text).unwrap().subject();
+        let peers: Vec<(&str, PeerKind)> =
+            subject.peers.iter().map(|peer| (peer.setting.as_str(), peer.kind)).collect();
+        assert_eq!(
+            peers,
+            [
+                ("hint_publisher.sequencer_url", PeerKind::Sequencer),
+                ("hint_publisher.members[0].url", PeerKind::Member(1)),
+                ("hint_publisher.members[1].url", PeerKind::Member(4)),
+            ]
+        );
+        let accounts: Vec<&str> = subject.accounts.iter().map(|account| account.setting).collect();
+        assert_eq!(accounts, ["hello_key", "l1_posting.key"]);
+        assert!(subject.faults.is_empty(), "{:?}", subject.faults);
+
+        let text = text.replace("enabled = true", "enabled = true\ninterval_ms = 0").replace("'k'", "'k'\n");
+        let bad = toml::from_str::<HintPublisherSettings>(&text).unwrap().subject();
+        assert!(bad.faults.len() == 1 && bad.faults[0].contains("section [l1_posting]"), "{:?}", bad.faults);
+    }
+}
