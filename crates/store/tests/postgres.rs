@@ -16,7 +16,7 @@ use std::{
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::{Deployment, ledger::LedgerDelta};
 use blindfold_servers::Postgres;
-use blindfold_store::{PostgresUrl, SCHEMA_VERSION, SqlStore, Store, StoreError};
+use blindfold_store::{PostgresUrl, SCHEMA_VERSION, SqlStore, Store, StoreError, TABLES};
 use common::*;
 
 /// A schema of its own, as a name and as a URL.
@@ -63,6 +63,20 @@ async fn both_engines_have_the_same_tables() {
     assert!(served.remove("schema_version").is_some() && served.remove("writer").is_some());
     assert!(embedded.len() > 20);
     assert_eq!(embedded, served);
+    // Transfers carry every column of every table.
+    let carried: BTreeMap<String, Vec<&str>> = TABLES
+        .iter()
+        .map(|table| {
+            (table.name.to_owned(), table.columns.iter().map(|name| name.trim_matches('"')).collect())
+        })
+        .collect();
+    let stored: BTreeMap<String, Vec<&str>> = served
+        .iter()
+        .map(|(table, columns)| {
+            (table.clone(), columns.iter().filter_map(|column| column.split(' ').next()).collect())
+        })
+        .collect();
+    assert_eq!(carried, stored);
 }
 
 #[tokio::test]
