@@ -96,7 +96,7 @@ mod tests {
         let StoreUrl::Postgres(with) = settings.at(folder.path()).unwrap() else { panic!("a server") };
         let plain: blindfold_store::PostgresUrl = "postgres://me@host/chain".parse().unwrap();
         assert_eq!(with, plain.with_password(b"secret"));
-        assert_eq!(format!("{with} {with:?}"), "postgres://me@host/chain postgres://me@host/chain");
+        assert_eq!(format!("{with} {with:?}"), "postgres://me@host:5432/chain postgres://me@host:5432/chain");
         let missing = StoreSettings { password_file: Some("/nowhere".into()), ..StoreSettings::default() };
         let error = format!("{:#}", missing.at(folder.path()).unwrap_err());
         assert!(error.contains("store.password_file") && error.contains("/nowhere"), "{error}");

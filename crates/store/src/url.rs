@@ -91,7 +91,12 @@ mod tests {
         let url: StoreUrl = "postgresql://u@one:1,two:2/d?connect_timeout=3".parse().expect("a URL");
         assert_eq!(url.to_string(), "postgres://u@one:1,two:2/d");
         let socket: StoreUrl = "postgres://u@%2Frun%2Fpostgresql/d".parse().expect("a URL");
-        assert_eq!(socket.to_string(), "postgres://u@/run/postgresql/d");
+        assert_eq!(socket.to_string(), "postgres://u@%2Frun%2Fpostgresql:5432/d");
+        let schema: StoreUrl = "postgres://u@h/d?options=-csearch_path%3Dmember_1".parse().expect("a URL");
+        assert_eq!(schema.to_string(), "postgres://u@h:5432/d?options=-csearch_path%3Dmember_1");
+        for url in [url, socket, schema] {
+            assert_eq!(url.to_string().parse::<StoreUrl>().map(|url| url.to_string()), Ok(url.to_string()));
+        }
     }
 
     #[test]

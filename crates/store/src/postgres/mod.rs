@@ -22,7 +22,8 @@ use crate::{
 /// Name of this program's sessions at the server.
 const APPLICATION: &str = "blindfold";
 
-/// Where a PostgreSQL server is, and which of its databases is meant. Prints without the password.
+/// Where a PostgreSQL server is, and which of its databases, or which schema of one, is meant. Prints as a URL of the same
+/// place, without the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PostgresUrl(Config);
 
@@ -75,21 +76,33 @@ impl fmt::Display for PostgresUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("postgres://")?;
         if let Some(user) = self.0.get_user() {
-            write!(formatter, "{user}@")?;
+            write!(formatter, "{}@", encoded(user))?;
         }
         let ports = self.0.get_ports();
         for (index, host) in self.0.get_hosts().iter().enumerate() {
             let comma = if index > 0 { "," } else { "" };
             match host {
                 Host::Tcp(name) => write!(formatter, "{comma}{name}")?,
-                Host::Unix(folder) => write!(formatter, "{comma}{}", folder.display())?,
+                Host::Unix(folder) => write!(formatter, "{comma}{}", encoded(&folder.to_string_lossy()))?,
             }
             if let Some(port) = ports.get(index).or_else(|| ports.first()) {
                 write!(formatter, ":{port}")?;
             }
         }
-        write!(formatter, "/{}", self.0.get_dbname().unwrap_or_default())
+        write!(formatter, "/{}", encoded(self.0.get_dbname().unwrap_or_default()))?;
+        match self.0.get_options() {
+            Some(options) => write!(formatter, "?options={}", encoded(options)),
+            None => Ok(()),
+        }
     }
+}
+
+/// A part of a URL, with what has a meaning in one encoded.
+fn encoded(part: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    part.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }
 
 impl fmt::Debug for PostgresUrl {
