@@ -84,7 +84,7 @@ impl Engine {
             accounts: (0..items)
                 .map(|index| AccountChange {
                     payer: Address::from_slice(&id(2, items * 10_000 + index)[..20]),
-                    before: before,
+                    before,
                     after,
                 })
                 .collect(),

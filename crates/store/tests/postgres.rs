@@ -15,6 +15,7 @@ use std::{
 
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::{Deployment, ledger::LedgerDelta};
+use blindfold_runtime::{blocking, spawn};
 use blindfold_servers::Postgres;
 use blindfold_store::{PostgresUrl, SCHEMA_VERSION, SqlStore, Store, StoreError, TABLES};
 use common::*;
@@ -108,7 +109,7 @@ async fn what_was_acknowledged_outlives_a_server_that_crashes() {
         while acknowledged.lock().unwrap().len() < 50 * crash {
             tokio::task::yield_now().await;
         }
-        server = tokio::task::spawn_blocking(move || {
+        server = blocking(move || {
             server.end().unwrap();
             server.resume_start().unwrap();
             server
@@ -265,9 +266,7 @@ async fn a_lost_answer_and_another_that_took_the_store_end_it() {
     relay.cut(Cut::All);
     let writing = {
         let first = first.clone();
-        tokio::spawn(
-            async move { first.put_sealed(sealed(1, B256::ZERO, &[1], 0, LedgerDelta::default())).await },
-        )
+        spawn(async move { first.put_sealed(sealed(1, B256::ZERO, &[1], 0, LedgerDelta::default())).await })
     };
     // The server notices that the first one is gone; what it had sent stands.
     let second = loop {

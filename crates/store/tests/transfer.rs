@@ -13,6 +13,7 @@ use blindfold_protocol::{
     Deployment,
     ledger::{FeeLedger, Held, LedgerDelta},
 };
+use blindfold_runtime::spawn;
 use blindfold_servers::Postgres;
 use blindfold_store::{
     ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead, ConfidentialStore, Copied,
@@ -159,7 +160,7 @@ async fn a_backup_is_of_one_moment_while_the_store_is_written_and_becomes_a_stor
         let ended = Arc::new(AtomicBool::new(false));
         let writing = {
             let (store, ended) = (store.clone(), Arc::clone(&ended));
-            tokio::spawn(async move {
+            spawn(async move {
                 let mut number = 20_000;
                 while !ended.load(Ordering::SeqCst) {
                     number += 1;

@@ -15,7 +15,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use nix::{
@@ -38,10 +38,9 @@ pub enum ServerError {
     Io(#[from] io::Error),
 }
 
-/// How long a server may take to start.
-const START_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often its start is looked at.
-const START_POLL: Duration = Duration::from_millis(20);
+/// How often a server's start or end is looked at, and with which pauses: half a minute.
+const POLLS: usize = 1_500;
+const PAUSE: Duration = Duration::from_millis(20);
 /// Sessions that it takes: each store has five.
 const MAX_CONNECTIONS: u32 = 200;
 /// Name of its superuser and of its first database.
@@ -124,17 +123,14 @@ impl Postgres {
         shell.arg("-c").arg(format!("max_connections={MAX_CONNECTIONS}"));
         self.supervisor =
             Some(shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
-        let begun = Instant::now();
-        loop {
+        for _ in 0..POLLS {
             if self.tool("pg_isready").output()?.status.success() {
                 return Ok(());
             }
-            if begun.elapsed() > START_TIMEOUT {
-                let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
-                return Err(ServerError::Failed("postgres", log));
-            }
-            thread::sleep(START_POLL);
+            thread::sleep(PAUSE);
         }
+        let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+        Err(ServerError::Failed("postgres", log))
     }
 
     /// The folder of its socket.
@@ -182,14 +178,13 @@ impl Postgres {
             kill(Pid::from_raw(pid), Signal::SIGKILL).map_err(io::Error::from)?;
             supervisor.wait()?;
         }
-        let begun = Instant::now();
-        while self.pid().is_ok() {
-            if begun.elapsed() > START_TIMEOUT {
-                return Err(ServerError::Failed("postgres", "it does not end".to_owned()));
+        for _ in 0..POLLS {
+            if self.pid().is_err() {
+                return Ok(());
             }
-            thread::sleep(START_POLL);
+            thread::sleep(PAUSE);
         }
-        Ok(())
+        Err(ServerError::Failed("postgres", "it does not end".to_owned()))
     }
 
     /// Sends a signal to the server's first process.
