@@ -28,7 +28,8 @@ pub enum StoreCommand {
     /// Move a role's records to another place, between engines if need be; the role has to be stopped
     ///
     /// The role goes on with the new place alone: the old one refuses to be run on from then on, so that nothing is signed
-    /// twice. Set `store.url` to the new place before the next start. May be repeated, to an empty place, after a failure.
+    /// twice. Set `store.url` to the new place before the next start. After a failure, repeat it with the same places; where that says
+    /// that the target is not empty, with an empty one.
     Copy {
         /// Where they are
         #[arg(long, value_name = "STORE")]
@@ -149,6 +150,7 @@ async fn backup(from: &StoreUrl, out: &Path, json: bool) -> Result<()> {
     let file = target.open().await.with_context(|| out.display().to_string())?;
     let copied = transfer(&source, &file, &Purpose::Backup, &told(json)).await;
     file.close().await;
+    let copied = copied.and_then(|copied| SqlStore::make_plain(out).map(|()| copied));
     // What SQLite's own lock is about is over; a backup is one file.
     let _ = std::fs::remove_file(format!("{}.lock", out.display()));
     if copied.is_err() {
@@ -163,7 +165,7 @@ async fn restore(backup: &Path, to: &StoreUrl, json: bool) -> Result<()> {
     existing(&from)?;
     let source = from.open_reader().await.with_context(|| from.to_string())?;
     let role = bound(&source, &from).await?;
-    let found = verify(&source, &|_| ()).await?;
+    let found = verify(&source, |_| ()).await?;
     if let Some(fault) = found.faults.first() {
         bail!("the backup is damaged: {fault}; `blindfold store verify` says all of it");
     }
@@ -206,7 +208,7 @@ async fn look(at: &StoreUrl, json: bool) -> Result<()> {
             eprint!("\rbatch {number}");
         }
     };
-    let found = verify(&store, &progress).await?;
+    let found = verify(&store, progress).await?;
     if shows {
         eprintln!();
     }

@@ -32,10 +32,10 @@ async fn a_restored_member_does_not_know_what_it_voted_for() {
             (folder.path().join("here"), folder.path().join("there"), folder.path().join("backup.db"));
         with_records(&here, role).await;
         run(StoreCommand::Backup { store: store(&here), out: file.clone(), json: true }).await.unwrap();
+        run(StoreCommand::Verify { store: store(&file), json: false }).await.unwrap();
         let names: Vec<_> =
             std::fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().file_name()).collect();
-        assert_eq!(names.len(), 2, "the backup is one file: {names:?}");
-        run(StoreCommand::Verify { store: store(&file), json: false }).await.unwrap();
+        assert_eq!(names.len(), 2, "the backup is one file, also when it was looked at: {names:?}");
         run(StoreCommand::Restore { backup: file, store: store(&there), json: false }).await.unwrap();
         assert_eq!(votes_after(&here).await, Some(vec![0; 8]));
         assert_eq!(votes_after(&there).await, Some(expected), "{role}");

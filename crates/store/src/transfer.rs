@@ -3,11 +3,13 @@
 //! What is read is one state of the source, whoever writes to it meanwhile. The other store has to be empty. Until all is
 //! there it says of itself that it is not whole, and so no role runs on what an interrupted transfer left.
 
+use blindfold_runtime::random;
 use tokio::sync::mpsc;
 
 use crate::{
     SqlStore, Store, StoreError, What,
     sql::{
+        convert::number,
         reads,
         session::{Row, Session, Value, each, execute, first, insert_values, values},
         writes::put_meta,
@@ -127,8 +129,11 @@ const MARKS: [&str; 3] = [INCOMPLETE, MOVED, BACKUP];
 
 const HELD_FLOOR: &str = "held_floor";
 
-/// Rows that are read at once, and bytes from which on a part is written.
-const PAGE_ROWS: i64 = 256;
+/// Rows that are read at once: few where one may be large. Bytes from which on a part is written.
+const PAGE_ROWS: i64 = 1_024;
+const PAGE_LARGE_ROWS: i64 = 32;
+const LARGE: [&str; 6] =
+    ["batches", "hints", "envelopes", "blocks", "confidential_accounts", "confidential_transactions"];
 const PART_BYTES: usize = 4 << 20;
 /// Parts that wait to be written.
 const PARTS: usize = 2;
@@ -159,7 +164,7 @@ pub struct Copied {
     pub rows: u64,
 }
 
-/// Refuses a store that no role is to run on.
+/// Refuses a store that no role is to run on: a backup, one that is not whole, one that was moved.
 pub(crate) fn check_usable(session: &dyn Session) -> Result<(), StoreError> {
     let said = |key| -> Result<Option<String>, StoreError> {
         Ok(reads::meta(session, key)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
@@ -169,7 +174,8 @@ pub(crate) fn check_usable(session: &dyn Session) -> Result<(), StoreError> {
             "a copy to this store did not end: copy again, to an empty place".to_owned(),
         ));
     }
-    if let Some(to) = said(MOVED)? {
+    if let Some(moved) = said(MOVED)? {
+        let to = place(&moved);
         return Err(StoreError::Retired(format!(
             "this store was moved to {to}, which goes on from it: set store.url to that"
         )));
@@ -180,6 +186,16 @@ pub(crate) fn check_usable(session: &dyn Session) -> Result<(), StoreError> {
         ));
     }
     Ok(())
+}
+
+/// A move as its two stores name it to each other: what is drawn for it. The source has the place behind it.
+fn move_of(said: &str) -> &str {
+    said.split_once(' ').map_or(said, |(id, _)| id)
+}
+
+/// Where a source says that it went.
+fn place(said: &str) -> &str {
+    said.split_once(' ').map_or(said, |(_, to)| to)
 }
 
 /// Rows of one table.
@@ -202,8 +218,16 @@ pub async fn transfer(
     purpose: &Purpose,
     progress: &(dyn Fn(Copied) + Sync),
 ) -> Result<Vec<Copied>, StoreError> {
+    if source.is_inline() {
+        return Err(StoreError::Retired("a disk in memory is copied by its image".to_owned()));
+    }
     check_source(source, purpose).await?;
-    target.write(begin).await?;
+    if let Some(moved) = source.meta(MOVED).await? {
+        return finish_move(source, target, &String::from_utf8_lossy(&moved)).await;
+    }
+    let id = format!("{:032x}", random::<u128>());
+    let of = id.clone();
+    target.write(move |session| begin(session, &of)).await?;
     let (parts, mut queue) = mpsc::channel(PARTS);
     let reading = source.read(move |session| read_all(session, &parts));
     let writing = async {
@@ -228,12 +252,40 @@ pub async fn transfer(
     let copied = copied?;
     read?;
     if let Purpose::Move { to } = purpose {
-        // At no time both can be run on. Ended here, neither can: then the same move is made again.
-        source.put_meta(MOVED, to.as_bytes()).await?;
+        // At no time both can be run on. Ended here, neither can: the same move, made again, ends at this very target.
+        source.put_meta(MOVED, format!("{id} {to}").as_bytes()).await?;
     }
     let (counted, purpose) = (copied.clone(), purpose.clone());
     target.write(move |session| end(session, &counted, &purpose)).await?;
     Ok(copied)
+}
+
+/// Ends a move that was interrupted after the source had said that it went: all had arrived by then. Never at another place.
+async fn finish_move(source: &SqlStore, target: &SqlStore, moved: &str) -> Result<Vec<Copied>, StoreError> {
+    let awaits = target.meta(INCOMPLETE).await?;
+    if awaits.as_deref() != Some(move_of(moved).as_bytes()) {
+        let to = place(moved);
+        return Err(StoreError::Retired(format!(
+            "the source was moved to {to} before, which goes on from it"
+        )));
+    }
+    let copied = source.read(counted).await?;
+    let arrived = copied.clone();
+    let purpose = Purpose::Move { to: String::new() };
+    target.write(move |session| end(session, &arrived, &purpose)).await?;
+    Ok(copied)
+}
+
+/// How many rows a transfer takes of each table.
+fn counted(session: &dyn Session) -> Result<Vec<Copied>, StoreError> {
+    let count = |table: &Table| {
+        let marks = if table.name == "meta" { " WHERE key NOT IN (?1, ?2, ?3)" } else { "" };
+        let sql = format!("SELECT COUNT(*) FROM {}{marks}", table.name);
+        let with: Vec<Value<'_>> = if marks.is_empty() { Vec::new() } else { MARKS.map(Value::from).into() };
+        let rows = first(session, &sql, &with, |row| number(row, 0, What::Meta))?;
+        Ok(Copied { table: table.name, rows: rows.unwrap_or_default() })
+    };
+    TABLES.iter().map(count).collect()
 }
 
 /// The table with its columns, as an insertion names them.
@@ -246,11 +298,11 @@ async fn check_source(source: &SqlStore, purpose: &Purpose) -> Result<(), StoreE
     if source.meta(INCOMPLETE).await?.is_some() {
         return Err(StoreError::Retired("the source is not whole: a copy to it did not end".to_owned()));
     }
-    if let Some(to) = source.meta(MOVED).await? {
-        let to = String::from_utf8_lossy(&to).into_owned();
-        if *purpose == (Purpose::Move { to: to.clone() }) {
-            return Ok(());
-        }
+    if let Some(moved) = source.meta(MOVED).await?
+        && !matches!(purpose, Purpose::Move { .. })
+    {
+        let moved = String::from_utf8_lossy(&moved).into_owned();
+        let to = place(&moved);
         return Err(StoreError::Retired(format!(
             "the source was moved to {to} before, which goes on from it"
         )));
@@ -267,7 +319,7 @@ async fn check_source(source: &SqlStore, purpose: &Purpose) -> Result<(), StoreE
 }
 
 /// Marks an empty store as one that is not whole.
-fn begin(session: &dyn Session) -> Result<(), StoreError> {
+fn begin(session: &dyn Session, id: &str) -> Result<(), StoreError> {
     // A fresh file has one, that of no batch.
     for table in TABLES.iter().filter(|table| table.name != HELD_FLOOR) {
         let sql = format!("SELECT 1 FROM {} LIMIT 1", table.name);
@@ -277,7 +329,7 @@ fn begin(session: &dyn Session) -> Result<(), StoreError> {
         }
     }
     execute(session, "DELETE FROM held_floor", &[])?;
-    put_meta(session, INCOMPLETE, b"")
+    put_meta(session, INCOMPLETE, id.as_bytes())
 }
 
 /// Compares how much arrived, and says what the store is.
@@ -322,7 +374,8 @@ fn read_table(
                 (format!("WHERE ({keys}) > ({})", names.join(", ")), last.clone())
             }
         };
-        with.push(Value::Integer(PAGE_ROWS));
+        let page_rows = if LARGE.contains(&table.name) { PAGE_LARGE_ROWS } else { PAGE_ROWS };
+        with.push(Value::Integer(page_rows));
         let sql = format!("{select} {after} ORDER BY {keys} LIMIT ?{}", with.len());
         let mut page = 0;
         each(session, &sql, &with, |row| {
@@ -341,7 +394,7 @@ fn read_table(
             }
             Ok(())
         })?;
-        if page < PAGE_ROWS {
+        if page < page_rows {
             break;
         }
     }

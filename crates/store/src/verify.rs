@@ -1,21 +1,26 @@
 //! Whether what a store holds fits together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_primitives::B256;
 use blindfold_protocol::ledger::FeeLedger;
 
 use crate::{
-    BatchRecord, BlockRecord, SqlStore, Store, StoreError,
+    BatchRecord, BlockRecord, MAX_PAGE_RECORDS, SqlStore, StoreError, What,
     sql::{
+        confidential,
         convert::{hash, number, optional_number},
-        session::each,
+        reads,
+        session::{Session, each},
     },
 };
-use crate::{ConfidentialStore, What};
 
 /// Faults that are named; of more the number is told.
 const MAX_FAULTS: usize = 100;
+/// Records that are read at once.
+const PAGE: usize = MAX_PAGE_RECORDS;
+/// What a sequencer's store is bound to.
+const SEQUENCER: &str = "sequencer";
 
 /// What was looked at, and what is wrong with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,45 +61,62 @@ impl Verified {
     }
 }
 
-/// Reads everything and checks that it fits together: every record decodes, headers follow one another and have the hashes
-/// that they are stored by, certificates, releases and hints name their headers, what was signed is what is stored, blocks
-/// follow one another and hold the batches in order, the ledger has the root that the newest header names. Signatures and
-/// proofs are not checked: a role does that before it stores them.
+/// Reads everything, as it is at one moment, and checks that it fits together: every record decodes, headers follow one
+/// another and have the hashes that they are stored by, certificates, releases and hints name their headers, what still waits
+/// for hints is what has none, a sequencer signed what it stores, blocks follow one another and hold the batches in order, the
+/// ledger has the root that the newest header names.
+///
+/// Not checked: signatures and proofs, items against their header's root, what it takes to go back to earlier ledgers. A role
+/// checks the first two before it stores anything, and the root of the ledger after it went back.
 ///
 /// `progress` hears of each batch number that was reached.
 ///
 /// # Errors
 /// Where the store cannot be read at all; a record that does not decode is a fault, and ends the look at its table.
-pub async fn verify(store: &SqlStore, progress: &(dyn Fn(u64) + Sync)) -> Result<Verified, StoreError> {
-    let mut found = Verified::default();
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    if let (Some(deployment), Some(role)) = (store.meta("deployment").await?, store.meta("role").await?) {
-        found.bound = Some((text(deployment), text(role)));
-    }
-    let mut signed = signed(store).await?;
-    batches(store, &mut found, &mut signed, progress).await?;
-    blocks(store, &mut found).await?;
-    ledger(store, &mut found).await?;
-    confidential(store, &mut found).await?;
-    Ok(found)
+pub async fn verify(
+    store: &SqlStore,
+    progress: impl Fn(u64) + Send + 'static,
+) -> Result<Verified, StoreError> {
+    store
+        .read(move |session| {
+            let mut found = Verified::default();
+            let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+            if let (Some(deployment), Some(role)) =
+                (reads::meta(session, "deployment")?, reads::meta(session, "role")?)
+            {
+                found.bound = Some((text(deployment), text(role)));
+            }
+            batches(session, &mut found, &progress)?;
+            blocks(session, &mut found)?;
+            ledger(session, &mut found)?;
+            confidential(session, &mut found)?;
+            Ok(found)
+        })
+        .await
 }
 
 /// What was signed for each number, but for what gave way.
-async fn signed(store: &SqlStore) -> Result<BTreeMap<u64, B256>, StoreError> {
-    store
-        .read(|session| {
-            let mut signed = BTreeMap::new();
-            let sql = "SELECT number, header_hash, displaced_by FROM acknowledgements";
-            each(session, sql, &[], |row| {
-                if optional_number(row, 2, What::Acknowledgement)?.is_none() {
-                    let number = number(row, 0, What::Acknowledgement)?;
-                    signed.insert(number, hash(row, 1, What::Acknowledgement)?);
-                }
-                Ok(())
-            })?;
-            Ok(signed)
-        })
-        .await
+fn signed(session: &dyn Session) -> Result<BTreeMap<u64, B256>, StoreError> {
+    let mut signed = BTreeMap::new();
+    let sql = "SELECT number, header_hash, displaced_by FROM acknowledgements";
+    each(session, sql, &[], |row| {
+        if optional_number(row, 2, What::Acknowledgement)?.is_none() {
+            let number = number(row, 0, What::Acknowledgement)?;
+            signed.insert(number, hash(row, 1, What::Acknowledgement)?);
+        }
+        Ok(())
+    })?;
+    Ok(signed)
+}
+
+/// The batches that are listed as waiting for hints.
+fn waiting(session: &dyn Session) -> Result<BTreeSet<u64>, StoreError> {
+    let mut waiting = BTreeSet::new();
+    each(session, "SELECT number FROM batches_without_hints", &[], |row| {
+        waiting.insert(number(row, 0, What::Hints)?);
+        Ok(())
+    })?;
+    Ok(waiting)
 }
 
 /// A record that does not decode is told; other failures end it all.
@@ -109,32 +131,37 @@ fn readable<T>(found: &mut Verified, read: Result<T, StoreError>) -> Result<Opti
     }
 }
 
-async fn batches(
-    store: &SqlStore,
-    found: &mut Verified,
-    signed: &mut BTreeMap<u64, B256>,
-    progress: &(dyn Fn(u64) + Sync),
-) -> Result<(), StoreError> {
+fn batches(session: &dyn Session, found: &mut Verified, progress: &dyn Fn(u64)) -> Result<(), StoreError> {
+    // A member may have signed another header than the one that was certified; a sequencer never.
+    let signs_all = found.bound.as_ref().is_some_and(|(_, role)| role == SEQUENCER);
+    let signed = if signs_all { signed(session)? } else { BTreeMap::new() };
+    let mut waiting = waiting(session)?;
     let mut before: Option<(u64, B256)> = None;
     let mut from = 0;
     loop {
-        let Some(page) = readable(found, store.batches(from, usize::MAX).await)? else { return Ok(()) };
-        let Some(last) = page.last() else { return Ok(()) };
+        let Some(page) = readable(found, reads::batches(session, from, PAGE))? else { return Ok(()) };
+        let Some(last) = page.last() else { break };
         from = last.number.saturating_add(1);
         for record in &page {
-            batch(found, record, before, signed);
-            before = Some((record.number, record.hash));
+            batch(found, record, before);
+            let (number, hash) = (record.number, record.hash);
+            found.check(waiting.remove(&number) == record.hints.is_none(), || {
+                format!("whether batch {number} waits for hints is stored wrongly")
+            });
+            if let Some(other) = signed.get(&number).filter(|signed| **signed != hash && !record.by_l1) {
+                found.fault(format!("{other} was signed for number {number}, and batch {hash} is stored"));
+            }
+            before = Some((number, hash));
         }
         progress(from - 1);
     }
+    for number in waiting {
+        found.fault(format!("batch {number} waits for hints, and is not stored"));
+    }
+    Ok(())
 }
 
-fn batch(
-    found: &mut Verified,
-    record: &BatchRecord,
-    before: Option<(u64, B256)>,
-    signed: &mut BTreeMap<u64, B256>,
-) {
+fn batch(found: &mut Verified, record: &BatchRecord, before: Option<(u64, B256)>) {
     let (number, header) = (record.number, &record.sealed.header);
     found.batches = Some((found.batches.map_or(number, |(first, _)| first), number));
     found.items += record.items.len() as u64;
@@ -173,19 +200,13 @@ fn batch(
             format!("batch {number} has {} items and {} hints", record.items.len(), hints.entries.len())
         });
     }
-    // Where L1 made the header, what was signed may be another.
-    if let Some(hash) = signed.remove(&number).filter(|_| !record.by_l1) {
-        found.check(hash == record.hash, || {
-            format!("{hash} was signed for number {number}, and batch {} is stored", record.hash)
-        });
-    }
 }
 
-async fn blocks(store: &SqlStore, found: &mut Verified) -> Result<(), StoreError> {
+fn blocks(session: &dyn Session, found: &mut Verified) -> Result<(), StoreError> {
     let mut before: Option<BlockRecord> = None;
     let mut from = 0;
     loop {
-        let Some(page) = readable(found, store.blocks(from, usize::MAX).await)? else { return Ok(()) };
+        let Some(page) = readable(found, reads::blocks(session, from, PAGE))? else { return Ok(()) };
         let Some(last) = page.last() else { return Ok(()) };
         from = last.number.saturating_add(1);
         for block in page {
@@ -207,13 +228,13 @@ async fn blocks(store: &SqlStore, found: &mut Verified) -> Result<(), StoreError
     }
 }
 
-async fn ledger(store: &SqlStore, found: &mut Verified) -> Result<(), StoreError> {
+fn ledger(session: &dyn Session, found: &mut Verified) -> Result<(), StoreError> {
     let Some((_, newest)) = found.batches else { return Ok(()) };
-    let read = async {
-        let parts = (store.accounts().await?, store.nonces().await?, store.held().await?);
-        Ok((parts, store.batch(newest).await?))
+    let read = || {
+        let parts = (reads::accounts(session)?, reads::nonces(session)?, reads::held(session)?);
+        Ok((parts, reads::batch(session, newest)?))
     };
-    let Some(((accounts, nonces, held), record)) = readable(found, read.await)? else { return Ok(()) };
+    let Some(((accounts, nonces, held), record)) = readable(found, read())? else { return Ok(()) };
     let named = record.map(|record| record.sealed.header.fee_ledger_root);
     let root = FeeLedger::from_parts(accounts, nonces, held).root();
     found.check(named == Some(root), || {
@@ -222,11 +243,11 @@ async fn ledger(store: &SqlStore, found: &mut Verified) -> Result<(), StoreError
     Ok(())
 }
 
-async fn confidential(store: &SqlStore, found: &mut Verified) -> Result<(), StoreError> {
-    let Some(Some(head)) = readable(found, store.confidential_head().await)? else { return Ok(()) };
+fn confidential(session: &dyn Session, found: &mut Verified) -> Result<(), StoreError> {
+    let Some(Some(head)) = readable(found, confidential::head(session))? else { return Ok(()) };
     let (mut sequence, mut version) = (0, 0);
     loop {
-        let page = store.confidential_transactions_from(sequence + 1, usize::MAX).await;
+        let page = confidential::transactions_from(session, sequence + 1, PAGE);
         let Some(page) = readable(found, page)? else { return Ok(()) };
         if page.is_empty() {
             break;
@@ -243,7 +264,7 @@ async fn confidential(store: &SqlStore, found: &mut Verified) -> Result<(), Stor
     found.check((head.sequence, head.version) == (sequence, version), || {
         format!("the confidential state ends at {}, and its transactions at {sequence}", head.sequence)
     });
-    let root = store.confidential_state_root(head.version).await?;
+    let root = confidential::state_root(session, head.version)?;
     found.check(root == Some(head.state_root), || {
         "the newest confidential batch has another state root than its last transaction".to_owned()
     });

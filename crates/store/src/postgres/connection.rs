@@ -17,11 +17,12 @@ use bytes::BytesMut;
 use futures::{TryStreamExt, future::join, stream::FuturesOrdered, stream::StreamExt};
 use tokio::{runtime::Runtime, task::JoinHandle, time};
 use tokio_postgres::{
-    Client, Config, NoTls, Statement,
-    error::SqlState,
+    Client, NoTls, Statement,
+    error::{Severity, SqlState},
     types::{IsNull, ToSql, Type, to_sql_checked},
 };
 
+use super::PostgresUrl;
 use crate::{
     StoreError,
     sql::session::{Connection, ReadRow, Row, Session, Value, execute, first, values},
@@ -38,14 +39,20 @@ const TAKE_TIMEOUT_MS: u64 = 2_000;
 const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
 
 /// What every session is set to. A machine that is gone, or a process that hangs in a transaction, holds neither the store
-/// nor its rows for long.
+/// nor its rows for long. What the server makes durable stays what it was when the session began, whatever it is set to
+/// later.
 const SESSION: &str = "
     SET client_connection_check_interval = '1s';
-    SET idle_in_transaction_session_timeout = '10s';
     SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3;
     SET lock_timeout = 5000;
     SET standard_conforming_strings = on;
-    SET client_min_messages = warning;";
+    SET client_min_messages = warning;
+    SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false);";
+
+/// How long a session may do nothing in a transaction: one that writes holds rows; one that reads holds none, and may wait
+/// for whoever takes what it reads.
+const WRITER_IDLE: &str = "SET idle_in_transaction_session_timeout = '10s'";
+const READER_IDLE: &str = "SET idle_in_transaction_session_timeout = '30min'";
 
 /// The lock of a store's schema: a prefix of ours, so that no other program's lock on the database is the same.
 const LOCK_KEY: &str = "(1651469428::bigint << 32) + current_schema()::regnamespace::oid::bigint";
@@ -55,14 +62,15 @@ const LOCK_KEY: &str = "(1651469428::bigint << 32) + current_schema()::regnamesp
 enum Hold {
     /// It reads.
     None,
-    /// It writes: the holder that it drew, and how many of its transactions stand.
-    Writer { holder: i64, commits: i64 },
+    /// It writes: the holder that it drew, and the number of the last transaction that it began. No number comes twice,
+    /// whatever became of the one before, so that a number that stands says which one does.
+    Writer { holder: i64, begun: i64 },
 }
 
 pub(super) struct PostgresConnection {
     /// `Some` until it is dropped.
     runtime: Option<Runtime>,
-    server: Config,
+    server: PostgresUrl,
     client: Option<Client>,
     /// Moves bytes between the client and the socket, which it owns.
     transport: Option<JoinHandle<()>>,
@@ -125,7 +133,7 @@ const SILENT: &str = "the server did not answer in time";
 
 impl PostgresConnection {
     /// Connects, to read.
-    pub(super) fn connect(server: &Config) -> Result<Self, StoreError> {
+    pub(super) fn connect(server: &PostgresUrl) -> Result<Self, StoreError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let mut connection = Self {
             runtime: Some(runtime.map_err(|error| StoreError::Failed(error.to_string()))?),
@@ -145,13 +153,14 @@ impl PostgresConnection {
 
     /// Takes the store, to write: whoever had it writes no more.
     pub(super) fn take(&mut self) -> Result<(), StoreError> {
+        self.script(WRITER_IDLE)?;
         self.lock()?;
         let holder = random::<i64>();
         let sql = "UPDATE writer SET holder = ?1, commits = 0";
         if execute(self, sql, &values![holder])? != 1 {
             return Err(StoreError::Failed("the row of its writer is missing".to_owned()));
         }
-        self.hold = Hold::Writer { holder, commits: 0 };
+        self.hold = Hold::Writer { holder, begun: 0 };
         Ok(())
     }
 
@@ -165,6 +174,23 @@ impl PostgresConnection {
     pub(super) fn script(&self, sql: &str) -> Result<(), StoreError> {
         let client = self.client()?;
         self.answered(client.batch_execute(sql))
+    }
+
+    /// Refuses a server that may lose what it has committed, or that does not hold text as it is.
+    pub(super) fn check_server(&self) -> Result<(), StoreError> {
+        let durable = ["on", "local", "remote_write", "remote_apply"];
+        for (name, wanted, why) in [
+            ("fsync", &["on"][..], "what it has committed may be gone after a power failure"),
+            ("full_page_writes", &["on"], "a power failure may damage it"),
+            ("synchronous_commit", &durable, "what it has committed may be gone after a crash"),
+            ("server_encoding", &["UTF8"], "create the database with ENCODING 'UTF8'"),
+        ] {
+            let value = self.setting(name)?;
+            if !wanted.contains(&value.as_str()) {
+                return Err(StoreError::Failed(format!("the server says {name} = {value}: {why}")));
+            }
+        }
+        Ok(())
     }
 
     /// A name for what the server says of itself.
@@ -216,7 +242,7 @@ impl PostgresConnection {
         self.ahead.get_mut().clear();
         self.failed.set(false);
         self.open.set(false);
-        let (client, connection) = match self.drive(self.server.connect(NoTls)) {
+        let (client, connection) = match self.drive(self.server.config().connect(NoTls)) {
             Some(connected) => connected.map_err(|error| error_of(&error))?,
             None => return Err(StoreError::Failed(SILENT.to_owned())),
         };
@@ -226,9 +252,16 @@ impl PostgresConnection {
         }
         self.client = Some(client);
         self.lost.set(false);
-        let set = self.script(SESSION).and_then(|()| match self.hold {
-            Hold::None => Ok(()),
-            Hold::Writer { holder, .. } => self.lock().and_then(|()| self.still_held(holder)),
+        // The schema is the one that the URL names, whatever else there is on the server's path.
+        let schema = format!("SET search_path = \"{}\"", self.server.schema());
+        let set = self.script(&format!("{schema};{SESSION}")).and_then(|()| match self.hold {
+            Hold::None => self.script(READER_IDLE),
+            Hold::Writer { holder, .. } => {
+                self.script(WRITER_IDLE)?;
+                self.check_server()?;
+                self.lock()?;
+                self.still_held(holder)
+            }
         });
         if set.is_err() {
             // Nor does it keep the lock from whoever has the store now.
@@ -328,10 +361,12 @@ fn taken() -> StoreError {
 
 /// Whether the connection ended with this error.
 fn is_lost(error: &tokio_postgres::Error) -> bool {
-    let ended = [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::CANNOT_CONNECT_NOW];
-    let timed_out = [SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT];
-    match error.code() {
-        Some(code) => ended.contains(code) || timed_out.contains(code),
+    match error.as_db_error() {
+        Some(told) => {
+            let ends = [Severity::Fatal, Severity::Panic];
+            told.parsed_severity().is_none_or(|severity| ends.contains(&severity))
+                || told.code().code().starts_with("08")
+        }
         // The server said nothing: the way to it failed, or what was said on it.
         None => error.is_closed() || error.source().is_some_and(|source| source.is::<std::io::Error>()),
     }
@@ -401,14 +436,16 @@ impl Connection for PostgresConnection {
     }
 
     fn begin(&mut self) -> Result<(), StoreError> {
-        let Hold::Writer { holder, commits } = self.hold else {
+        let Hold::Writer { holder, begun } = self.hold else {
             return Err(StoreError::Failed("this store was opened to read".to_owned()));
         };
+        let next = begun.saturating_add(1);
+        self.hold = Hold::Writer { holder, begun: next };
         self.open_with(|connection| {
             connection.put_ahead("BEGIN");
             connection.open.set(true);
             let sql = "UPDATE writer SET commits = ?2 WHERE holder = ?1";
-            match execute(connection, sql, &values![holder, commits.saturating_add(1)])? {
+            match execute(connection, sql, &values![holder, next])? {
                 1 => Ok(()),
                 _ => Err(taken()),
             }
@@ -431,16 +468,15 @@ impl Connection for PostgresConnection {
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {
-        let Hold::Writer { holder, commits } = self.hold else { return Err(StoreError::Closed) };
-        let next = commits.saturating_add(1);
+        let Hold::Writer { begun, .. } = self.hold else { return Err(StoreError::Closed) };
         self.put_ahead("COMMIT");
         let sent = self.client().and_then(|client| self.send_ahead(client));
-        match sent {
-            Err(_) if self.lost.get() => self.resolve(next)?,
-            sent => sent?,
+        // Whatever was answered instead, it may stand: a server can fail after it made it durable.
+        if let Err(error) = sent {
+            tracing::warn!(%error, "no answer to a commit, or a strange one");
+            self.resolve(begun)?;
         }
         self.open.set(false);
-        self.hold = Hold::Writer { holder, commits: next };
         Ok(())
     }
 

@@ -19,26 +19,41 @@ use crate::{
     sql::{READERS, SqlStore, session::Connection},
 };
 
+/// The schema of a store whose URL names none.
+const DEFAULT_SCHEMA: &str = "public";
 /// Name of this program's sessions at the server.
 const APPLICATION: &str = "blindfold";
 
 /// Where a PostgreSQL server is, and which of its databases, or which schema of one, is meant. Prints as a URL of the same
 /// place, without the password.
 #[derive(Clone, PartialEq, Eq)]
-pub struct PostgresUrl(Box<Config>);
+pub struct PostgresUrl {
+    server: Box<Config>,
+    schema: String,
+}
 
 impl PostgresUrl {
     /// The same with a password.
     pub fn with_password(mut self, password: &[u8]) -> Self {
-        self.0.password(password);
+        self.server.password(password);
         self
+    }
+
+    fn config(&self) -> &Config {
+        &self.server
+    }
+
+    /// The one schema that the store is in.
+    fn schema(&self) -> &str {
+        &self.schema
     }
 }
 
 impl FromStr for PostgresUrl {
     type Err = StoreError;
 
-    /// Reads `postgres://user@host:port/database?options`, or several hosts of one replicated server, of which the one
+    /// Reads `postgres://user@host:port/database?options`; `options=-csearch_path%3Dname` names a schema other than
+    /// `public`. Or several hosts of one replicated server, of which the one
     /// that takes writes is used. The errors do not repeat it.
     fn from_str(url: &str) -> Result<Self, StoreError> {
         let fault = |reason: String| StoreError::Open { store: "postgres://…".to_owned(), reason };
@@ -68,20 +83,25 @@ impl FromStr for PostgresUrl {
             server.connect_timeout(std::time::Duration::from_secs(5));
         }
         server.target_session_attrs(TargetSessionAttrs::ReadWrite);
-        Ok(Self(Box::new(server)))
+        let schema = match schema_named(server.get_options().unwrap_or_default()) {
+            Ok(schema) => schema.unwrap_or(DEFAULT_SCHEMA).to_owned(),
+            Err(reason) => return Err(fault(reason.to_owned())),
+        };
+        Ok(Self { server: Box::new(server), schema })
     }
 }
 
 impl fmt::Display for PostgresUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("postgres://")?;
-        if let Some(user) = self.0.get_user() {
+        if let Some(user) = self.server.get_user() {
             write!(formatter, "{}@", encoded(user))?;
         }
-        let ports = self.0.get_ports();
-        for (index, host) in self.0.get_hosts().iter().enumerate() {
+        let ports = self.server.get_ports();
+        for (index, host) in self.server.get_hosts().iter().enumerate() {
             let comma = if index > 0 { "," } else { "" };
             match host {
+                Host::Tcp(address) if address.contains(':') => write!(formatter, "{comma}[{address}]")?,
                 Host::Tcp(name) => write!(formatter, "{comma}{name}")?,
                 Host::Unix(folder) => write!(formatter, "{comma}{}", encoded(&folder.to_string_lossy()))?,
             }
@@ -89,11 +109,33 @@ impl fmt::Display for PostgresUrl {
                 write!(formatter, ":{port}")?;
             }
         }
-        write!(formatter, "/{}", encoded(self.0.get_dbname().unwrap_or_default()))?;
-        match self.0.get_options() {
+        write!(formatter, "/{}", encoded(self.server.get_dbname().unwrap_or_default()))?;
+        match self.server.get_options() {
             Some(options) => write!(formatter, "?options={}", encoded(options)),
             None => Ok(()),
         }
+    }
+}
+
+/// The schema that a URL's options name, if they do.
+fn schema_named(options: &str) -> Result<Option<&str>, &'static str> {
+    let mut paths = options.split_whitespace().filter_map(|option| {
+        let option = option.strip_prefix("-c").or_else(|| option.strip_prefix("--")).unwrap_or(option);
+        option.strip_prefix("search_path=").or_else(|| option.strip_prefix("search-path="))
+    });
+    let (path, more) = (paths.next(), paths.next());
+    if more.is_some() {
+        return Err("the URL names search_path twice");
+    }
+    let is_name = |name: &str| {
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        !name.is_empty() && name.len() < 64 && name.bytes().all(plain)
+    };
+    match path {
+        Some(name) if !is_name(name) => {
+            Err("search_path has to name one schema, in small letters, digits and underscores")
+        }
+        path => Ok(path),
     }
 }
 
@@ -120,8 +162,8 @@ impl SqlStore {
     /// [`StoreError::OlderSchema`], [`StoreError::NewerSchema`].
     pub async fn connect(url: &PostgresUrl) -> Result<Self, StoreError> {
         connected(url, |url| {
-            let mut writer = PostgresConnection::connect(&url.0)?;
-            check_server(&writer)?;
+            let mut writer = PostgresConnection::connect(url)?;
+            writer.check_server()?;
             writer.lock()?;
             schema::migrate(&writer)?;
             writer.take()?;
@@ -137,7 +179,7 @@ impl SqlStore {
     /// [`StoreError::Open`], [`StoreError::NewerSchema`].
     pub async fn connect_reader(url: &PostgresUrl) -> Result<Self, StoreError> {
         connected(url, |url| {
-            let writer = PostgresConnection::connect(&url.0)?;
+            let writer = PostgresConnection::connect(url)?;
             schema::check(&writer)?;
             Ok(writer)
         })
@@ -164,7 +206,7 @@ async fn connected(
 
 fn readers(url: &PostgresUrl) -> Result<Vec<Box<dyn Connection>>, StoreError> {
     let reader =
-        |_| -> Result<Box<dyn Connection>, StoreError> { Ok(Box::new(PostgresConnection::connect(&url.0)?)) };
+        |_| -> Result<Box<dyn Connection>, StoreError> { Ok(Box::new(PostgresConnection::connect(url)?)) };
     (0..READERS).map(reader).collect()
 }
 
@@ -180,21 +222,4 @@ fn to_open(url: &PostgresUrl, error: StoreError) -> StoreError {
         StoreError::Failed(reason) => StoreError::Open { store: url.to_string(), reason },
         other => other,
     }
-}
-
-/// Refuses a server that may lose what it has committed, or that does not hold text as it is.
-fn check_server(connection: &PostgresConnection) -> Result<(), StoreError> {
-    let durable = ["on", "local", "remote_write", "remote_apply"];
-    for (name, wanted, why) in [
-        ("fsync", &["on"][..], "what it has committed may be gone after a power failure"),
-        ("full_page_writes", &["on"], "a power failure may damage it"),
-        ("synchronous_commit", &durable, "what it has committed may be gone after a crash"),
-        ("server_encoding", &["UTF8"], "create the database with ENCODING 'UTF8'"),
-    ] {
-        let value = connection.setting(name)?;
-        if !wanted.contains(&value.as_str()) {
-            return Err(StoreError::Failed(format!("the server says {name} = {value}: {why}")));
-        }
-    }
-    Ok(())
 }

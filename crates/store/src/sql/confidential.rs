@@ -80,7 +80,7 @@ fn transaction_of_row(row: &dyn Row) -> Result<StoredConfidentialTransaction, St
     })
 }
 
-fn head(session: &dyn Session) -> Result<Option<ConfidentialHead>, StoreError> {
+pub(crate) fn head(session: &dyn Session) -> Result<Option<ConfidentialHead>, StoreError> {
     first(session, &format!("{HEAD_COLUMNS} ORDER BY number DESC LIMIT 1"), &[], head_of_row)
 }
 
@@ -210,6 +210,27 @@ fn bound(version: u64) -> i64 {
 
 fn page(limit: usize) -> i64 {
     i64::try_from(limit.min(MAX_PAGE_RECORDS)).unwrap_or(i64::MAX)
+}
+
+/// Transactions by sequence from a number on.
+pub(crate) fn transactions_from(
+    session: &dyn Session,
+    from: u64,
+    limit: usize,
+) -> Result<Vec<StoredConfidentialTransaction>, StoreError> {
+    let sql = format!("{TRANSACTION_COLUMNS} WHERE sequence >= ?1 ORDER BY sequence LIMIT ?2");
+    all(session, &sql, &values![bound(from), page(limit)], transaction_of_row)
+}
+
+/// The state root of a version.
+pub(crate) fn state_root(session: &dyn Session, version: u64) -> Result<Option<B256>, StoreError> {
+    let what = What::ConfidentialTransaction;
+    if version > 0 {
+        let sql = "SELECT state_root FROM confidential_transactions WHERE version = ?1 LIMIT 1";
+        return first(session, sql, &values![bound(version)], |row| hash(row, 0, what));
+    }
+    let sql = "SELECT state_root FROM confidential_batches WHERE number = 0";
+    first(session, sql, &[], |row| hash(row, 0, What::ConfidentialBatch))
 }
 
 fn prune(session: &dyn Session, version: u64) -> Result<(), StoreError> {
@@ -373,11 +394,7 @@ impl ConfidentialStore for SqlStore {
         from: u64,
         limit: usize,
     ) -> Result<Vec<StoredConfidentialTransaction>, StoreError> {
-        self.read(move |session| {
-            let sql = format!("{TRANSACTION_COLUMNS} WHERE sequence >= ?1 ORDER BY sequence LIMIT ?2");
-            all(session, &sql, &values![bound(from), page(limit)], transaction_of_row)
-        })
-        .await
+        self.read(move |session| transactions_from(session, from, limit)).await
     }
 
     async fn confidential_transactions_in(&self, batch: u64) -> Result<u64, StoreError> {
@@ -392,16 +409,7 @@ impl ConfidentialStore for SqlStore {
     }
 
     async fn confidential_state_root(&self, version: u64) -> Result<Option<B256>, StoreError> {
-        self.read(move |session| {
-            let what = What::ConfidentialTransaction;
-            if version > 0 {
-                let sql = "SELECT state_root FROM confidential_transactions WHERE version = ?1 LIMIT 1";
-                return first(session, sql, &values![bound(version)], |row| hash(row, 0, what));
-            }
-            let sql = "SELECT state_root FROM confidential_batches WHERE number = 0";
-            first(session, sql, &[], |row| hash(row, 0, What::ConfidentialBatch))
-        })
-        .await
+        self.read(move |session| state_root(session, version)).await
     }
 
     async fn prune_confidential(&self, version: u64) -> Result<(), StoreError> {

@@ -89,6 +89,11 @@ impl SqlStore {
         self.read(transfer::check_usable).await
     }
 
+    /// Whether its operations run where they are awaited.
+    pub(crate) fn is_inline(&self) -> bool {
+        matches!(self.writer, Writer::Inline(_))
+    }
+
     pub(crate) async fn write<T, F>(&self, operation: F) -> Result<T, StoreError>
     where
         T: Send + 'static,

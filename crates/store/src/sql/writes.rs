@@ -41,12 +41,18 @@ pub(crate) fn bind(session: &dyn Session, deployment: &Deployment, role: &str) -
 }
 
 pub(crate) fn put_meta(session: &dyn Session, key: &str, value: &[u8]) -> Result<(), StoreError> {
+    check_text(key, "meta key")?;
     if value.len() > MAX_META_VALUE_BYTES {
         return Err(StoreError::OutOfRange("meta value"));
     }
     let sql = "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
     execute(session, sql, &values![key, value])?;
     Ok(())
+}
+
+/// PostgreSQL holds no NUL in a text.
+fn check_text(text: &str, name: &'static str) -> Result<(), StoreError> {
+    if text.contains('\0') { Err(StoreError::OutOfRange(name)) } else { Ok(()) }
 }
 
 pub(crate) fn put_envelope(session: &dyn Session, envelope: &PendingEnvelope) -> Result<(), StoreError> {
@@ -77,6 +83,7 @@ pub(crate) fn remove_envelopes(
     number: u64,
 ) -> Result<(), StoreError> {
     let number = integer(number, "batch number")?;
+    check_text(outcome, "outcome")?;
     let keys: Vec<_> = ids.iter().map(|id| values![id]).collect();
     let removed = execute_each(session, "DELETE FROM envelopes WHERE id = ?1 AND number IS NULL", &keys)?;
     let outcomes: Vec<_> = ids

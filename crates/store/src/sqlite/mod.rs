@@ -61,6 +61,19 @@ impl SqlStore {
         Self::on_connections(Box::new(writer), readers(path)?).map_err(|error| failed(&name, &error))
     }
 
+    /// Gives a SQLite file that nobody has open the form in which it can be read from a medium that takes no writes, and
+    /// without leaving anything beside it. The next role that opens it changes that again.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`], [`StoreError::Open`].
+    pub fn make_plain(path: impl AsRef<Path>) -> Result<(), StoreError> {
+        let path = path.as_ref();
+        let _lock = take_lock(path)?;
+        let made = Connection::open(path)
+            .and_then(|connection| connection.pragma_update(None, "journal_mode", "DELETE"));
+        made.map_err(|error| failed(&path.display().to_string(), &error))
+    }
+
     /// A store that lives as long as its clones, for tests and trials. Nothing is durable.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 CREATE TABLE schema_version ("only" BIGINT PRIMARY KEY CHECK ("only" = 1), version BIGINT NOT NULL);
 
--- holder: drawn by the process that writes, when it took the store. commits: its transactions that stand, so that one whose
+-- holder: drawn by the process that writes, when it took the store. commits: the number of the last of its transactions that stands, so that one whose
 -- answer was lost can be told. Every transaction that writes changes this row, and none of anybody else's stands.
 CREATE TABLE writer ("only" BIGINT PRIMARY KEY CHECK ("only" = 1), holder BIGINT NOT NULL, commits BIGINT NOT NULL);
 INSERT INTO writer ("only", holder, commits) VALUES (1, 0, 0);
