@@ -131,9 +131,9 @@ async fn copy(from: &StoreUrl, to: &StoreUrl, json: bool) -> Result<()> {
     bound(&source, from).await?;
     let target = opened_empty(to).await?;
     let copied = transfer(&source, &target, &Purpose::Move { to: to.to_string() }, &told(json)).await;
-    let copied = ended(copied, to)?;
     source.close().await;
     target.close().await;
+    let copied = ended(copied, to)?;
     show(json, to, &copied);
     if !json {
         println!("set store.url = \"{to}\" before the role's next start; {from} is run on no more");
@@ -176,8 +176,8 @@ async fn restore(backup: &Path, to: &StoreUrl, json: bool) -> Result<()> {
         false => Vec::new(),
     };
     let copied = transfer(&source, &target, &Purpose::Restore { meta }, &told(json)).await;
-    let copied = ended(copied, to)?;
     target.close().await;
+    let copied = ended(copied, to)?;
     show(json, to, &copied);
     if !json {
         println!("{}", advice(&role));

@@ -396,8 +396,7 @@ async fn own_hints_are_counted_although_they_are_seen_first() {
     stage.sequencer.keep_certificate(&certificate);
     let publisher = stage.start().await;
     // Caught up with already, it comes over the feed, too.
-    let asked = stage.sequencer.double.state.lock().status_calls;
-    stage.sequencer.wait("a sweep", |state| state.status_calls > asked + 1).await;
+    stage.sequencer.wait("hints that it asks for", |state| state.late_hints_asked > 0).await;
     stage.sequencer.announce(&sealed.batch, &sealed.verdicts);
     stage.sequencer.announce_certificate(&certificate);
     stage.hints_of(&sealed).await;

@@ -50,6 +50,8 @@ pub struct SequencerState {
     pub late_hints: Option<u64>,
     /// How often those late hints were shown.
     pub late_hints_shown: usize,
+    /// How often they were asked for, shown or not yet.
+    pub late_hints_asked: usize,
     /// How often its status was asked for.
     pub status_calls: usize,
 }
@@ -243,6 +245,8 @@ impl BlindApiServer for Api {
 
     async fn get_hints(&self, number: u64) -> Result<Option<Encoded<BatchHints>>, RpcError> {
         if self.0.state.lock().late_hints == Some(number) {
+            self.0.state.lock().late_hints_asked += 1;
+            self.0.touch();
             self.0.until(|state| state.hints.contains_key(&number)).await;
             self.0.state.lock().late_hints_shown += 1;
             self.0.touch();
