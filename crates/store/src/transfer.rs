@@ -207,7 +207,7 @@ struct Part {
 /// Takes everything of one store over into another, empty one, and compares what arrived. `progress` hears of each table
 /// that is done.
 ///
-/// Cost: reads each row once, in one snapshot, and holds a few parts of [`PART_BYTES`] in memory.
+/// Cost: reads each row once, in one snapshot, and holds a few parts of 4 MiB in memory, and of tables with large rows 32 rows.
 ///
 /// # Errors
 /// [`StoreError::Retired`] for a source that is not whole, no backup where one is restored, or one that was moved before;
