@@ -219,6 +219,31 @@ async fn what_an_interrupted_transfer_left_is_run_on_by_nobody() {
 }
 
 #[tokio::test]
+async fn a_move_that_ended_at_its_last_step_is_finished_where_it_went_and_nowhere_else() {
+    for place in Place::all() {
+        let source = SqlStore::in_memory().unwrap();
+        filled(&source, 5).await;
+        let target = place.open().await;
+        transfer(&source, &target, &moved_to(&place), &quiet).await.unwrap();
+        let before = all_of_it(&target).await;
+        // As a kill leaves it after the source has said that it went.
+        let moved = String::from_utf8(source.meta("store.moved_to").await.unwrap().unwrap()).unwrap();
+        let (id, _) = moved.split_once(' ').unwrap();
+        target.put_meta("store.incomplete", id.as_bytes()).await.unwrap();
+        for store in [&source, &target] {
+            assert!(matches!(store.bind(&deployment(), "sequencer").await, Err(StoreError::Retired(_))));
+        }
+        let elsewhere = SqlStore::in_memory().unwrap();
+        let refused = transfer(&source, &elsewhere, &moved_to(&place), &quiet).await.unwrap_err();
+        assert!(refused.to_string().contains("before, which goes on from it"), "{refused}");
+        transfer(&source, &target, &moved_to(&place), &quiet).await.unwrap();
+        target.bind(&deployment(), "sequencer").await.unwrap();
+        assert_eq!(all_of_it(&target).await, before);
+        assert!(matches!(source.bind(&deployment(), "sequencer").await, Err(StoreError::Retired(_))));
+    }
+}
+
+#[tokio::test]
 async fn what_is_refused() {
     for place in Place::all() {
         let source = SqlStore::in_memory().unwrap();
