@@ -191,6 +191,9 @@ pub enum StoreError {
     /// An earlier failure leaves open what is on the disk; restart the process, which reads it anew.
     #[error("storage stopped after an input/output error: {0}")]
     Stopped(String),
+    /// Another process has taken the store since: this one writes nothing any more, whatever it was told before.
+    #[error("another process has taken this store over")]
+    Fenced,
     /// The store was closed or its writer is gone.
     #[error("the store is closed")]
     Closed,

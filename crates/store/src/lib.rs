@@ -11,6 +11,7 @@
 
 mod confidential;
 mod error;
+mod lease;
 mod postgres;
 mod records;
 mod sql;
@@ -26,6 +27,7 @@ pub use confidential::{
     TreeNodeRecord,
 };
 pub use error::{StoreError, What};
+pub use lease::{Attempt, Candidate, Leader, Standby};
 pub use postgres::{FIRST_POSTGRES_SCHEMA, PostgresUrl, RESOLVE_TIMEOUT, SERVER_TIMEOUT};
 pub use records::{
     BatchRecord, BlockRecord, Heads, ItemLocation, ItemRecord, LedgerHead, PendingEnvelope, PostedRecord,

@@ -2,15 +2,13 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
+#[path = "common/relay.rs"]
+mod relay;
 
 use std::{
     collections::BTreeMap,
-    io::{Read, Write},
-    net::{Shutdown, TcpListener, TcpStream},
-    os::unix::net::UnixStream,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, Mutex},
-    thread,
 };
 
 use alloy_primitives::{Address, B256};
@@ -19,13 +17,7 @@ use blindfold_runtime::{blocking, spawn};
 use blindfold_servers::Postgres;
 use blindfold_store::{PostgresUrl, SCHEMA_VERSION, SqlStore, Store, StoreError, TABLES};
 use common::*;
-
-/// A schema of its own, as a name and as a URL.
-fn schema(server: &Postgres) -> (String, PostgresUrl) {
-    let url = server.fresh().unwrap();
-    let name = url.rsplit_once("%3D").unwrap().1.to_owned();
-    (name, url.parse().unwrap())
-}
+use relay::{Plan, Relay};
 
 async fn opening(url: &PostgresUrl) -> String {
     SqlStore::connect(url).await.expect_err("refused").to_string()
@@ -140,97 +132,12 @@ async fn a_store_that_was_taken_over_writes_nothing_any_more() {
     let second = SqlStore::connect(&url).await.unwrap();
     second.put_envelope(envelope(2)).await.unwrap();
     let refused = first.put_envelope(envelope(3)).await.unwrap_err();
-    assert!(
-        matches!(&refused, StoreError::Failed(_)) && refused.retry(),
-        "the other one has the lock: {refused}"
-    );
-    second.close().await;
-    let refused = first.put_envelope(envelope(3)).await.unwrap_err();
-    assert!(matches!(&refused, StoreError::Stopped(reason) if reason.contains("taken")), "{refused}");
-    assert!(first.stopped().await.contains("taken"));
+    assert_eq!(refused, StoreError::Fenced, "whether or not the other one still has the lock");
+    assert!(first.stopped().await.contains("taken") && first.is_fenced());
     assert_eq!(first.put_envelope(envelope(3)).await, Err(refused));
+    second.close().await;
     let last = SqlStore::connect(&url).await.unwrap();
     assert_eq!(last.pending_envelopes().await.unwrap(), [envelope(1), envelope(2)]);
-}
-
-/// What a relay does to the next request that it looks for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Cut {
-    Nothing,
-    /// Passes it on and cuts the connection before the answer.
-    Answer,
-    /// Cuts the connection before it.
-    Request,
-    /// Takes no connection.
-    All,
-}
-
-/// A way to a server that can be cut. The request looked for is a commit of the writer.
-struct Relay {
-    port: u16,
-    cut: Arc<Mutex<Cut>>,
-}
-
-impl Relay {
-    fn to(server: &Postgres) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let cut = Arc::new(Mutex::new(Cut::Nothing));
-        let (socket, shared) = (server.socket().join(".s.PGSQL.5432"), Arc::clone(&cut));
-        thread::spawn(move || {
-            for client in listener.incoming() {
-                let (client, socket, cut) = (client.unwrap(), socket.clone(), Arc::clone(&shared));
-                if *cut.lock().unwrap() != Cut::All {
-                    thread::spawn(move || relayed(client, &socket, &cut));
-                }
-            }
-        });
-        Self { port, cut }
-    }
-
-    fn url(&self, schema: &str) -> PostgresUrl {
-        let port = self.port;
-        format!("postgres://blindfold@127.0.0.1:{port}/blindfold?options=-csearch_path%3D{schema}")
-            .parse()
-            .unwrap()
-    }
-
-    fn cut(&self, next: Cut) {
-        *self.cut.lock().unwrap() = next;
-    }
-}
-
-fn relayed(mut client: TcpStream, socket: &PathBuf, cut: &Mutex<Cut>) {
-    let mut server = UnixStream::connect(socket).unwrap();
-    let (mut answers, mut back) = (server.try_clone().unwrap(), client.try_clone().unwrap());
-    thread::spawn(move || {
-        let _ = std::io::copy(&mut answers, &mut back);
-        let _ = back.shutdown(Shutdown::Both);
-    });
-    let mut chunk = [0; 65_536];
-    while let Ok(length @ 1..) = client.read(&mut chunk) {
-        let request = &chunk[..length];
-        let mut cut = cut.lock().unwrap();
-        let found = request.windows(7).any(|bytes| bytes == b"COMMIT;");
-        match (found, *cut) {
-            (true, Cut::Answer) => {
-                let _ = client.shutdown(Shutdown::Both);
-                server.write_all(request).unwrap();
-                *cut = Cut::Nothing;
-            }
-            (true, Cut::Request) => {
-                *cut = Cut::Nothing;
-                break;
-            }
-            (true, Cut::All) => {
-                let _ = client.shutdown(Shutdown::Both);
-                server.write_all(request).unwrap();
-            }
-            _ if server.write_all(request).is_err() => break,
-            _ => {}
-        }
-    }
-    let _ = (client.shutdown(Shutdown::Both), server.shutdown(Shutdown::Both));
 }
 
 #[tokio::test]
@@ -240,11 +147,11 @@ async fn a_commit_whose_answer_was_lost_is_told_from_one_that_never_came() {
     let relay = Relay::to(server);
     let store = SqlStore::connect(&relay.url(&name)).await.unwrap();
     for round in 0..5 {
-        relay.cut(Cut::Answer);
+        relay.plan(Plan::LoseAnswer);
         let record = sealed(round + 1, parent(&store).await, &[round], 0, LedgerDelta::default());
         store.put_sealed(record.clone()).await.unwrap();
         assert_eq!(store.batch(round + 1).await.unwrap().unwrap().hash, record.hash);
-        relay.cut(Cut::Request);
+        relay.plan(Plan::Cut);
         let refused = store.put_envelope(envelope(100 + round)).await.unwrap_err();
         assert!(refused.retry() && refused.to_string().contains("nothing of it stands"), "{refused}");
         assert_eq!(store.pending_envelopes().await.unwrap().len() as u64, round);
@@ -263,7 +170,7 @@ async fn a_lost_answer_and_another_that_took_the_store_end_it() {
     let (name, direct) = schema(server);
     let relay = Relay::to(server);
     let first = SqlStore::connect(&relay.url(&name)).await.unwrap();
-    relay.cut(Cut::All);
+    relay.plan(Plan::LoseAll);
     let writing = {
         let first = first.clone();
         spawn(async move { first.put_sealed(sealed(1, B256::ZERO, &[1], 0, LedgerDelta::default())).await })
@@ -279,9 +186,9 @@ async fn a_lost_answer_and_another_that_took_the_store_end_it() {
     let other = sealed(1, B256::ZERO, &[2], 1, LedgerDelta::default());
     assert!(matches!(second.put_sealed(other).await, Err(StoreError::Conflict { .. })), "no second header");
     second.close().await;
-    relay.cut(Cut::Nothing);
+    relay.plan(Plan::Nothing);
     let ended = writing.await.unwrap().unwrap_err();
-    assert!(matches!(&ended, StoreError::Stopped(reason) if reason.contains("taken")), "{ended}");
+    assert_eq!(ended, StoreError::Fenced);
 }
 
 #[tokio::test]

@@ -2,124 +2,17 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
+#[path = "common/relay.rs"]
+mod relay;
 
-use std::{
-    io::{Read, Write},
-    net::{Shutdown, TcpListener, TcpStream},
-    os::unix::net::UnixStream,
-    path::PathBuf,
-    sync::{Arc, Mutex},
-    thread,
-    time::Duration,
-};
+use std::{thread, time::Duration};
 
 use alloy_primitives::B256;
 use blindfold_protocol::ledger::LedgerDelta;
 use blindfold_servers::Postgres;
 use blindfold_store::{PostgresUrl, SqlStore, Store};
 use common::*;
-
-fn schema(server: &Postgres) -> (String, PostgresUrl) {
-    let url = server.fresh().unwrap();
-    let name = url.rsplit_once("%3D").unwrap().1.to_owned();
-    (name, url.parse().unwrap())
-}
-
-/// What happens to the next COMMIT.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Plan {
-    Nothing,
-    /// It is passed on and stands; the client is told this (severity, SQLSTATE) in place of its answer, and the way ends.
-    Told(&'static str, &'static str),
-    /// It never arrives.
-    Cut,
-}
-
-struct Relay {
-    port: u16,
-    plan: Arc<Mutex<Plan>>,
-}
-
-fn told(severity: &str, code: &str) -> Vec<u8> {
-    let mut body = Vec::new();
-    for (field, text) in [(b'S', severity), (b'V', severity), (b'C', code), (b'M', "told by the relay")] {
-        body.push(field);
-        body.extend_from_slice(text.as_bytes());
-        body.push(0);
-    }
-    body.push(0);
-    let mut message = vec![b'E'];
-    message.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
-    message.extend_from_slice(&body);
-    message
-}
-
-impl Relay {
-    fn to(server: &Postgres) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let plan = Arc::new(Mutex::new(Plan::Nothing));
-        let (socket, shared) = (server.socket().join(".s.PGSQL.5432"), Arc::clone(&plan));
-        thread::spawn(move || {
-            for client in listener.incoming() {
-                let (client, socket, plan) = (client.unwrap(), socket.clone(), Arc::clone(&shared));
-                thread::spawn(move || relayed(client, &socket, &plan));
-            }
-        });
-        Self { port, plan }
-    }
-
-    fn url(&self, schema: &str) -> PostgresUrl {
-        let port = self.port;
-        format!("postgres://blindfold@127.0.0.1:{port}/blindfold?options=-csearch_path%3D{schema}")
-            .parse()
-            .unwrap()
-    }
-
-    fn plan(&self, plan: Plan) {
-        *self.plan.lock().unwrap() = plan;
-    }
-}
-
-fn relayed(mut client: TcpStream, socket: &PathBuf, plan: &Mutex<Plan>) {
-    let mut server = UnixStream::connect(socket).unwrap();
-    let (mut answers, mut back) = (server.try_clone().unwrap(), client.try_clone().unwrap());
-    let muted = Arc::new(Mutex::new(false));
-    let mute = Arc::clone(&muted);
-    thread::spawn(move || {
-        let mut chunk = [0; 65_536];
-        while let Ok(length @ 1..) = answers.read(&mut chunk) {
-            let muted = mute.lock().unwrap();
-            if !*muted && back.write_all(&chunk[..length]).is_err() {
-                break;
-            }
-        }
-        let _ = back.shutdown(Shutdown::Both);
-    });
-    let mut chunk = [0; 65_536];
-    while let Ok(length @ 1..) = client.read(&mut chunk) {
-        let request = &chunk[..length];
-        let is_commit = request.windows(7).any(|bytes| bytes == b"COMMIT;");
-        let mut next = plan.lock().unwrap();
-        match (is_commit, *next) {
-            (true, Plan::Told(severity, code)) => {
-                *next = Plan::Nothing;
-                *muted.lock().unwrap() = true;
-                server.write_all(request).unwrap();
-                thread::sleep(Duration::from_millis(300));
-                client.write_all(&told(severity, code)).unwrap();
-                break;
-            }
-            (true, Plan::Cut) => {
-                *next = Plan::Nothing;
-                break;
-            }
-            _ if server.write_all(request).is_err() => break,
-            _ => {}
-        }
-    }
-    let _ = (client.shutdown(Shutdown::Both), server.shutdown(Shutdown::Both));
-}
+use relay::{Plan, Relay};
 
 /// Whatever the connection's end is told with, a commit is looked after.
 #[tokio::test]

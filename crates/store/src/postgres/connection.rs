@@ -22,10 +22,13 @@ use tokio_postgres::{
     types::{IsNull, ToSql, Type, to_sql_checked},
 };
 
-use super::PostgresUrl;
+use super::{LOCK_NOT_AVAILABLE, PostgresUrl};
 use crate::{
-    StoreError,
-    sql::session::{Connection, ReadRow, Row, Session, Value, execute, first, values},
+    Candidate, Leader, StoreError, What,
+    sql::{
+        convert::number,
+        session::{Connection, ReadRow, Row, Session, Value, execute, first, values},
+    },
 };
 
 /// How long a server may take to accept a connection, and to answer anything that is asked of it. A transaction that waits
@@ -44,10 +47,12 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
 const SESSION: &str = "
     SET client_connection_check_interval = '1s';
     SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3;
-    SET lock_timeout = 5000;
     SET standard_conforming_strings = on;
     SET client_min_messages = warning;
     SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false);";
+
+/// How long a statement waits for a row.
+const ROW_TIMEOUT: &str = "SET lock_timeout = 5000";
 
 /// How long a session may do nothing in a transaction: one that writes holds rows; one that reads holds none, and may wait
 /// for whoever takes what it reads.
@@ -63,8 +68,8 @@ enum Hold {
     /// It reads.
     None,
     /// It writes: the holder that it drew, and the number of the last transaction that it began. No number comes twice,
-    /// whatever became of the one before, so that a number that stands says which one does.
-    Writer { holder: i64, begun: i64 },
+    /// whatever became of the one before, so that a number that stands says which one does. Each sets the lease anew.
+    Writer { holder: i64, begun: i64, lease_ms: Option<i64> },
 }
 
 pub(super) struct PostgresConnection {
@@ -151,23 +156,77 @@ impl PostgresConnection {
         Ok(connection)
     }
 
-    /// Takes the store, to write: whoever had it writes no more.
-    pub(super) fn take(&mut self) -> Result<(), StoreError> {
+    /// Takes the store, to write, and gives the term: whoever had it writes no more. The lock is this connection's already.
+    pub(super) fn take(&mut self, candidate: Option<&Candidate>) -> Result<u64, StoreError> {
         self.script(WRITER_IDLE)?;
-        self.lock()?;
         let holder = random::<i64>();
-        let sql = "UPDATE writer SET holder = ?1, commits = 0";
-        if execute(self, sql, &values![holder])? != 1 {
-            return Err(StoreError::Failed("the row of its writer is missing".to_owned()));
-        }
-        self.hold = Hold::Writer { holder, begun: 0 };
-        Ok(())
+        let (leader, lease_ms) = (candidate.map(|it| it.url.as_str()), candidate.map(Candidate::lease_ms));
+        let sql = "UPDATE writer SET holder = ?1, commits = 0, term = term + 1, leader = ?2,
+                   expires_at = clock_timestamp() + ?3::bigint * interval '1 millisecond' RETURNING term";
+        let term = first(self, sql, &values![holder, leader, lease_ms], |row| number(row, 0, What::Meta))?;
+        let term = term.ok_or_else(|| StoreError::Failed("the row of its writer is missing".to_owned()))?;
+        self.hold = Hold::Writer { holder, begun: 0, lease_ms };
+        Ok(term)
     }
 
     /// Waits for the lock of the schema, which the server gives back with this connection.
     pub(super) fn lock(&self) -> Result<(), StoreError> {
-        let sql = format!("SET lock_timeout = {TAKE_TIMEOUT_MS}; SELECT pg_advisory_lock({LOCK_KEY})");
-        self.script(&sql)
+        self.lock_within(TAKE_TIMEOUT_MS)
+    }
+
+    /// The same for another time.
+    fn lock_within(&self, timeout_ms: u64) -> Result<(), StoreError> {
+        self.script(&format!(
+            "SET lock_timeout = {timeout_ms}; SELECT pg_advisory_lock({LOCK_KEY}); {ROW_TIMEOUT}"
+        ))
+    }
+
+    /// Whether the lock of the schema became this connection's while it waited for it.
+    pub(super) fn try_lock(&self, timeout_ms: u64) -> Result<bool, StoreError> {
+        match self.lock_within(timeout_ms) {
+            Ok(()) => Ok(true),
+            Err(StoreError::Failed(reason)) if reason.ends_with(LOCK_NOT_AVAILABLE) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The session at the server that has the lock of the schema, if any has.
+    pub(super) fn lock_holder(&self) -> Result<Option<u64>, StoreError> {
+        let sql = format!(
+            "SELECT pid FROM pg_locks
+             WHERE locktype = 'advisory' AND granted AND objsubid = 1
+               AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+               AND (classid::bigint << 32) + objid::bigint = {LOCK_KEY}"
+        );
+        first(self, &sql, &[], |row| number(row, 0, What::Meta))
+    }
+
+    /// Ends a session at the server: what it has not committed is undone.
+    pub(super) fn end_session(&self, pid: u64) -> Result<(), StoreError> {
+        let pid = i64::try_from(pid).map_err(|_| StoreError::OutOfRange("session"))?;
+        let sql = "SELECT pg_terminate_backend(?1::bigint::int)";
+        first(self, sql, &values![pid], |_| Ok(())).map(drop)
+    }
+
+    /// Who took the store last, and how long the lease runs by the server's clock.
+    pub(super) fn leader(&self) -> Result<Leader, StoreError> {
+        let sql = "SELECT term, leader, (1000 * extract(epoch FROM expires_at - clock_timestamp()))::bigint FROM writer";
+        let leader = first(self, sql, &[], |row| {
+            let url = match row.value(1)? {
+                Value::Text(url) => Some(url.into_owned()),
+                _ => None,
+            };
+            let left = match row.value(2)? {
+                Value::Integer(left) => Some(left),
+                _ => None,
+            };
+            Ok(Leader {
+                term: number(row, 0, What::Meta)?,
+                url,
+                lease: left.map(|left| Duration::from_millis(u64::try_from(left).unwrap_or(0))),
+            })
+        })?;
+        leader.ok_or_else(|| StoreError::Failed("the row of its writer is missing".to_owned()))
     }
 
     /// Runs statements without parameters.
@@ -254,11 +313,13 @@ impl PostgresConnection {
         self.lost.set(false);
         // The schema is the one that the URL names, whatever else there is on the server's path.
         let schema = format!("SET search_path = \"{}\"", self.server.schema());
-        let set = self.script(&format!("{schema};{SESSION}")).and_then(|()| match self.hold {
+        let set = self.script(&format!("{schema};{ROW_TIMEOUT};{SESSION}")).and_then(|()| match self.hold {
             Hold::None => self.script(READER_IDLE),
             Hold::Writer { holder, .. } => {
                 self.script(WRITER_IDLE)?;
                 self.check_server()?;
+                // Who lost it need not wait for the lock of whoever has it.
+                self.not_taken(holder)?;
                 self.lock()?;
                 self.still_held(holder)
             }
@@ -280,12 +341,20 @@ impl PostgresConnection {
         }
     }
 
-    /// Makes sure, durably, that nobody else took the store.
+    /// Makes sure that nobody else took the store, whoever has its lock now.
+    fn not_taken(&self, holder: i64) -> Result<(), StoreError> {
+        match first(self, "SELECT 1 FROM writer WHERE holder = ?1", &values![holder], |_| Ok(()))? {
+            Some(()) => Ok(()),
+            None => Err(StoreError::Fenced),
+        }
+    }
+
+    /// The same durably.
     fn still_held(&self, holder: i64) -> Result<(), StoreError> {
         // What is durable after this was so before.
         match execute(self, "UPDATE writer SET commits = commits WHERE holder = ?1", &values![holder])? {
             1 => Ok(()),
-            _ => Err(taken()),
+            _ => Err(StoreError::Fenced),
         }
     }
 
@@ -304,7 +373,7 @@ impl PostgresConnection {
                         "the answer to a commit was lost, and nothing of it stands".into(),
                     ));
                 }
-                Err(stopped @ StoreError::Stopped(_)) => return Err(stopped),
+                Err(stopped @ (StoreError::Stopped(_) | StoreError::Fenced)) => return Err(stopped),
                 Err(error) if now() > deadline => {
                     return Err(StoreError::Stopped(format!(
                         "the answer to a commit was lost, and the server has not been reached since: {error}"
@@ -353,10 +422,6 @@ impl PostgresConnection {
         ahead.push_str(sql);
         ahead.push(';');
     }
-}
-
-fn taken() -> StoreError {
-    StoreError::Stopped("another process has taken this store over".to_owned())
 }
 
 /// Whether the connection ended with this error.
@@ -436,18 +501,19 @@ impl Connection for PostgresConnection {
     }
 
     fn begin(&mut self) -> Result<(), StoreError> {
-        let Hold::Writer { holder, begun } = self.hold else {
+        let Hold::Writer { holder, begun, lease_ms } = self.hold else {
             return Err(StoreError::Failed("this store was opened to read".to_owned()));
         };
         let next = begun.saturating_add(1);
-        self.hold = Hold::Writer { holder, begun: next };
+        self.hold = Hold::Writer { holder, begun: next, lease_ms };
         self.open_with(|connection| {
             connection.put_ahead("BEGIN");
             connection.open.set(true);
-            let sql = "UPDATE writer SET commits = ?2 WHERE holder = ?1";
-            match execute(connection, sql, &values![holder, next])? {
+            let sql = "UPDATE writer SET commits = ?2,
+                       expires_at = clock_timestamp() + ?3::bigint * interval '1 millisecond' WHERE holder = ?1";
+            match execute(connection, sql, &values![holder, next, lease_ms])? {
                 1 => Ok(()),
-                _ => Err(taken()),
+                _ => Err(StoreError::Fenced),
             }
         })
     }

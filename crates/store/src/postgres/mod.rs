@@ -1,6 +1,7 @@
 //! PostgreSQL: a server of the operator's, that may be replicated.
 
 mod connection;
+mod lease;
 mod schema;
 
 use std::{fmt, str::FromStr};
@@ -8,6 +9,7 @@ use std::{fmt, str::FromStr};
 use blindfold_runtime::blocking;
 use connection::PostgresConnection;
 pub use connection::{RESOLVE_TIMEOUT, SERVER_TIMEOUT};
+pub(crate) use lease::Watch;
 pub use schema::FIRST_POSTGRES_SCHEMA;
 use tokio_postgres::{
     Config,
@@ -166,7 +168,7 @@ impl SqlStore {
             writer.check_server()?;
             writer.lock()?;
             schema::migrate(&writer)?;
-            writer.take()?;
+            writer.take(None)?;
             Ok(writer)
         })
         .await

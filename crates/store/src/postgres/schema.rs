@@ -15,7 +15,10 @@ pub const FIRST_POSTGRES_SCHEMA: i64 = 8;
 
 /// The first step makes [`FIRST_POSTGRES_SCHEMA`] in an empty schema, step `i` leads from the schema before it to
 /// `FIRST_POSTGRES_SCHEMA + i`. A published step is never changed.
-const MIGRATIONS: &[&str] = &[include_str!("schema/8.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("schema/8.sql"), include_str!("schema/9.sql")];
+
+/// The first schema that tells who leads.
+const FIRST_WITH_LEADER: i64 = 9;
 
 const _: () = assert!(FIRST_POSTGRES_SCHEMA + MIGRATIONS.len() as i64 - 1 == SCHEMA_VERSION);
 
@@ -45,6 +48,16 @@ fn found(connection: &PostgresConnection) -> Result<Option<i64>, StoreError> {
         .map(|version| i64::try_from(version).map_err(|_| StoreError::OutOfRange("schema")))
         .ok_or_else(missing)?
         .map(Some)
+}
+
+/// Whether the schema tells who leads; [`migrate`] makes it so.
+pub(super) fn tells_leader(connection: &PostgresConnection) -> Result<bool, StoreError> {
+    match found(connection)? {
+        Some(found) if found > SCHEMA_VERSION => {
+            Err(StoreError::NewerSchema { found, known: SCHEMA_VERSION })
+        }
+        found => Ok(found >= Some(FIRST_WITH_LEADER)),
+    }
 }
 
 /// Whether the schema is this program's: a reader brings nothing up to date.

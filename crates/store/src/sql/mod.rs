@@ -39,6 +39,8 @@ pub struct SqlStore {
     // Dropped first: SQLite clears the log away with its last connection, which has to be one that writes.
     readers: Option<Arc<Readers>>,
     writer: Writer,
+    /// How often the store was taken when this one took it; `None` where only one process can.
+    term: Option<u64>,
 }
 
 struct Readers {
@@ -61,17 +63,23 @@ impl SqlStore {
     ) -> std::io::Result<Self> {
         let places = Arc::new(Semaphore::new(readers.len()));
         let readers = (!readers.is_empty()).then(|| Arc::new(Readers { idle: Mutex::new(readers), places }));
-        Ok(Self { readers, writer: Writer::start(writer)? })
+        Ok(Self { readers, writer: Writer::start(writer)?, term: None })
+    }
+
+    /// The same, taken in this term.
+    pub(crate) const fn in_term(mut self, term: u64) -> Self {
+        self.term = Some(term);
+        self
     }
 
     pub(crate) fn on_writer(writer: Writer) -> Self {
-        Self { readers: None, writer }
+        Self { readers: None, writer, term: None }
     }
 
     /// Gives this clone up and waits until the store is closed: until every other clone is gone, too, and everything
     /// queued is written. Then a SQLite database is one file again, with no log beside it, and its lock is free.
     pub async fn close(self) {
-        let Self { readers, writer } = self;
+        let Self { readers, writer, .. } = self;
         if let Some(readers) = readers {
             let places = Arc::clone(&readers.places);
             drop(readers);
@@ -87,6 +95,25 @@ impl SqlStore {
     /// [`StoreError::Retired`].
     pub async fn check_usable(&self) -> Result<(), StoreError> {
         self.read(transfer::check_usable).await
+    }
+
+    /// The term in which this store was taken, where several processes may take it ([`Standby`](crate::Standby)).
+    pub const fn term(&self) -> Option<u64> {
+        self.term
+    }
+
+    /// Sets the lease anew, as every write does, and durably. Costs a commit.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] where another process has taken the store; [`StoreError::Failed`] where the server cannot be
+    /// asked: until this succeeds another process may take it.
+    pub async fn renew(&self) -> Result<(), StoreError> {
+        self.write(|_| Ok(())).await
+    }
+
+    /// Whether another process has taken this store, as far as this one was told.
+    pub fn is_fenced(&self) -> bool {
+        self.writer.is_fenced()
     }
 
     /// Whether its operations run where they are awaited.

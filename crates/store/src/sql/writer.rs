@@ -25,7 +25,7 @@ pub(crate) type Job = Box<dyn FnOnce(Option<&dyn Session>) -> (Written, Finish) 
 pub(crate) enum Written {
     Keep,
     Undo,
-    /// The disk failed under it: nothing is to be written any more.
+    /// The disk failed under it, or the store is another's: nothing is to be written any more.
     Stop(StoreError),
 }
 
@@ -34,8 +34,8 @@ pub(crate) enum Written {
 pub(crate) enum Writer {
     Thread {
         jobs: mpsc::Sender<Job>,
-        /// Why the disk takes no more writes. Its sender is gone when the thread has closed everything.
-        stopped: watch::Receiver<Option<String>>,
+        /// Why nothing is written any more. Its sender is gone when the thread has closed everything.
+        stopped: watch::Receiver<Option<StoreError>>,
     },
     Inline(Inline),
 }
@@ -64,16 +64,31 @@ impl Writer {
 
     /// [`Store::stopped`](crate::Store::stopped).
     pub(crate) fn stopped(&self) -> impl Future<Output = String> + Send + 'static {
-        let mut stopped = match self {
-            Self::Thread { stopped, .. } => stopped.clone(),
-            Self::Inline(inline) => inline.stopped(),
+        let stopped = match self {
+            Self::Thread { stopped, .. } => Ok(stopped.clone()),
+            Self::Inline(inline) => Err(inline.stopped()),
         };
         async move {
-            match stopped.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone()) {
-                Some(reason) => StoreError::Stopped(reason).to_string(),
+            let reason = match stopped {
+                Ok(mut stopped) => stopped.wait_for(Option::is_some).await.ok().and_then(|it| it.clone()),
+                Err(mut stopped) => {
+                    let reason = stopped.wait_for(Option::is_some).await.ok().and_then(|it| it.clone());
+                    reason.map(StoreError::Stopped)
+                }
+            };
+            match reason {
+                Some(reason) => reason.to_string(),
                 // Closed in good order.
                 None => std::future::pending().await,
             }
+        }
+    }
+
+    /// Whether another process has taken the store, as far as this one was told.
+    pub(crate) fn is_fenced(&self) -> bool {
+        match self {
+            Self::Thread { stopped, .. } => *stopped.borrow() == Some(StoreError::Fenced),
+            Self::Inline(_) => false,
         }
     }
 
@@ -92,7 +107,9 @@ impl Writer {
             let outcome = session.map_or(Err(StoreError::Closed), operation);
             let written = match &outcome {
                 Ok(_) => Written::Keep,
-                Err(failure @ StoreError::Stopped(_)) => Written::Stop(failure.clone()),
+                Err(failure @ (StoreError::Stopped(_) | StoreError::Fenced)) => {
+                    Written::Stop(failure.clone())
+                }
                 Err(_) => Written::Undo,
             };
             let finish: Finish = Box::new(move |committed| {
@@ -112,16 +129,16 @@ impl Writer {
 fn write_all(
     connection: &mut dyn Connection,
     mut queue: mpsc::Receiver<Job>,
-    stop: &watch::Sender<Option<String>>,
+    stop: &watch::Sender<Option<StoreError>>,
 ) {
     // After an input/output error it is unknown what the disk holds, and a second attempt can seem to succeed
     // without having written anything. So the first such error is the last write.
-    let mut stopped: Option<String> = None;
+    let mut stopped: Option<StoreError> = None;
     while let Some(first) = queue.blocking_recv() {
         let mut finishes = Vec::new();
         let outcome = match &stopped {
             Some(reason) => {
-                first(None).1(Err(StoreError::Stopped(reason.clone())));
+                first(None).1(Err(reason.clone()));
                 continue;
             }
             None => write_group(connection, first, &mut queue, &mut finishes),
@@ -129,8 +146,8 @@ fn write_all(
         if let Err(error) = &outcome {
             connection.roll_back();
             tracing::error!(%error, "nothing of this group of writes is stored");
-            if let StoreError::Stopped(reason) = error {
-                stopped = Some(reason.clone());
+            if matches!(error, StoreError::Stopped(_) | StoreError::Fenced) {
+                stopped = Some(error.clone());
                 stop.send_replace(stopped.clone());
             }
         }

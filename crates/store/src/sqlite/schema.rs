@@ -128,6 +128,8 @@ const MIGRATIONS: &[&str] = &[
         number INTEGER NOT NULL, header_hash BLOB NOT NULL, PRIMARY KEY (number, header_hash)
     ) STRICT, WITHOUT ROWID;
     ",
+    // 9: who leads, which only a server can tell: a file has one process.
+    "",
 ];
 
 /// Whether the file has this program's schema: a reader brings nothing up to date.

@@ -52,6 +52,13 @@ pub fn fresh_url() -> Option<PostgresUrl> {
     Some(server.fresh().unwrap().parse().unwrap())
 }
 
+/// An empty schema of a server, as a name and as a URL.
+pub fn schema(server: &Postgres) -> (String, PostgresUrl) {
+    let url = server.fresh().unwrap();
+    let name = url.rsplit_once("%3D").unwrap().1.to_owned();
+    (name, url.parse().unwrap())
+}
+
 pub fn id(number: u64) -> B256 {
     alloy_primitives::keccak256(number.to_be_bytes())
 }
