@@ -115,7 +115,7 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
         let items = if second == 1 { vec![envelope] } else { vec![] };
         let checked = check(&chain, &blindfold_kit::epoch(), &items);
         let items = items.into_iter().zip(checked).collect();
-        let sealed = tracker.seal(ms, forced, items, &origin, &sequencer_key()).await.unwrap();
+        let sealed = tracker.seal(ms, forced, items, &origin, &signer_of(&tracker)).await.unwrap();
         let codes = sealed.verdicts.iter().map(Verdict::code).collect();
         batches.push(CodedBatch { sealed: (*sealed.batch).clone(), codes });
         let opened = open_batch(&sealed.batch, &sealed.verdicts);

@@ -444,15 +444,19 @@ impl Admission {
             Telling::Gone => {
                 // In a batch that keeps the promise, or there is none to give.
                 let promise =
-                    GivenPromise { sequencer: self.cx.key.address(), envelope_id: id, item_hash, seal_by };
+                    GivenPromise { sequencer: self.cx.signer.address(), envelope_id: id, item_hash, seal_by };
                 let kept =
                     kept_in(self.cx.store.as_ref(), &promise).await.map_err(|error| storage(&error))?;
                 kept.is_some().then_some(seal_by)
             }
         };
         let seal_by = kept.ok_or_else(|| self.no_room_for_promises())?;
+        let promise = self.cx.signer.sign_promise(id, item_hash, seal_by).await.map_err(|fault| {
+            // It is kept all the same.
+            tracing::warn!(%fault, "a promise is not signed");
+            AdmissionRefusal::Signer
+        })?;
         self.cx.metrics.promises.increment();
-        let promise = Promise::sign(&self.cx.key, &self.cx.chain.deployment, id, item_hash, seal_by);
         Ok(Admitted { id, promise: Some(promise) })
     }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use blindfold_chain::{Office, Tracker};
-use blindfold_protocol::{ChainConfig, SigningKey};
+use blindfold_chain::{HeaderSigner, Office, Tracker};
+use blindfold_protocol::ChainConfig;
 use blindfold_rpc::Hub;
 use blindfold_runtime::{Clock, Spawner, Stop};
 use blindfold_store::Store;
@@ -16,7 +16,7 @@ pub(crate) struct Context {
     pub(crate) chain: Arc<ChainConfig>,
     pub(crate) tracker: Tracker,
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) key: Arc<SigningKey>,
+    pub(crate) signer: Arc<dyn HeaderSigner>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) hub: Hub,
     pub(crate) metrics: Arc<SequencerMetrics>,
@@ -38,7 +38,7 @@ impl Context {
 
     /// Where this sequencer stands between the one before it and the one after it.
     pub(crate) fn office(&self) -> Office {
-        self.tracker.office(self.key.address())
+        self.tracker.office(self.signer.address())
     }
 
     /// Shows head, certified head and base fee.

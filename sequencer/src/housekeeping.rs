@@ -10,7 +10,7 @@ use blindfold_chain::{
 use blindfold_protocol::limits::EXPIRY_WINDOW;
 use blindfold_rpc::Readiness;
 use blindfold_runtime::{Agreement, now};
-use blindfold_store::StoreError;
+use blindfold_store::{BatchRecord, StoreError};
 use tokio::{
     sync::broadcast::{self, error::RecvError},
     time::{MissedTickBehavior, interval},
@@ -99,7 +99,7 @@ impl Housekeeping {
     }
 
     async fn announce_stored(&self, number: u64) -> Result<(), StoreError> {
-        if let Some(record) = self.cx.store.batch(number).await? {
+        if let Some(record) = self.cx.store.batch(number).await?.filter(BatchRecord::is_signed) {
             self.cx.hub.publish(&announce::header(&record.sealed, record.hash, &verdicts(&record)?));
         }
         Ok(())

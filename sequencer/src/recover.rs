@@ -649,6 +649,6 @@ impl Recovery {
     }
 
     fn is_ours(&self, header: &SignedHeader) -> bool {
-        header.signer(&self.cx.chain.deployment) == Ok(self.cx.key.address())
+        header.signer(&self.cx.chain.deployment) == Ok(self.cx.signer.address())
     }
 }

@@ -38,6 +38,7 @@ pub const ADMISSION_REASONS: &[&str] = &[
     "recovering",
     "out_of_office",
     "storage",
+    "signer",
     "shutting_down",
 ];
 
@@ -147,6 +148,9 @@ pub enum AdmissionRefusal {
     /// Our disk did not take it.
     #[error("the envelope could not be stored")]
     Storage,
+    /// The envelope waits, and its promise is kept; whoever signs did not sign it.
+    #[error("the envelope waits and is promised, and the promise could not be signed: ask for it again")]
+    Signer,
     /// The sequencer is shutting down.
     #[error("the sequencer is shutting down")]
     ShuttingDown,
@@ -171,6 +175,7 @@ impl AdmissionRefusal {
             Self::Recovering => "recovering",
             Self::OutOfOffice => "out_of_office",
             Self::Storage => "storage",
+            Self::Signer => "signer",
             Self::ShuttingDown => "shutting_down",
         }
     }
@@ -200,6 +205,7 @@ impl From<AdmissionRefusal> for RpcError {
             | AdmissionRefusal::Recovering
             | AdmissionRefusal::OutOfOffice
             | AdmissionRefusal::Storage
+            | AdmissionRefusal::Signer
             | AdmissionRefusal::ShuttingDown => Self::unavailable(reason, refusal),
         }
     }

@@ -298,7 +298,8 @@ impl Sealer {
         let items = || -> Vec<(Vec<u8>, CheckedItem)> {
             taken.iter().map(|(_, item)| (item.bytes.to_vec(), Ok(item.checked.as_ref().clone()))).collect()
         };
-        let result = match self.cx.tracker.seal(timestamp_ms, forced, items(), &origin, &self.cx.key).await {
+        let result = match self.cx.tracker.seal(timestamp_ms, forced, items(), &origin, &self.cx.signer).await
+        {
             Err(SealingError::L1(fault)) => match self.l1.parent_origin(head.l1_origin) {
                 Some(parent) if self.cx.tracker.too_late_for(parent.number).is_none() => {
                     tracing::warn!(%fault, "L1 does not tell what it said; sealing with the parent's origin");
@@ -306,7 +307,7 @@ impl Sealer {
                     let there = self.l1.at_hand(at, at, cursor).map_or(0, |news| news.forced.len());
                     let forced = forced.min(there);
                     let sealed =
-                        self.cx.tracker.seal(timestamp_ms, forced, items(), &parent, &self.cx.key).await;
+                        self.cx.tracker.seal(timestamp_ms, forced, items(), &parent, &self.cx.signer).await;
                     sealed.map(|sealed| (sealed, parent))
                 }
                 _ => Err(SealingError::L1(fault)),
@@ -611,6 +612,8 @@ fn waits_for_its_number(meta: &Meta, verdict: &Verdict, number: u64) -> bool {
 fn is_fatal(failure: &SealFailure) -> bool {
     match failure {
         SealFailure::Store(error) | SealFailure::Refused(SealingError::Store(error)) => !error.retry(),
+        // A stored header is not signed, and nothing may be sealed above it.
+        SealFailure::Refused(SealingError::Signer(_)) => true,
         _ => false,
     }
 }

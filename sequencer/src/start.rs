@@ -7,11 +7,12 @@ use std::{
 
 use blindfold_bte::Backend;
 use blindfold_chain::{
-    Executor, ExecutorDeps, ExecutorStatus, HintIntake, L1Reader, L1Submitter, Office, OpenError,
-    ParameterSet, ReadApi, ReadContext, RebuildError, Settlement, Tracker, passthrough,
+    Executor, ExecutorDeps, ExecutorStatus, HeaderSigner, HintIntake, L1Reader, L1Submitter, Office,
+    OpenError, ParameterSet, ReadApi, ReadContext, RebuildError, SealingError, Settlement, Tracker,
+    passthrough,
 };
 use blindfold_engine::ExecutionClient;
-use blindfold_protocol::{Address, ChainConfig, ChainConfigError, SigningKey, limits::MAX_ENVELOPE_BYTES};
+use blindfold_protocol::{Address, ChainConfig, ChainConfigError, limits::MAX_ENVELOPE_BYTES};
 use blindfold_rpc::{Hub, READ_METHODS, RoleBase, RunningRole, ServeError, ServerConfig};
 use blindfold_runtime::{Agreement, Clock, now};
 use blindfold_store::{Store, StoreError};
@@ -71,8 +72,8 @@ pub struct SequencerDeps {
     pub settlement: Option<Arc<dyn L1Reader>>,
     /// Executes. This sequencer is its only driver.
     pub execution: Arc<dyn ExecutionClient>,
-    /// The key that signs headers and promises.
-    pub key: Arc<SigningKey>,
+    /// Signs headers and promises.
+    pub signer: Arc<dyn HeaderSigner>,
     /// With it, before anything is served, the disk goes back to what L1 holds: the remedy where L1 made or posted another
     /// header in place of one that is certified here. Where there is none it changes nothing.
     pub rebuild: Option<Arc<dyn L1Reader>>,
@@ -122,6 +123,9 @@ pub enum StartError {
     /// Something was signed with this key that contradicts the disk.
     #[error("{0}")]
     Recovery(String),
+    /// The newest header is stored and cannot be signed.
+    #[error("the newest header: {0}")]
+    Signer(#[from] SealingError),
     /// A port cannot be listened on.
     #[error(transparent)]
     Serve(#[from] ServeError),
@@ -152,7 +156,7 @@ impl Sequencer {
         let lock = DataLock::acquire(&config.data_dir)?;
         deps.store.bind(&deps.chain.deployment, ROLE).await?;
 
-        let key = deps.key.address();
+        let key = deps.signer.address();
         let fork = match &deps.rebuild {
             Some(posted) => {
                 let (l1, posted, execution) = (deps.l1.as_ref(), posted.as_ref(), deps.execution.as_ref());
@@ -176,6 +180,7 @@ impl Sequencer {
         if tracker.office(key) == Office::Stranger || !tracker.is_sequencer(key) {
             return Err(StartError::WrongKey { key, named: tracker.sequencer_now() });
         }
+        tracker.sign_newest(deps.signer.as_ref()).await?;
         if let (Some(posted), Some(fork)) = (&deps.rebuild, &fork) {
             fork.take_posted(&tracker, posted.as_ref(), Some(key), async |_| {}).await?;
             let (head, certified) = (tracker.head().number, tracker.certified().number);
@@ -213,7 +218,7 @@ impl Sequencer {
             chain: deps.chain,
             tracker,
             store: deps.store,
-            key: deps.key,
+            signer: deps.signer,
             clock: deps.clock,
             hub: Hub::default(),
             metrics,

@@ -6,6 +6,7 @@ mod common;
 
 use std::time::Duration;
 
+use blindfold_chain::KeySigner;
 use blindfold_kit::{envelope, payer, within};
 use blindfold_protocol::B256;
 use blindfold_rpc::{
@@ -218,7 +219,9 @@ async fn wrong_settings_do_not_start() {
     slot.sealing.slot_ms = 0;
     assert!(matches!(start(slot, |_| {}).await, StartError::Config(ConfigError::OutOfRange { .. })));
     assert!(matches!(
-        start(config(), |deps| deps.key = std::sync::Arc::new(payer(1))).await,
+        start(config(), |deps| deps.signer =
+            std::sync::Arc::new(KeySigner::new(std::sync::Arc::new(payer(1)), deps.chain.deployment)))
+        .await,
         StartError::WrongKey { .. }
     ));
     assert!(matches!(start(config(), |deps| deps.poster = None).await, StartError::NoPoster));

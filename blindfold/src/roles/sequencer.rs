@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use anyhow::{Context, Result, anyhow};
-use blindfold_chain::{L1Reader, L1Submitter};
+use blindfold_chain::{KeySigner, L1Reader, L1Submitter};
 use blindfold_client::KeySource;
 use blindfold_l1::{DataPlace, L1Writer};
 use blindfold_sequencer::{
@@ -96,7 +96,7 @@ impl Role for SequencerSettings {
             accusations: writer.clone().map(|writer| writer as Arc<dyn L1Submitter>),
             outputs: claimant.map(|writer| writer as Arc<dyn L1Submitter>),
             execution: Arc::new(self.execution.client()?),
-            key,
+            signer: Arc::new(KeySigner::new(key, chain.deployment)),
             parameters,
             backend: self.backend.backend()?,
             clock,

@@ -35,6 +35,7 @@ mod records;
 mod round_error;
 mod run;
 mod settlement;
+mod signer;
 mod tracker;
 
 pub use ancestors::{HeaderSource, TakenRun};
@@ -66,6 +67,7 @@ pub use records::{accepted, makes_block, own_hints, verdicts};
 pub use round_error::L1RoundError;
 pub use run::{CertifiedHeaders, CertifiedRun, RunLimits, coded, next_headers, next_run};
 pub use settlement::{Settled, Settlement, TakesMarks};
+pub use signer::{HeaderSigner, KeySigner, SignerError};
 pub use tracker::{
     AccountProofError, Applied, CHECK_CHUNK_ITEMS, CLOCK_SKEW_MS, CertificateOutcome, HeaderId, NextStep,
     OpenError, ProvedAccount, Sealed, SealingError, Tracker, TrackerError, accepted_items,

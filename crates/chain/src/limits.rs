@@ -39,6 +39,11 @@ pub const READ_AHEAD_PATIENCE_MS: u64 = 250;
 pub const EPOCHS_PATIENCE_MS: u64 = 500;
 /// How long known epochs are taken as they are after L1 did not answer in time, in milliseconds.
 pub const EPOCHS_PAUSE_MS: u64 = 10_000;
+/// How long a header that is stored waits for a signer that does not answer, in milliseconds. Then its process gives up, and
+/// another one may try.
+pub const SIGNER_PATIENCE_MS: u64 = 10_000;
+/// The pause between two attempts to have it signed, in milliseconds.
+pub const SIGNER_PAUSE_MS: u64 = 100;
 /// How long votes and certificates wait for L1's newest word on the headers that it made, in milliseconds.
 pub const L1_HEADERS_PATIENCE_MS: u64 = 500;
 /// How long L1's word on the headers that it made is taken as it is, in milliseconds. Roles follow L1 more often.

@@ -83,7 +83,9 @@ impl ReadApi {
 
     async fn stored_batch(&self, number: u64) -> Result<Option<BatchRecord>, RpcError> {
         let tracker = &self.context.tracker;
-        tracker.for_caller(tracker.store().batch(number)).await.map_err(RpcError::internal)
+        let record = tracker.for_caller(tracker.store().batch(number)).await.map_err(RpcError::internal)?;
+        // What is still to be signed is nobody's to know.
+        Ok(record.filter(BatchRecord::is_signed))
     }
 
     fn batch_state(&self, record: &BatchRecord) -> BatchState {

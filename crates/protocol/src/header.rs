@@ -212,12 +212,12 @@ impl SealedBatch {
 
     /// A header that L1 made, with its items: nobody signed it.
     pub fn by_l1(header: BatchHeader, items: Vec<Vec<u8>>) -> Self {
-        Self { header, signature: Signature65([0; SIGNATURE_BYTES]), items }
+        Self { header, signature: Signature65::NONE, items }
     }
 
     /// Whether this claims to be a header that L1 made. Only L1 can say whether it is.
     pub fn claims_l1(&self) -> bool {
-        self.signature.0 == [0; SIGNATURE_BYTES]
+        self.signature == Signature65::NONE
     }
 
     /// The items as slices, as the validity rule takes them.

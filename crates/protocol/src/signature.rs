@@ -13,6 +13,11 @@ pub const SIGNATURE_BYTES: usize = 65;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Signature65(pub [u8; SIGNATURE_BYTES]);
 
+impl Signature65 {
+    /// What stands where nobody has signed: headers that L1 made, and those that are to be signed.
+    pub const NONE: Self = Self([0; SIGNATURE_BYTES]);
+}
+
 impl fmt::Debug for Signature65 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Signature65({})", alloy_primitives::hex::encode_prefixed(self.0))

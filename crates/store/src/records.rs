@@ -1,7 +1,7 @@
 //! What goes in and comes out.
 
 use alloy_primitives::B256;
-use blindfold_protocol::{BatchHints, Certificate, Release, SealedBatch, ledger::LedgerDelta};
+use blindfold_protocol::{BatchHints, Certificate, Release, SealedBatch, Signature65, ledger::LedgerDelta};
 
 /// An admitted envelope that waits to be sealed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +66,13 @@ pub struct BatchRecord {
     pub release: Option<Release>,
     /// The hints, once they are here.
     pub hints: Option<BatchHints>,
+}
+
+impl BatchRecord {
+    /// Whether its header binds: it is signed, or L1 made it. One that was stored to be signed goes to nobody before.
+    pub fn is_signed(&self) -> bool {
+        self.by_l1 || self.sealed.signature != Signature65::NONE
+    }
 }
 
 /// Where an envelope stands, and what became of it.

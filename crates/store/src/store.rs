@@ -5,7 +5,7 @@ use std::pin::Pin;
 use alloy_primitives::{Address, B256};
 use async_trait::async_trait;
 use blindfold_protocol::{
-    BatchHints, Certificate, Deployment, Release,
+    BatchHints, Certificate, Deployment, Release, Signature65,
     ledger::{Account, Held, LedgerEntry, LiveNonce},
 };
 
@@ -54,6 +54,10 @@ pub trait Store: Send + Sync {
     /// Refuses a second hash for a number, a number that does not follow the newest, and a change that does not start
     /// from the stored accounts and nonces.
     async fn put_sealed(&self, record: SealedRecord) -> Result<(), StoreError>;
+
+    /// Adds its signature to a stored batch that was not signed when it was stored; the same one again is no error. Refuses
+    /// another, and one for a header that L1 made.
+    async fn put_signature(&self, number: u64, signature: Signature65) -> Result<(), StoreError>;
 
     /// Takes back the newest batch, if it is not certified: ledger and pending envelopes are as before it. What was
     /// signed for its number stays recorded.

@@ -8,7 +8,7 @@ use blindfold_rpc::RunningRole;
 use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 
 use blindfold_bte::Backend;
-use blindfold_chain::{L1Reader, L1Submitter};
+use blindfold_chain::{KeySigner, L1Reader, L1Submitter};
 use blindfold_kit::*;
 use blindfold_protocol::{
     Acknowledgement, B256, BatchHints, Canonical, ChainConfig, Envelope, EnvelopeError, Epoch, Epochs,
@@ -113,7 +113,7 @@ impl World {
             committee: self.committee.clone(),
             settlement: None,
             execution: self.execution.clone(),
-            key: Arc::clone(&self.key),
+            signer: Arc::new(KeySigner::new(Arc::clone(&self.key), self.chain.deployment)),
             rebuild: None,
             parameters: committee().parameter_set(&self.epochs),
             backend: Arc::clone(&self.backend),

@@ -38,7 +38,7 @@ pub use envelopes::{
 pub use execution::ScriptedExecution;
 pub use flood::{FLOOD_BYTES, flood};
 pub use l1::{PostedRuns, ScriptedL1, l1, l1_block, posting};
-pub use node::{Machine, Sealer, check, tracker_on};
+pub use node::{Machine, Sealer, check, signer_of, tracker_on};
 pub use rpc::{client, refused};
 pub use sequencer::{Double, SequencerDouble, SequencerState};
 pub use store::{FaultyStore, disk, file, memory};

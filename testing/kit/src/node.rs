@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use blindfold_chain::{
-    Executor, ExecutorDeps, FallbackHeader, HaltLimits, HintIntake, L1Reader, Sealed, Tracker,
+    Executor, ExecutorDeps, FallbackHeader, HaltLimits, HeaderSigner, HintIntake, KeySigner, L1Reader,
+    Sealed, Tracker,
 };
 use blindfold_protocol::{
     Bytes, Canonical, Certificate, ChainConfig, CheckedItem, Envelope, Epoch, SealedBatch, check_items,
@@ -26,6 +27,11 @@ pub async fn tracker_on(store: Arc<dyn Store>, l1: &Arc<ScriptedL1>) -> Tracker 
 pub fn check(chain: &ChainConfig, epoch: &Epoch, items: &[Vec<u8>]) -> Vec<CheckedItem> {
     let slices: Vec<&[u8]> = items.iter().map(Vec::as_slice).collect();
     check_items(chain, epoch, &slices, &mut ChaCha20Rng::seed_from_u64(1))
+}
+
+/// What signs for this chain.
+pub fn signer_of(tracker: &Tracker) -> Arc<dyn HeaderSigner> {
+    Arc::new(KeySigner::new(sequencer_key(), tracker.config().deployment))
 }
 
 /// A sequencer without a mempool: a tracker of its own that seals what it is given.
@@ -53,7 +59,8 @@ impl Sealer {
         let checked = check(&chain_config(), &epoch, &items);
         let origin = l1_block(*self.l1.finalized.lock());
         let items = items.into_iter().zip(checked).collect();
-        self.tracker.seal(START_MS + ms, forced, items, &origin, &sequencer_key()).await.expect("it seals")
+        let signer = signer_of(&self.tracker);
+        self.tracker.seal(START_MS + ms, forced, items, &origin, &signer).await.expect("it seals")
     }
 
     /// Seals `items` a quarter of a second after the last header.

@@ -12,7 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 use blindfold_protocol::{
-    Address, B256, BatchHints, Certificate, Deployment, Release,
+    Address, B256, BatchHints, Certificate, Deployment, Release, Signature65,
     ledger::{Account, Held, LedgerEntry, LiveNonce},
 };
 use blindfold_store::{
@@ -154,6 +154,7 @@ hand_on! {
     fn envelope_outcome(id: B256) -> Option<String>;
     fn prune_outcomes(below_number: u64) -> ();
     fn put_sealed(record: SealedRecord) -> ();
+    fn put_signature(number: u64, signature: Signature65) -> ();
     fn revert_sealed(number: u64) -> ();
     fn rewind(through_number: u64, outcome: Option<&str>) -> ();
     fn put_acknowledged(number: u64, hash: B256, origin: u64) -> ();

@@ -105,6 +105,7 @@ pub fn admission_refusals() -> Vec<AdmissionRefusal> {
         AdmissionRefusal::Recovering,
         AdmissionRefusal::OutOfOffice,
         AdmissionRefusal::Storage,
+        AdmissionRefusal::Signer,
         AdmissionRefusal::ShuttingDown,
     ];
     others.into_iter().chain(faults).collect()

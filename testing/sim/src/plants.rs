@@ -21,7 +21,7 @@ use blindfold_engine::{
 };
 use blindfold_l1::{Output, Sent};
 use blindfold_protocol::{
-    BatchHints, Certificate, Deployment, Release,
+    BatchHints, Certificate, Deployment, Release, Signature65,
     ledger::{Account, Held, LedgerEntry, LiveNonce},
 };
 use blindfold_runtime::TimeSource;
@@ -169,6 +169,7 @@ hand_on! {
     fn envelope_outcome(id: B256) -> Option<String>;
     fn prune_outcomes(below_number: u64) -> ();
     fn put_sealed(record: SealedRecord) -> ();
+    fn put_signature(number: u64, signature: Signature65) -> ();
     fn revert_sealed(number: u64) -> ();
     fn rewind(through_number: u64, outcome: Option<&str>) -> ();
     fn acknowledged(number: u64) -> Option<B256>;

@@ -10,7 +10,7 @@ use std::{
 
 use alloy_primitives::{Address, B256, U256};
 use blindfold_bte::{Backend, MemberKey, Portable};
-use blindfold_chain::{L1Reader, L1Submitter, ParameterSet};
+use blindfold_chain::{KeySigner, L1Reader, L1Submitter, ParameterSet};
 use blindfold_client::proxy::{Proxy, ProxyConfig};
 use blindfold_committee::{
     Member, MemberConfig, MemberDeps, MemberHandle, PeerUrl,
@@ -459,7 +459,7 @@ impl World {
                     outputs: Some(outputs),
                     l1,
                     execution: self.client(life),
-                    key,
+                    signer: Arc::new(KeySigner::new(key, chain.deployment)),
                     parameters,
                     backend,
                     clock,

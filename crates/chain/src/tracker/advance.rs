@@ -6,15 +6,16 @@ use alloy_primitives::{Address, B256};
 use blindfold_protocol::validity::{
     self, AppliedBatch, CheckedItem, HeaderError, L1Facts, SealError, Verdict,
 };
-use blindfold_protocol::{BatchHeader, Epoch, SealedBatch, SigningKey};
-use blindfold_runtime::rng;
+use blindfold_protocol::{BatchHeader, Epoch, SealedBatch, Signature65};
+use blindfold_runtime::{now, rng};
 use blindfold_store::StoreError;
-use tokio::time::{Duration, timeout};
+use tokio::time::{Duration, sleep, timeout};
 
 use super::{Applied, HeaderId, Tracker, TrackerError, check_items};
 use crate::l1::{L1Error, L1News, L1Origin, origin_facts};
-use crate::limits::{EPOCHS_PATIENCE_MS, MAX_UNCERTIFIED_HEADERS};
+use crate::limits::{EPOCHS_PATIENCE_MS, MAX_UNCERTIFIED_HEADERS, SIGNER_PATIENCE_MS, SIGNER_PAUSE_MS};
 use crate::records::{Maker, sealed_record, verdicts};
+use crate::{HeaderSigner, SignerError};
 
 /// A header that this process sealed.
 #[derive(Clone, Debug)]
@@ -77,6 +78,9 @@ pub enum SealingError {
     /// The disk did not take the header.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The header is stored and not signed: whoever seals next has it signed first.
+    #[error(transparent)]
+    Signer(#[from] SignerError),
     /// The process is shutting down.
     #[error("shutting down")]
     Stopped,
@@ -194,12 +198,14 @@ impl Tracker {
         forced: usize,
         items: Vec<(Vec<u8>, CheckedItem)>,
         origin: &L1Origin,
-        key: &Arc<SigningKey>,
+        signer: &Arc<dyn HeaderSigner>,
     ) -> Result<Sealed, SealingError> {
-        let (tracker, origin, key) = (self.clone(), *origin, Arc::clone(key));
-        self.exclusively(async move { tracker.seal_locked(timestamp_ms, forced, items, &origin, &key).await })
-            .await
-            .unwrap_or(Err(SealingError::Stopped))
+        let (tracker, origin, signer) = (self.clone(), *origin, Arc::clone(signer));
+        self.exclusively(async move {
+            tracker.seal_locked(timestamp_ms, forced, items, &origin, signer.as_ref()).await
+        })
+        .await
+        .unwrap_or(Err(SealingError::Stopped))
     }
 
     async fn seal_locked(
@@ -208,7 +214,7 @@ impl Tracker {
         forced: usize,
         items: Vec<(Vec<u8>, CheckedItem)>,
         origin: &L1Origin,
-        key: &SigningKey,
+        signer: &dyn HeaderSigner,
     ) -> Result<Sealed, SealingError> {
         let head = self.head();
         let number = head.number + 1;
@@ -225,7 +231,7 @@ impl Tracker {
             return Err(SealingError::EpochNotInForce { number, counts_from, origin: origin.number });
         }
         let sequencer = self.sequencer_at(origin.number).await?;
-        if sequencer != key.address() {
+        if sequencer != signer.address() {
             return Err(SealingError::NotOurs { origin: origin.number, sequencer });
         }
         let said = Said {
@@ -243,12 +249,50 @@ impl Tracker {
         let (header, applied) =
             self.shared.state.write().seal(timestamp_ms, &checked, &bytes, forced, &epoch, &facts)?;
         let hash = header.hash();
-        let signature = key.sign(&header.signing_digest(&self.shared.config.deployment));
+        let digest = header.signing_digest(&self.shared.config.deployment);
+        let signature = signer.key().map_or(Signature65::NONE, |key| key.sign(&digest));
         let verdicts = applied.verdicts.clone();
-        let batch = Arc::new(SealedBatch { header, signature, items: bytes });
+        let mut batch = SealedBatch { header, signature, items: bytes };
         self.make_durable(&batch, &checked, applied, Maker::Us).await?;
+        if signature == Signature65::NONE {
+            batch.signature = self.sign_stored(&header, signer).await?;
+            self.shared.sealed.send_replace(HeaderId { number, hash });
+        }
         *self.shared.said.write() = Some(said);
-        Ok(Sealed { batch, hash, verdicts })
+        Ok(Sealed { batch: Arc::new(batch), hash, verdicts })
+    }
+
+    /// Has the newest header signed, if whoever stored it ended before it was. Nothing is announced, nor sealed above it,
+    /// before that.
+    ///
+    /// # Errors
+    /// [`SealingError::Signer`], [`SealingError::Store`].
+    pub async fn sign_newest(&self, signer: &dyn HeaderSigner) -> Result<(), SealingError> {
+        let Some(record) = self.shared.store.batch(self.head().number).await? else { return Ok(()) };
+        if record.is_signed() {
+            return Ok(());
+        }
+        self.sign_stored(&record.sealed.header, signer).await.map(drop)
+    }
+
+    async fn sign_stored(
+        &self,
+        header: &BatchHeader,
+        signer: &dyn HeaderSigner,
+    ) -> Result<Signature65, SealingError> {
+        let deadline = now() + Duration::from_millis(SIGNER_PATIENCE_MS);
+        let signature = loop {
+            match signer.sign_header(header).await {
+                Ok(signature) => break signature,
+                Err(fault @ SignerError::Unavailable(_)) if now() < deadline => {
+                    tracing::warn!(%fault, number = header.number, "a stored header is not signed yet");
+                    sleep(Duration::from_millis(SIGNER_PAUSE_MS)).await;
+                }
+                Err(fault) => return Err(fault.into()),
+            }
+        };
+        self.shared.store.put_signature(header.number, signature).await?;
+        Ok(signature)
     }
 
     /// Answers for a number that has a header already.
@@ -344,7 +388,10 @@ impl Tracker {
         match self.shared.store.put_sealed(record).await {
             Ok(()) => {
                 let id = HeaderId { number, hash };
-                self.shared.sealed.send_replace(id);
+                // One that is still to be signed is not to be seen.
+                if maker != Maker::Us || batch.signature != Signature65::NONE {
+                    self.shared.sealed.send_replace(id);
+                }
                 if matches!(maker, Maker::L1(_)) {
                     self.shared.certified.send_replace(id);
                 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use alloy_primitives::{Address, B256};
 use async_trait::async_trait;
 use blindfold_protocol::{
-    BatchHints, Certificate, Deployment, Release,
+    BatchHints, Certificate, Deployment, Release, Signature65,
     ledger::{Account, Held, LedgerEntry, LiveNonce},
 };
 use blindfold_runtime::blocking;
@@ -195,6 +195,10 @@ impl Store for SqlStore {
 
     async fn put_sealed(&self, record: SealedRecord) -> Result<(), StoreError> {
         self.write(move |session| writes::put_sealed(session, &record)).await
+    }
+
+    async fn put_signature(&self, number: u64, signature: Signature65) -> Result<(), StoreError> {
+        self.write(move |session| writes::put_signature(session, number, signature)).await
     }
 
     async fn revert_sealed(&self, number: u64) -> Result<(), StoreError> {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::{
-    BatchHints, Certificate, Deployment, EnvelopeError, Release,
+    BatchHints, Certificate, Deployment, EnvelopeError, Release, SealedBatch, Signature65,
     codec::Canonical,
     ledger::{Account, AccountChange, Held, LedgerDelta, NonceChange},
 };
@@ -190,6 +190,31 @@ pub(crate) fn put_sealed(session: &dyn Session, record: &SealedRecord) -> Result
         forget_way_back(session, row)?;
     }
     Ok(())
+}
+
+pub(crate) fn put_signature(
+    session: &dyn Session,
+    number: u64,
+    signature: Signature65,
+) -> Result<(), StoreError> {
+    let what = What::Batch;
+    let inconsistent = |reason| StoreError::Inconsistent { what, number, reason };
+    let Some(record) = reads::batch(session, number)? else {
+        return Err(StoreError::Missing { what, number });
+    };
+    if record.sealed.signature == signature {
+        return Ok(());
+    }
+    if record.by_l1 {
+        return Err(inconsistent("nobody signs a header that L1 made"));
+    }
+    if record.sealed.signature != Signature65::NONE {
+        return Err(inconsistent("it is signed, with another signature"));
+    }
+    let sealed = SealedBatch { signature, ..record.sealed };
+    let row = integer(number, "batch number")?;
+    let sql = "UPDATE batches SET sealed = ?2 WHERE number = ?1";
+    execute(session, sql, &values![row, sealed.encode()]).map(drop)
 }
 
 /// Those of the envelopes that wait which wait no more with this batch.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use blindfold_protocol::{
-    Address, B256, BatchHints, Certificate, Deployment, Release,
+    Address, B256, BatchHints, Certificate, Deployment, Release, Signature65,
     ledger::{Account, Held, LedgerEntry, LiveNonce},
 };
 use blindfold_store::{
@@ -112,6 +112,7 @@ disk! { Store {
         fn remove_envelopes(ids: &[B256], outcome: &str, number: u64);
         fn prune_outcomes(below_number: u64);
         fn put_sealed(record: SealedRecord);
+        fn put_signature(number: u64, signature: Signature65);
         fn revert_sealed(number: u64);
         fn rewind(through_number: u64, outcome: Option<&str>);
         fn put_acknowledged(number: u64, hash: B256, origin: u64);
