@@ -116,9 +116,10 @@ pub trait SequencerApi {
     /// - `pool_full`, `payer_limit`, `source_limit`, `overloaded`, `promise_capacity`, `backlogged`: the mempool, this
     ///   payer's part of it, this address's rate, the verification queue or the room for promises is full, or posting,
     ///   hints or execution are behind.
-    /// - `no_epoch`, `epoch_ends`, `recovering`, `out_of_office`, `storage`, `shutting_down`: no epoch is registered for
-    ///   the next number or its epoch ends soon, the sequencer is finding out what was signed before, another
-    ///   sequencer's key counts, the disk does not take it, or the sequencer is stopping.
+    /// - `no_epoch`, `epoch_ends`, `recovering`, `out_of_office`, `storage`, `signer`, `shutting_down`: no epoch is
+    ///   registered for the next number or its epoch ends soon, the sequencer is finding out what was signed before,
+    ///   another sequencer's key counts, the disk does not take it, the promise is kept and could not be signed, or the
+    ///   sequencer is stopping.
     #[method(name = "sendEnvelope", with_extensions)]
     async fn send_envelope(
         &self,
