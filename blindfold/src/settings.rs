@@ -13,9 +13,9 @@ mod faults;
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use clap::Args;
-use config::{Config, ConfigBuilder, Environment, File, FileFormat, builder::DefaultState};
+use config::{Config, ConfigBuilder, ConfigError, Environment, File, FileFormat, builder::DefaultState};
 use serde::de::DeserializeOwned;
 
 pub use faults::{Examined, FaultKind, SettingFault, examine};
@@ -36,10 +36,23 @@ pub struct SettingsArgs {
 /// # Errors
 /// A file that cannot be read, an override without `=`, a key nobody knows, a value of the wrong type.
 pub fn load<T: DeserializeOwned>(role: &str, args: &SettingsArgs) -> Result<T> {
-    sources(role, args)?
-        .build()
-        .and_then(Config::try_deserialize)
-        .with_context(|| format!("settings of the {role} are not usable; docs/operate.md lists every key"))
+    let read: Result<T, ConfigError> = sources(role, args)?.build().and_then(Config::try_deserialize);
+    let read = read.map_err(|error| match renamed_in(&error.to_string()) {
+        Some((_, renamed)) => Error::from(error).context(renamed),
+        None => error.into(),
+    });
+    read.with_context(|| format!("settings of the {role} are not usable; docs/operate.md lists every key"))
+}
+
+/// Keys that had another name or form before, and what they are now.
+const RENAMED: &[(&str, &str)] = &[(
+    "sequencer_url",
+    "`sequencer_url` is now `sequencer_urls`: a list, so that there may be sequencers that stand by",
+)];
+
+/// The key with another name now that an error is about.
+fn renamed_in(error: &str) -> Option<(&'static str, &'static str)> {
+    RENAMED.iter().copied().find(|(old, _)| error.contains(&format!("unknown field `{old}`")))
 }
 
 /// File, environment and flags, each over the one before.
@@ -77,9 +90,11 @@ fn parsed(value: &str) -> config::Value {
 
 #[cfg(test)]
 mod tests {
+    use blindfold_rpc::SequencerUrls;
     use serde::Deserialize;
 
     use super::*;
+    use crate::roles::CommitteeSettings;
 
     #[derive(Debug, Deserialize, PartialEq)]
     #[serde(deny_unknown_fields)]
@@ -116,6 +131,22 @@ mod tests {
             let (_dir, args) = args(file, overrides);
             assert!(load::<Sample>("settings-test", &args).is_err(), "{file} {overrides:?}");
         }
+    }
+
+    #[test]
+    fn a_key_with_another_name_now_is_refused_with_the_new_one() {
+        let member = "chain = 'r'\nparameters = 'p'\ndata_dir = 'd'\n[l1]\nurl = 'http://a'\n[key]\nfile = 'k'\n[member]\n";
+        let file = format!("{member}sequencer_url = 'http://a'");
+        let (_dir, old) = args(&file, &[]);
+        let refused = format!("{:#}", load::<CommitteeSettings>("settings-test", &old).unwrap_err());
+        assert!(refused.contains("`sequencer_url` is now `sequencer_urls`"), "{refused}");
+        let examined = examine::<CommitteeSettings>("settings-test", &old);
+        let fault = &examined.faults[0];
+        assert_eq!((fault.key.as_str(), fault.kind), ("member.sequencer_url", FaultKind::Unknown));
+        assert!(fault.what.contains("is now `sequencer_urls`"), "{fault:?}");
+        let (_dir, new) = args(member, &["member.sequencer_urls=http://a, http://b:1"]);
+        let settings: CommitteeSettings = load("settings-test", &new).unwrap();
+        assert_eq!(settings.member.sequencer_urls, SequencerUrls::new(["http://a", "http://b:1"]));
     }
 
     #[test]

@@ -20,7 +20,10 @@ use anyhow::{Context, Result, bail};
 use blindfold_client::{Call, KeySource, Wallet, WalletEndpoints, keys};
 use blindfold_l1::{L1Client, L1Writer};
 use blindfold_protocol::{EnvelopeError, SigningKey};
-use blindfold_rpc::types::{EnvelopeState, Receipt};
+use blindfold_rpc::{
+    SequencerUrls,
+    types::{EnvelopeState, Receipt},
+};
 use blindfold_runtime::rng;
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -168,9 +171,10 @@ struct ServerArgs {
     /// Your own full node
     #[arg(long, env = "BLINDFOLD_NODE_URL")]
     node: String,
-    /// The sequencer; it gets the envelope and nothing else
-    #[arg(long, env = "BLINDFOLD_SEQUENCER_URL")]
-    sequencer: String,
+    /// The sequencer; it gets the envelope and nothing else. Repeatable, or with commas: where several stand by for each
+    /// other, whichever leads gets it
+    #[arg(long = "sequencer", env = "BLINDFOLD_SEQUENCER_URLS", value_delimiter = ',', required = true)]
+    sequencers: Vec<String>,
 }
 
 impl KeyArgs {
@@ -312,7 +316,7 @@ async fn wallet_without_sequencer(
 ) -> Result<(Wallet, L1Client)> {
     let key = key.open()?;
     let (settings, l1) = connected(chain).await?;
-    let endpoints = WalletEndpoints { node: node.to_owned(), sequencer: node.to_owned() };
+    let endpoints = WalletEndpoints { node: node.to_owned(), sequencers: node.into() };
     let source = Arc::new(l1.clone());
     Ok((Wallet::new((*settings).clone(), key, &endpoints, source, chain.pinned_key_hash)?, l1))
 }
@@ -350,7 +354,9 @@ async fn connected(chain: &ChainArgs) -> Result<(Arc<blindfold_protocol::ChainCo
 async fn wallet(key: &KeyArgs, chain: &ChainArgs, servers: &ServerArgs) -> Result<Wallet> {
     let key = key.open()?;
     let (settings, l1) = connected(chain).await?;
-    let endpoints = WalletEndpoints { node: servers.node.clone(), sequencer: servers.sequencer.clone() };
+    let sequencers = SequencerUrls::new(servers.sequencers.iter().map(|url| url.trim()));
+    sequencers.check()?;
+    let endpoints = WalletEndpoints { node: servers.node.clone(), sequencers };
     Ok(Wallet::new((*settings).clone(), key, &endpoints, Arc::new(l1), chain.pinned_key_hash)?)
 }
 

@@ -247,15 +247,20 @@ async fn another_deployment_is_told(doctor: &Doctor) {
 
     let report = doctor.look("full-node", "full-node.toml", &[&altered("/chainId", json!(7))]).await;
     report.error("execution", "execution.engine_url", "its chain is 42069, ours is 7", "blindfold-node");
-    report.error("peers", "full_node.sequencer_url", "serves another chain", "`full_node.sequencer_url`");
+    report.error(
+        "peers",
+        "full_node.sequencer_urls[0]",
+        "serves another chain",
+        "`full_node.sequencer_urls[0]`",
+    );
 }
 
 async fn dead_and_hanging_endpoints_are_told(doctor: &Doctor) {
     let report = doctor.sequencer(&[&format!("execution.engine_url={NOBODY}")]).await;
     report.error("execution", "execution.engine_url", "did not answer", "start the execution client");
     let report =
-        doctor.look("committee", "member-2.toml", &[&format!("member.sequencer_url={NOBODY}")]).await;
-    report.error("peers", "member.sequencer_url", "no answer", "start that role");
+        doctor.look("committee", "member-2.toml", &[&format!("member.sequencer_urls={NOBODY}")]).await;
+    report.error("peers", "member.sequencer_urls[0]", "no answer", "start that role");
     let report = doctor
         .sequencer(&["l1.url=http://user:hunter2@127.0.0.1:1/v3/0123456789abcdef0123456789abcdef"])
         .await;

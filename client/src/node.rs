@@ -45,13 +45,19 @@ impl ToRpcParams for Verbatim {
     }
 }
 
+impl From<HttpClient> for Node {
+    fn from(client: HttpClient) -> Self {
+        Self { client: Arc::new(client) }
+    }
+}
+
 impl Node {
     /// A client for the node at `url` (HTTP).
     ///
     /// # Errors
     /// When the URL is unusable.
     pub fn new(url: &str) -> Result<Self, ClientBuildError> {
-        Ok(Self { client: Arc::new(http_client(url, &ClientConfig::default())?) })
+        Ok(http_client(url, &ClientConfig::default())?.into())
     }
 
     /// Hands a call on untouched.

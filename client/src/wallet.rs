@@ -9,7 +9,7 @@ use blindfold_protocol::{
 };
 use blindfold_rpc::{
     BlindApiClient, ClientBuildError, ClientConfig, Encoded, HttpClient, ReceivedError, SequencerApiClient,
-    http_client,
+    SequencerUrls, http_client, http_client_of,
     types::{EnvelopeState, OtherChain, Receipt, SendOptions, Status},
 };
 use blindfold_runtime::now;
@@ -40,8 +40,8 @@ const FORCED_GAS_DIVISOR: u64 = 16;
 pub struct WalletEndpoints {
     /// The user's own node (HTTP).
     pub node: String,
-    /// The sequencer (HTTP); it gets envelopes and nothing else.
-    pub sequencer: String,
+    /// The sequencers (HTTP), one of which leads; they get envelopes and nothing else.
+    pub sequencers: SequencerUrls,
 }
 
 /// A wallet with one key that sends and pays.
@@ -200,7 +200,7 @@ impl Wallet {
             key,
             node: Node::new(&endpoints.node)?,
             node_rpc: http_client(&endpoints.node, &config)?,
-            sequencer: http_client(&endpoints.sequencer, &config)?,
+            sequencer: http_client_of(&endpoints.sequencers, &config)?,
             source,
             registered: Mutex::default(),
             pinned,

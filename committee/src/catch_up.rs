@@ -12,7 +12,7 @@ use blindfold_chain::{
 use blindfold_protocol::{B256, Certificate, Party, SealedBatch, limits::MAX_UNCERTIFIED_RUN};
 use blindfold_rpc::{
     BlindApiClient, ClientBuildError, ClientConfig, CommitteeApiClient, HttpClient, ReceivedError,
-    http_client,
+    http_client, http_client_of,
     types::{BatchInfo, HeldBatch, Status},
 };
 use blindfold_runtime::now;
@@ -172,7 +172,7 @@ impl Sources {
             .iter()
             .map(|peer| Ok((peer.member, http_client(&peer.url, &client(Party::Member(peer.member)))?)))
             .collect::<Result<_, ClientBuildError>>()?;
-        let sequencer = http_client(&config.sequencer_url, &client(Party::Sequencer))?;
+        let sequencer = http_client_of(&config.sequencer_urls, &client(Party::Sequencer))?;
         let fetch_timeout = Duration::from_millis(config.limits.fetch_timeout_ms);
         let run_timeout = fetch_timeout.saturating_mul(MAX_RUN_TIMEOUTS);
         Ok(Self { tracker, l1, sequencer, peers, run_timeout, fetcher: RunFetcher::new(fetch_timeout) })

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use blindfold_protocol::{Address, limits::MAX_MEMBERS};
-use blindfold_rpc::Inbound;
+use blindfold_rpc::{Inbound, SequencerUrls, SequencerUrlsError};
 use serde::{Deserialize, Serialize};
 
 /// Settings of a member. Unknown keys are refused; a missing key takes the default of [`MemberConfig::default`].
@@ -14,8 +14,8 @@ pub struct MemberConfig {
     pub rpc_addr: SocketAddr,
     /// Where `/healthz`, `/readyz` and `/metrics` are served; keep it on loopback.
     pub admin_addr: SocketAddr,
-    /// The sequencer's JSON-RPC, `http://` or `https://`; its WebSocket is on the same port.
-    pub sequencer_url: String,
+    /// The sequencers' JSON-RPC, `http://` or `https://`; their WebSockets are on the same ports. One leads.
+    pub sequencer_urls: SequencerUrls,
     /// The other members, asked for certified batches that the sequencer withholds.
     pub peers: Vec<PeerUrl>,
     /// Accounts of hint publishers that prove who they are: places of their own are kept for them.
@@ -80,7 +80,7 @@ impl Default for MemberConfig {
         Self {
             rpc_addr: SocketAddr::from(([127, 0, 0, 1], 9551)),
             admin_addr: SocketAddr::from(([127, 0, 0, 1], 9561)),
-            sequencer_url: "http://127.0.0.1:9545".to_owned(),
+            sequencer_urls: "http://127.0.0.1:9545".into(),
             peers: Vec::new(),
             hint_publishers: Vec::new(),
             limits: MemberLimits::default(),
@@ -114,6 +114,9 @@ impl Default for MemberLimits {
 /// A setting that cannot be used. The operator's fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
+    /// The sequencers.
+    #[error(transparent)]
+    Sequencers(#[from] SequencerUrlsError),
     /// Not an `http://` or `https://` URL.
     #[error("{setting}: an http:// or https:// URL is needed")]
     Url {
@@ -142,7 +145,7 @@ impl MemberConfig {
     /// # Errors
     /// The first setting that cannot be used.
     pub fn check(&self, own: u16) -> Result<(), ConfigError> {
-        check_url("sequencer_url", &self.sequencer_url)?;
+        self.sequencer_urls.check()?;
         for (position, peer) in self.peers.iter().enumerate() {
             let member = peer.member;
             let fault = |fault| ConfigError::Peer { member, fault };
@@ -178,11 +181,6 @@ impl MemberConfig {
             None => Ok(()),
         }
     }
-
-    /// The sequencer's WebSocket: the same address under `ws://` or `wss://`.
-    pub(crate) fn feed_url(&self) -> String {
-        self.sequencer_url.replacen("http", "ws", 1)
-    }
 }
 
 fn check_url(setting: &'static str, url: &str) -> Result<(), ConfigError> {
@@ -205,9 +203,6 @@ mod tests {
             ..MemberConfig::default()
         };
         assert_eq!(good.check(1), Ok(()));
-        assert_eq!(good.feed_url(), "ws://127.0.0.1:9545");
-        let secure = MemberConfig { sequencer_url: "https://http.example".to_owned(), ..good.clone() };
-        assert_eq!(secure.feed_url(), "wss://http.example");
 
         assert_eq!(good.check(2), Err(ConfigError::Peer { member: 2, fault: "this member itself" }));
         let mut twice = good.clone();
@@ -217,8 +212,9 @@ mod tests {
         out.peers[0].member = 65;
         assert_eq!(out.check(1), Err(ConfigError::Peer { member: 65, fault: "out of range" }));
         for url in ["", "http://", "ws://a", "http://a b"] {
-            let bad = MemberConfig { sequencer_url: url.to_owned(), ..good.clone() };
-            assert_eq!(bad.check(1), Err(ConfigError::Url { setting: "sequencer_url" }), "{url}");
+            let bad = MemberConfig { sequencer_urls: url.into(), ..good.clone() };
+            let fault = SequencerUrlsError::Url { place: 0 };
+            assert_eq!(bad.check(1), Err(ConfigError::Sequencers(fault)), "{url}");
         }
         let mut bad = good.clone();
         bad.peers[0].url = "nowhere".to_owned();

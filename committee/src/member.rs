@@ -6,7 +6,7 @@ use blindfold_chain::{Fork, L1Reader, L1Submitter, OpenError, RebuildError, Trac
 use blindfold_protocol::{ChainConfig, ChainConfigError, Epoch, Party};
 use blindfold_rpc::{
     ClientBuildError, CommitteeApiServer, Feed, FeedConfig, Readiness, RoleBase, RunningRole, ServeError,
-    ServerConfig, http_client, types::CommitteeStatus,
+    ServerConfig, http_client_of, types::CommitteeStatus,
 };
 use blindfold_runtime::{Agreement, Clock, Spawner};
 use blindfold_store::{Store, StoreError};
@@ -157,7 +157,7 @@ impl Member {
         let key = Arc::new(key);
         let introductions = Introductions::new(&key, chain.deployment, &clock);
         let client = introductions.client(Party::Sequencer);
-        let sequencer = http_client(&config.sequencer_url, &client)?;
+        let sequencer = http_client_of(&config.sequencer_urls, &client)?;
         store.bind(&chain.deployment, &store_role(key.public.member)).await?;
         let acknowledged = store.heads().await?.acknowledged;
         let evidence = EvidenceStore::open(Arc::clone(&store)).await?;
@@ -219,8 +219,8 @@ impl Member {
         base.serve_admin(context.config.admin_addr, None).await?;
 
         let (acknowledger, refusals) = Acknowledger::new(Arc::clone(&context), sequencer);
-        let feed = Feed::start(
-            context.config.feed_url(),
+        let feed = Feed::start_at_any(
+            context.config.sequencer_urls.feeds(),
             TOPICS.to_vec(),
             FeedConfig { client, ..FeedConfig::default() },
         );

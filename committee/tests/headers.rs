@@ -9,15 +9,15 @@ use async_trait::async_trait;
 use blindfold_chain::{AnnouncedEnd, HeaderId, PendingFallbackHeader};
 use blindfold_committee::{Evidence, PeerUrl};
 use blindfold_kit::{
-    MEMBERS, SequencerDouble, SequencerState, certify, chain_config, client, envelope, malformed, resigned,
-    within,
+    MEMBERS, SequencerDouble, SequencerState, Standby, certify, chain_config, client, envelope, malformed,
+    resigned, within,
 };
 use blindfold_protocol::{
     B256, Canonical, Certificate, CertifiedBatch, ReleaseShare, SealedBatch, SingletonShare,
     limits::MAX_UNCERTIFIED_RUN,
 };
 use blindfold_rpc::{
-    CommitteeApiServer, Encoded, RpcError, ServerConfig, ServerHandle,
+    CommitteeApiServer, Encoded, RpcError, SequencerUrls, ServerConfig, ServerHandle,
     jsonrpsee::Extensions,
     serve,
     types::{CommitteeStatus, HeldBatch},
@@ -82,6 +82,47 @@ async fn a_committee_certifies_what_is_valid() {
         assert_eq!((status.acknowledged, status.certified, status.epoch), (3, 3, 1));
         assert!(status.refusals.is_empty() && status.second_headers_refused == 0);
         assert!(member.metrics().registry.render().contains("blindfold_committee_acknowledgements_total"));
+    }
+    for member in members {
+        member.shutdown().await;
+    }
+}
+
+/// Rule J-4.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_goes_on_with_the_sequencer_that_takes_over() {
+    let sequencer = SequencerDouble::start().await;
+    let standby = Standby::start(&sequencer.url()).await;
+    // In either order.
+    let lists = [[sequencer.url(), standby.url()], [standby.url(), sequencer.url()]];
+    let lists = lists.map(SequencerUrls::new);
+    let members = (1..=MEMBERS).map(|member| Machine::new(member, lists[usize::from(member % 2)].clone()));
+    let machines: Vec<Machine> = members.collect();
+    let mut members = Vec::new();
+    for machine in &machines {
+        members.push(machine.start().await);
+    }
+    for member in &members {
+        assert_eq!(votes_from(member).await, 1);
+    }
+    sequencer.followed_by(members.len()).await;
+    let sealer = sealer().await;
+    let seal = async |sequencer: &SequencerDouble, number| {
+        let batch = sealer.seal_next_envelopes(&[envelope(1, number)]).await;
+        sequencer.publish(&batch.batch, &batch.verdicts);
+        sequencer.wait("a certificate", |state| state.batches[&number].certificate.is_some()).await;
+        let certificate = sequencer.certificate(number).expect("there");
+        sealer.tracker.accept_certificate(&certificate).await.expect("it stands");
+    };
+    seal(&sequencer, 1).await;
+    for member in &members {
+        certified(member, 1).await;
+    }
+    let sequencer = sequencer.replaced_by(standby).await;
+    sequencer.followed_by(members.len()).await;
+    seal(&sequencer, 2).await;
+    for member in &members {
+        certified(member, 2).await;
     }
     for member in members {
         member.shutdown().await;

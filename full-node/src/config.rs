@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use blindfold_rpc::Inbound;
+use blindfold_rpc::{Inbound, SequencerUrls, SequencerUrlsError};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{
@@ -21,10 +21,10 @@ pub struct FullNodeConfig {
     /// Where batches and hints come from.
     #[serde(default)]
     pub source: Source,
-    /// The sequencer's JSON-RPC, `http://…`; its feed is the same address with `ws://`. Nothing it says is believed.
-    /// Not needed, and not asked, by a node that follows from L1 alone.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub sequencer_url: String,
+    /// The sequencers' JSON-RPC, `http://…`; their feeds are the same addresses with `ws://`. One leads, and nothing any of
+    /// them says is believed. Not needed, and not asked, by a node that follows from L1 alone.
+    #[serde(default, skip_serializing_if = "SequencerUrls::is_empty")]
+    pub sequencer_urls: SequencerUrls,
     /// The committee members' JSON-RPC: asked when the sequencer withholds batches or hints.
     pub members: Vec<MemberEndpoint>,
     /// How long after the certificate hints may take before the node decrypts by itself, in milliseconds.
@@ -65,6 +65,9 @@ pub struct MemberEndpoint {
 /// A setting that no node can run with. The fault of whoever wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
+    /// The sequencers.
+    #[error(transparent)]
+    Sequencers(#[from] SequencerUrlsError),
     /// Not an `http://` or `https://` URL.
     #[error("{key}: expected http:// or https://")]
     Url {
@@ -92,7 +95,7 @@ impl FullNodeConfig {
     /// Checks what can be checked without opening anything.
     pub fn validate(&self) -> Result<(), ConfigError> {
         if self.source == Source::Feed {
-            check_url("sequencer_url", &self.sequencer_url)?;
+            self.sequencer_urls.check()?;
         }
         let mut seen = std::collections::BTreeSet::new();
         for endpoint in &self.members {
@@ -105,12 +108,6 @@ impl FullNodeConfig {
         check_range("member_timeout_ms", self.member_timeout_ms, 1, MAX_MEMBER_TIMEOUT_MS)?;
         let interval = self.member_poll_interval_ms;
         check_range("member_poll_interval_ms", interval, MIN_MEMBER_POLL_INTERVAL_MS, MAX_HINT_DEADLINE_MS)
-    }
-
-    /// The sequencer's WebSocket URL, for the feed.
-    pub(crate) fn feed_url(&self) -> String {
-        // `validate` saw to the scheme: http → ws, https → wss.
-        format!("ws{}", self.sequencer_url.strip_prefix("http").unwrap_or(&self.sequencer_url))
     }
 }
 
@@ -145,7 +142,7 @@ mod tests {
     const MINIMAL: &str = r#"
         rpc_addr = "127.0.0.1:9580"
         admin_addr = "127.0.0.1:9581"
-        sequencer_url = "http://127.0.0.1:9545"
+        sequencer_urls = ["http://127.0.0.1:9545"]
         members = [{ member = 1, url = "http://127.0.0.1:9551" }]
     "#;
 
@@ -158,19 +155,19 @@ mod tests {
         let config = minimal();
         config.validate().unwrap();
         assert_eq!(config.hint_deadline_ms, DEFAULT_HINT_DEADLINE_MS);
-        assert_eq!(config.feed_url(), "ws://127.0.0.1:9545");
+        assert_eq!(config.sequencer_urls, "http://127.0.0.1:9545".into());
         assert!(toml::from_str::<FullNodeConfig>(&format!("{MINIMAL}\nhint_deadline = 3")).is_err());
         assert!(toml::from_str::<FullNodeConfig>("rpc_addr = 3").is_err());
     }
 
     #[test]
     fn a_node_that_follows_l1_needs_no_sequencer() {
-        let without = MINIMAL.replace("sequencer_url", "# sequencer_url");
+        let without = MINIMAL.replace("sequencer_urls", "# sequencer_urls");
         let config = |source: &str| -> FullNodeConfig {
             toml::from_str(&format!("{source}\n{without}")).expect("it parses")
         };
         assert_eq!(config("source = \"l1\"").validate(), Ok(()));
-        let missing = Err(ConfigError::Url { key: "sequencer_url".into() });
+        let missing = Err(ConfigError::Sequencers(SequencerUrlsError::Empty));
         assert_eq!(config("").validate(), missing);
         assert_eq!(config("source = \"feed\"").validate(), missing);
     }
@@ -183,8 +180,8 @@ mod tests {
             config.validate()
         };
         assert_eq!(
-            url(|config| config.sequencer_url = "ws://x".into()),
-            Err(ConfigError::Url { key: "sequencer_url".into() })
+            url(|config| config.sequencer_urls = "ws://x".into()),
+            Err(ConfigError::Sequencers(SequencerUrlsError::Url { place: 0 }))
         );
         assert_eq!(
             url(|config| config.members[0].url = "x".into()),

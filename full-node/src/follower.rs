@@ -84,8 +84,8 @@ impl Follower {
     }
 
     /// Follows until told to stop.
-    pub(crate) async fn run(mut self, feed_url: String, mut stop: watch::Receiver<bool>) {
-        let mut feed = Feed::start(feed_url, Topic::ALL.to_vec(), FeedConfig::default());
+    pub(crate) async fn run(mut self, feeds: Vec<String>, mut stop: watch::Receiver<bool>) {
+        let mut feed = Feed::start_at_any(feeds, Topic::ALL.to_vec(), FeedConfig::default());
         loop {
             self.note_progress();
             let asked = self.sequencer_round.is_under_way();

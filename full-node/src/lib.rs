@@ -38,7 +38,7 @@ use blindfold_engine::ExecutionClient;
 use blindfold_protocol::ChainConfig;
 use blindfold_rpc::{
     BlindApiServer, ClientBuildError, ClientConfig, Hub, NODE_ONLY_METHODS, READ_METHODS, Readiness,
-    RoleBase, RunningRole, ServeError, ServerConfig, http_client,
+    RoleBase, RunningRole, ServeError, ServerConfig, http_client_of,
 };
 use blindfold_runtime::{Patience, Pauses, until};
 use blindfold_store::{Store, StoreError};
@@ -168,7 +168,7 @@ impl FullNode {
         backend.on_overruled(Box::new(move |check| overruled.get(&[check.name()]).increment()));
         let members = Members::new(&config.members, config.member_timeout_ms)?;
         let sequencer = match config.source {
-            Source::Feed => Some(http_client(&config.sequencer_url, &ClientConfig::default())?),
+            Source::Feed => Some(http_client_of(&config.sequencer_urls, &ClientConfig::default())?),
             Source::L1 => None,
         };
         store.bind(&chain.deployment, ROLE).await?;
@@ -293,7 +293,7 @@ impl FullNode {
             Some(from_l1) => tasks.spawn("l1", from_l1.run(tasks.stop())),
             None => {
                 let follower = Follower::new(node, config.member_poll_interval_ms, in_sync);
-                tasks.spawn("follower", follower.run(config.feed_url(), tasks.stop()));
+                tasks.spawn("follower", follower.run(config.sequencer_urls.feeds(), tasks.stop()));
             }
         };
         Ok(Self { tracker, executor, counters, base, rpc_addr })

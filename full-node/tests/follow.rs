@@ -18,7 +18,8 @@ use blindfold_rpc::jsonrpsee::rpc_params;
 use blindfold_rpc::limits::CLIENT_REQUEST_TIMEOUT_MS;
 use blindfold_rpc::types::{BlockNotification, EnvelopeState};
 use blindfold_rpc::{
-    BlindApiClient, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, ReceivedError, RunningRole, Topic,
+    BlindApiClient, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, ReceivedError, RunningRole,
+    SequencerUrls, Topic,
 };
 use blindfold_runtime::now;
 use blindfold_store::StoreError;
@@ -73,6 +74,31 @@ async fn what_the_feed_brings_is_verified_executed_and_served() {
             heard.insert(event.topic());
         }
     }
+    node.shutdown().await;
+}
+
+/// Rule J-4.
+#[tokio::test]
+async fn the_chain_goes_on_from_the_sequencer_that_takes_over() {
+    let mut world = World::new().await;
+    let standby = Standby::start(&world.sequencer.url()).await;
+    world.config.sequencer_urls = SequencerUrls::new([world.sequencer.url(), standby.url()]);
+    let node = world.start().await;
+    let one = world.sequencer.seal(0, &[envelope(1, 1)]).await;
+    world.sequencer.certify(&one).await;
+    certified_through(&node, 1).await;
+    // It is followed again, at another address; what it says while nobody hears it is fetched.
+    let sequencer = world.sequencer;
+    sequencer.hint(&one).await;
+    let two = sequencer.sealing.seal_envelopes(1_000, &[envelope(2, 1)]).await;
+    world.sequencer = sequencer.replaced_by(standby).await;
+    world.sequencer.sealing.certify(&two).await;
+    certified_through(&node, 2).await;
+    world.sequencer.followed().await;
+    world.sequencer.hint(&two).await;
+    let three = world.sequencer.seal(2_000, &[]).await;
+    world.sequencer.certify(&three).await;
+    executed(&node, 2).await;
     node.shutdown().await;
 }
 
@@ -753,12 +779,14 @@ async fn a_wrong_start_is_refused_with_its_reason() {
     foreign.bind(&chain_config().deployment, "sequencer").await.unwrap();
     let refused = world.try_start(foreign).await.err();
     assert!(matches!(refused, Some(StartError::Store(StoreError::Foreign { name: "role", .. }))));
-    world.config.sequencer_url = "ftp://x".to_owned();
-    let refused = world.try_start(memory()).await.err();
-    assert!(matches!(refused, Some(StartError::Config(ConfigError::Url { .. }))));
-    world.config.sequencer_url = "http://".to_owned();
+    for url in ["ftp://x", "http://"] {
+        world.config.sequencer_urls = url.into();
+        let refused = world.try_start(memory()).await.err();
+        assert!(matches!(refused, Some(StartError::Config(ConfigError::Sequencers(_)))));
+    }
+    world.config.sequencer_urls = "http://a:b".into();
     assert!(matches!(world.try_start(memory()).await.err(), Some(StartError::Client(_))));
     *world.l1.fault.lock() = Some(blindfold_l1::L1Error::no_answer("scripted"));
-    world.config.sequencer_url = world.sequencer.url();
+    world.config.sequencer_urls = world.sequencer.url().into();
     assert!(matches!(world.try_start(memory()).await.err(), Some(StartError::Open(_))));
 }

@@ -148,7 +148,7 @@ impl Alone {
     async fn new() -> Self {
         let mut world = World::new().await;
         world.config.source = Source::L1;
-        world.config.sequencer_url = String::new();
+        world.config.sequencer_urls = Default::default();
         world.config.member_poll_interval_ms = 50;
         Self { world, postings: Arc::default() }
     }

@@ -153,7 +153,7 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
         rpc_addr: ([127, 0, 0, 1], 0).into(),
         admin_addr: ([127, 0, 0, 1], 0).into(),
         source: Source::L1,
-        sequencer_url: String::new(),
+        sequencer_urls: Default::default(),
         members: Vec::new(),
         hint_deadline_ms: NEVER_MS,
         member_timeout_ms: 5_000,

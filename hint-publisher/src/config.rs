@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use blindfold_protocol::limits::{MAX_BATCH_ITEMS, MAX_MEMBERS, MAX_UNCERTIFIED_HEADERS};
+use blindfold_rpc::{SequencerUrls, SequencerUrlsError};
 use serde::{Deserialize, Serialize};
 
 /// Settings of the hint publisher. Unknown keys are refused; a missing key takes the default of
@@ -12,8 +13,8 @@ use serde::{Deserialize, Serialize};
 pub struct HintPublisherConfig {
     /// Where `/healthz`, `/readyz` and `/metrics` are served; keep it on loopback.
     pub admin_addr: SocketAddr,
-    /// The sequencer's JSON-RPC, `http://` or `https://`; its WebSocket is on the same port.
-    pub sequencer_url: String,
+    /// The sequencers' JSON-RPC, `http://` or `https://`; their WebSockets are on the same ports. One leads.
+    pub sequencer_urls: SequencerUrls,
     /// The members, each with its JSON-RPC. At least a threshold of them is needed to open anything.
     pub members: Vec<MemberUrl>,
     /// Limits of time, memory and work.
@@ -73,7 +74,7 @@ impl Default for HintPublisherConfig {
     fn default() -> Self {
         Self {
             admin_addr: SocketAddr::from(([127, 0, 0, 1], 9571)),
-            sequencer_url: "http://127.0.0.1:9545".to_owned(),
+            sequencer_urls: "http://127.0.0.1:9545".into(),
             members: Vec::new(),
             limits: HintPublisherLimits::default(),
         }
@@ -103,6 +104,9 @@ impl Default for HintPublisherLimits {
 /// A setting that cannot be used. The operator's fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
+    /// The sequencers.
+    #[error(transparent)]
+    Sequencers(#[from] SequencerUrlsError),
     /// Not an `http://` or `https://` URL.
     #[error("{setting}: an http:// or https:// URL is needed")]
     Url {
@@ -143,7 +147,7 @@ impl HintPublisherConfig {
     /// # Errors
     /// The first setting that cannot be used.
     pub fn check(&self) -> Result<(), ConfigError> {
-        check_url("sequencer_url", &self.sequencer_url)?;
+        self.sequencer_urls.check()?;
         for (position, entry) in self.members.iter().enumerate() {
             let member = entry.member;
             if member == 0 || usize::from(member) > MAX_MEMBERS {
@@ -177,11 +181,6 @@ impl HintPublisherConfig {
             None => Ok(()),
         }
     }
-
-    /// The sequencer's WebSocket: the same address under `ws://` or `wss://`.
-    pub(crate) fn feed_url(&self) -> String {
-        self.sequencer_url.replacen("http", "ws", 1)
-    }
 }
 
 fn check_url(setting: &'static str, url: &str) -> Result<(), ConfigError> {
@@ -204,15 +203,14 @@ mod tests {
             ..HintPublisherConfig::default()
         };
         assert_eq!(good.check(), Ok(()));
-        assert_eq!(good.feed_url(), "ws://127.0.0.1:9545");
         let mut twice = good.clone();
         twice.members.push(twice.members[0].clone());
         assert_eq!(twice.check(), Err(ConfigError::Member { member: 1, fault: "named twice" }));
         let mut out = good.clone();
         out.members[0].member = 0;
         assert_eq!(out.check(), Err(ConfigError::Member { member: 0, fault: "out of range" }));
-        let bad = HintPublisherConfig { sequencer_url: "ws://a".to_owned(), ..good.clone() };
-        assert_eq!(bad.check(), Err(ConfigError::Url { setting: "sequencer_url" }));
+        let bad = HintPublisherConfig { sequencer_urls: "ws://a".into(), ..good.clone() };
+        assert_eq!(bad.check(), Err(ConfigError::Sequencers(SequencerUrlsError::Url { place: 0 })));
         let mut bad = good.clone();
         bad.members[0].url = "http://".to_owned();
         assert_eq!(bad.check(), Err(ConfigError::Url { setting: "members.url" }));

@@ -9,6 +9,7 @@ use blindfold_l1::L1Submitter;
 use blindfold_protocol::{ChainConfig, ChainConfigError, Party, SigningKey};
 use blindfold_rpc::{
     ClientBuildError, ClientConfig, Feed, FeedConfig, RoleBase, RunningRole, ServeError, http_client,
+    http_client_of,
 };
 use blindfold_telemetry::MetricsError;
 use tokio::sync::Semaphore;
@@ -121,7 +122,7 @@ impl HintPublisher {
         let watch = Arc::new(Watch { metrics: metrics.clone(), status: Arc::clone(&status) });
         let members = ShareMembers::new(clients, member_limits, watch.clone());
         let to_sequencer = introductions.client(Party::Sequencer);
-        let sequencer = http_client(&config.sequencer_url, &to_sequencer)?;
+        let sequencer = http_client_of(&config.sequencer_urls, &to_sequencer)?;
         let conditions = match &l1_posting {
             Some(_) => &[SEQUENCER, L1_POSTING][..],
             None => &[SEQUENCER],
@@ -137,7 +138,7 @@ impl HintPublisher {
             config.limits.parallel_singletons,
         );
         let feed_config = FeedConfig { client: to_sequencer, ..FeedConfig::default() };
-        let feed = Feed::start(config.feed_url(), TOPICS.to_vec(), feed_config);
+        let feed = Feed::start_at_any(config.sequencer_urls.feeds(), TOPICS.to_vec(), feed_config);
         let memory = Arc::new(Semaphore::new(config.limits.max_predecrypted_ciphertexts));
         let shop = Arc::new(Workshop { config, parameters, backend, decryption, sequencer, memory, metrics });
         if let Some(L1PostingDeps { config, l1 }) = l1_posting {

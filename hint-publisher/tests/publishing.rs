@@ -5,9 +5,11 @@ mod common;
 use blindfold_bte::STATED_MIN;
 use blindfold_chain::{BatchView, FallbackHeader, ViewError};
 use blindfold_hint_publisher::{ConfigError, StartError};
-use blindfold_kit::{FLOOD_BYTES, Sealer, certify, envelope, flood, l1, malformed, resigned, within};
+use blindfold_kit::{
+    FLOOD_BYTES, Sealer, Standby, certify, envelope, flood, l1, malformed, resigned, within,
+};
 use blindfold_protocol::{Canonical, limits::MAX_UNCERTIFIED_RUN};
-use blindfold_rpc::RunningRole;
+use blindfold_rpc::{RunningRole, SequencerUrls};
 use common::{Behaviour, Stage, kinds};
 use tokio::net::TcpListener;
 
@@ -63,6 +65,22 @@ async fn certified_batches_get_their_hints() {
     }
     let shares: u64 = stage.members.iter().map(|member| *member.state.share_calls.lock()).sum();
     assert!(shares >= 6, "t members for each batch with accepted items");
+    publisher.shutdown().await;
+}
+
+/// Rule J-4.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hints_go_to_the_sequencer_that_takes_over() {
+    let mut stage = Stage::new().await;
+    let standby = Standby::start(&stage.sequencer.url()).await;
+    stage.config.sequencer_urls = SequencerUrls::new([standby.url(), stage.sequencer.url()]);
+    let publisher = stage.start().await;
+    let first = stage.publish(items(&[envelope(1, 1)])).await;
+    stage.hints_of(&first).await;
+    stage.sequencer = stage.sequencer.replaced_by(standby).await;
+    stage.sequencer.followed_by(1).await;
+    let second = stage.publish(items(&[envelope(2, 1)])).await;
+    stage.hints_of(&second).await;
     publisher.shutdown().await;
 }
 

@@ -114,7 +114,7 @@ impl Story<'_> {
         let confidential = ConfidentialWallet::new(self.state.clone(), Arc::clone(&self.public), key());
         let endpoints = WalletEndpoints {
             node: http(devnet.ports.full_node.0),
-            sequencer: http(devnet.ports.sequencer.0),
+            sequencers: http(devnet.ports.sequencer.0).into(),
         };
         let source = Arc::new(devnet.l1.clone());
         let wallet = Wallet::new((*devnet.chain).clone(), key(), &endpoints, source, None)?;

@@ -16,8 +16,8 @@ pub use confidential::{
     keys_dir as confidential_keys_dir,
 };
 pub use network::{
-    Devnet, DevnetOptions, ExecutionSide, FEE_DEPOSIT_WEI, L1_NODE, PROCESSES, Progress, SequencerUrl,
-    is_run, remove_run, stake_members,
+    Devnet, DevnetOptions, ExecutionSide, FEE_DEPOSIT_WEI, L1_NODE, PROCESSES, Progress, UrlsOfRole, is_run,
+    remove_run, stake_members,
 };
 pub use story::first_transfer;
 

@@ -19,7 +19,7 @@ use blindfold_l1::{
     AnvilConfig, CommitteeSettings, DeployConfig, L1Client, L1Config, L1Writer, ManagedAnvil, deploy,
 };
 use blindfold_protocol::{ChainConfig, Deployment, L1Timing, SigningKey, limits::DEFAULT_BLOCK_GAS};
-use blindfold_rpc::{ClientConfig, CommitteeApiClient, http_client};
+use blindfold_rpc::{ClientConfig, CommitteeApiClient, SequencerUrls, http_client};
 use blindfold_runtime::{Instant, blocking, now, random};
 use blindfold_servers::Postgres;
 use blindfold_store::StoreUrl;
@@ -90,8 +90,8 @@ pub enum ExecutionSide {
     FullNode,
 }
 
-/// The URL under which a role, by name, finds the sequencer.
-pub type SequencerUrl = Arc<dyn Fn(&str) -> String + Send + Sync>;
+/// The URLs under which a role, by name, finds the sequencer.
+pub type UrlsOfRole = Arc<dyn Fn(&str) -> SequencerUrls + Send + Sync>;
 
 /// How the network is to be started.
 pub struct DevnetOptions {
@@ -109,8 +109,8 @@ pub struct DevnetOptions {
     pub paying: usize,
     /// Leave the folder where it is.
     pub keep: bool,
-    /// Under which URL each role finds the sequencer; directly where none is given.
-    pub sequencer_url: Option<SequencerUrl>,
+    /// Under which URLs each role finds the sequencer; directly where none are given.
+    pub sequencer_urls: Option<UrlsOfRole>,
     /// All deadlines, in L1 blocks of a second.
     pub timing: L1Timing,
     /// What is fixed about committees.
@@ -135,7 +135,7 @@ impl DevnetOptions {
             accounts: 20,
             paying: 20,
             keep: false,
-            sequencer_url: None,
+            sequencer_urls: None,
             timing: L1Timing { challenge_window: CHALLENGE_WINDOW_BLOCKS, ..L1Timing::default() },
             committees: CommitteeSettings::default(),
             last_number: LAST_NUMBER,
@@ -645,11 +645,11 @@ fn role_processes(
     stores: &BTreeMap<String, StoreSettings>,
 ) -> Result<BTreeMap<String, RoleProcess>> {
     let direct = http(options.ports.sequencer.0);
-    let sequencer_url = |role: &str| match &options.sequencer_url {
-        Some(url) => url(role),
-        None => direct.clone(),
+    let sequencer_urls = |role: &str| match &options.sequencer_urls {
+        Some(urls) => urls(role),
+        None => direct.as_str().into(),
     };
-    let layout = Layout { dir, ports: &options.ports, l1_url, sequencer_url: &sequencer_url, stores };
+    let layout = Layout { dir, ports: &options.ports, l1_url, sequencer_urls: &sequencer_urls, stores };
     let mut processes = BTreeMap::new();
     let mut add = |name: &str, subcommand: &str, settings: PathBuf, admin: u16| {
         let arguments = vec![subcommand.to_owned(), "--config".to_owned(), settings.display().to_string()];

@@ -12,6 +12,7 @@ use blindfold_committee::{MemberConfig, MemberLimits, PeerUrl};
 use blindfold_coprocessor::CoprocessorConfig;
 use blindfold_full_node::{FullNodeConfig, MemberEndpoint, Source};
 use blindfold_hint_publisher::{HintPublisherConfig, MemberUrl};
+use blindfold_rpc::SequencerUrls;
 use blindfold_sequencer::{
     AccusationsConfig, MemberUrl as SequencerMember, OutputsConfig, PostingConfig, SealingConfig,
     SequencerConfig,
@@ -51,8 +52,8 @@ pub struct Layout<'a> {
     pub ports: &'a Ports,
     /// The JSON-RPC endpoint of L1.
     pub l1_url: &'a str,
-    /// Under which URL each role finds the sequencer.
-    pub sequencer_url: &'a dyn Fn(&str) -> String,
+    /// Under which URLs each role finds the sequencer.
+    pub sequencer_urls: &'a dyn Fn(&str) -> SequencerUrls,
     /// Where each role keeps its records.
     pub stores: &'a BTreeMap<String, StoreSettings>,
 }
@@ -157,7 +158,7 @@ impl Layout<'_> {
             member: MemberConfig {
                 rpc_addr: local(rpc),
                 admin_addr: local(admin),
-                sequencer_url: (self.sequencer_url)(&name),
+                sequencer_urls: (self.sequencer_urls)(&name),
                 peers: self
                     .members()
                     .filter(|(other, _)| *other != member)
@@ -193,7 +194,7 @@ impl Layout<'_> {
             },
             hint_publisher: HintPublisherConfig {
                 admin_addr: local(self.ports.hint_publisher),
-                sequencer_url: (self.sequencer_url)("hint-publisher"),
+                sequencer_urls: (self.sequencer_urls)("hint-publisher"),
                 members: self.members().map(|(member, url)| MemberUrl { member, url }).collect(),
                 ..HintPublisherConfig::default()
             },
@@ -220,7 +221,7 @@ impl Layout<'_> {
                 rpc_addr: local(self.ports.full_node.0),
                 admin_addr: local(self.ports.full_node.1),
                 source: Source::Feed,
-                sequencer_url: (self.sequencer_url)("full-node"),
+                sequencer_urls: (self.sequencer_urls)("full-node"),
                 members: self.members().map(|(member, url)| MemberEndpoint { member, url }).collect(),
                 hint_deadline_ms,
                 member_timeout_ms: blindfold_full_node::limits::DEFAULT_MEMBER_TIMEOUT_MS,
@@ -243,7 +244,7 @@ impl Layout<'_> {
                 rpc_addr: local(ports.node.0),
                 admin_addr: local(ports.node.1),
                 source: Source::L1,
-                sequencer_url: String::new(),
+                sequencer_urls: SequencerUrls::default(),
                 members: Vec::new(),
                 member_poll_interval_ms: L1_NODE_INTERVAL_MS,
                 ..settings.full_node
@@ -288,7 +289,7 @@ impl Layout<'_> {
                 rpc_addr: local(self.ports.proxy.0),
                 admin_addr: local(self.ports.proxy.1),
                 node_url: http(self.ports.full_node.0),
-                sequencer_url: (self.sequencer_url)("proxy"),
+                sequencer_urls: (self.sequencer_urls)("proxy"),
                 state: self.dir.join("proxy.sqlite"),
                 ..ProxyConfig::default()
             },

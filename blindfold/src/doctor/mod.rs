@@ -181,7 +181,7 @@ async fn look_at_others(
         checks.push(spawn(execution::look(execution, chain.clone(), blocks, patience)));
     }
     let payer = accounts::payer(&local);
-    let quorum = subject.quorum(&local);
+    let (quorum, leaders) = (subject.quorum(&local), subject.leaders());
     let peers: Vec<_> = subject
         .peers
         .iter()
@@ -191,13 +191,15 @@ async fn look_at_others(
     for check in checks {
         findings.extend(joined(check.await).unwrap_or_default());
     }
-    let mut members = 0;
+    let (mut members, mut lead) = (0, 0);
     for peer in peers {
         let asked = joined(peer.await).unwrap_or_default();
         members += usize::from(asked.is_member_that_answers);
+        lead += usize::from(asked.is_sequencer_that_leads);
         findings.extend(asked.findings);
     }
     findings.extend(quorum.and_then(|quorum| quorum.judge(members)));
+    findings.extend(leaders.and_then(|leaders| leaders.judge(lead)));
     findings
 }
 

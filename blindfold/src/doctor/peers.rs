@@ -44,6 +44,7 @@ struct Told {
 pub(super) struct Asked {
     pub findings: Vec<Finding>,
     pub is_member_that_answers: bool,
+    pub is_sequencer_that_leads: bool,
 }
 
 pub(super) async fn look(
@@ -53,11 +54,14 @@ pub(super) async fn look(
     patience: Patience,
 ) -> Asked {
     let start = "start that role, or correct the URL";
-    let mut is_member_that_answers = false;
-    let answered = &mut is_member_that_answers;
-    let look = look_at(&peer, chain.as_deref(), payer, patience, answered);
+    let mut answered = false;
+    let look = look_at(&peer, chain.as_deref(), payer, patience, &mut answered);
     let findings = within(patience, Area::Peers, &peer.setting, start, look).await;
-    Asked { findings, is_member_that_answers }
+    Asked {
+        findings,
+        is_member_that_answers: answered && matches!(peer.kind, PeerKind::Member(_)),
+        is_sequencer_that_leads: answered && matches!(peer.kind, PeerKind::Sequencer { .. }),
+    }
 }
 
 async fn look_at(
@@ -65,7 +69,7 @@ async fn look_at(
     chain: Option<&ChainConfig>,
     payer: Option<Address>,
     patience: Patience,
-    is_member_that_answers: &mut bool,
+    answered: &mut bool,
 ) -> Vec<Finding> {
     let config = ClientConfig {
         connect_timeout_ms: patience.answer_ms,
@@ -84,11 +88,13 @@ async fn look_at(
         match peer.kind {
             PeerKind::Member(member) => {
                 let status = ask(&client, "committee_getStatus", None).await;
-                *is_member_that_answers = status.is_ok();
+                *answered = status.is_ok();
                 of_member(peer, member, status)
             }
-            PeerKind::Sequencer | PeerKind::Node => {
-                of_node(peer, ask(&client, "blind_getStatus", None).await, chain)
+            PeerKind::Sequencer { .. } | PeerKind::Node => {
+                let status = ask(&client, "blind_getStatus", None).await;
+                *answered = status.is_ok();
+                of_node(peer, status, chain)
             }
         }
     };
@@ -103,7 +109,7 @@ async fn look_at(
         None => {}
     }
     findings.push(answer);
-    if let Some(payer) = payer.filter(|_| peer.kind == PeerKind::Sequencer) {
+    if let Some(payer) = payer.filter(|_| *answered && matches!(peer.kind, PeerKind::Sequencer { .. })) {
         findings.push(of_deposit(peer, ask(&client, "blind_getFeeAccount", Some(payer)).await));
     }
     findings
@@ -128,6 +134,18 @@ fn of_fault(peer: &Peer, fault: &ReceivedError) -> Finding {
     let said = fault.to_string().replace(&peer.url, &url);
     let (setting, found) = (&peer.setting, format!("{url}: {said}"));
     match (peer.kind, fault) {
+        (PeerKind::Sequencer { alone }, ReceivedError::Refused(refusal)) if refusal.is_standing_by() => {
+            let leader = refusal.leader.as_deref().map(redact_url);
+            let leads = leader.map_or_else(String::new, |leader| format!("; {leader} leads, it says"));
+            let found = format!("{url}: stands by{leads}");
+            if alone {
+                let next =
+                    format!("name the sequencer that leads in `{setting}`, too: all that use one store");
+                Finding::error(Area::Peers, setting, found, next)
+            } else {
+                Finding::ok(Area::Peers, setting, found)
+            }
+        }
         (_, ReceivedError::Refused(refusal)) if refusal.retry => Finding::warning(
             Area::Peers,
             setting,
@@ -141,6 +159,11 @@ fn of_fault(peer: &Peer, fault: &ReceivedError) -> Finding {
         // The committee can do without some of its members.
         (PeerKind::Member(member), ReceivedError::NoAnswer(_)) => {
             let next = format!("ask whoever operates member {member} to start it, or correct `{setting}`");
+            Finding::warning(Area::Peers, setting, found, next)
+        }
+        // Another one leads, or none does and is told so.
+        (PeerKind::Sequencer { alone: false }, ReceivedError::NoAnswer(_)) => {
+            let next = format!("start that sequencer, so that it stands by, or correct `{setting}`");
             Finding::warning(Area::Peers, setting, found, next)
         }
         (_, ReceivedError::NoAnswer(_)) => {
@@ -184,7 +207,8 @@ fn of_node(peer: &Peer, status: Result<Status, ReceivedError>, chain: Option<&Ch
         let next = format!("correct `{setting}` or `chain`");
         return Finding::error(Area::Peers, setting, format!("{url} {other}"), next);
     }
-    if peer.kind == PeerKind::Sequencer && status.role != blindfold_sequencer::ROLE {
+    let is_sequencer = matches!(peer.kind, PeerKind::Sequencer { .. });
+    if is_sequencer && status.role != blindfold_sequencer::ROLE {
         let next = format!("name the sequencer's JSON-RPC in `{setting}`");
         return Finding::error(Area::Peers, setting, format!("{url}: a {} answers there", status.role), next);
     }

@@ -64,8 +64,20 @@ fn a_member_answers_as_itself_in_this_version() {
 }
 
 #[test]
+fn who_stands_by_is_told_from_who_is_away() {
+    let of = |alone, fault: &ReceivedError| of_fault(&peer(PeerKind::Sequencer { alone }), fault);
+    let stands_by = ReceivedError::Refused(RpcError::standing_by(Some("http://me:secret@b:1")));
+    let one_of_two = of(false, &stands_by);
+    assert_eq!(one_of_two.level, Level::Ok);
+    assert!(one_of_two.found.ends_with("stands by; http://[redacted]@b:1 leads, it says"), "{one_of_two:?}");
+    assert_eq!(of(true, &stands_by).level, Level::Error);
+    let away = ReceivedError::NoAnswer("refused".to_owned());
+    assert_eq!((of(false, &away).level, of(true, &away).level), (Level::Warning, Level::Error));
+}
+
+#[test]
 fn a_sequencer_is_one_and_of_this_chain() {
-    let of = |status| of_node(&peer(PeerKind::Sequencer), Ok(status), Some(&chain()));
+    let of = |status| of_node(&peer(PeerKind::Sequencer { alone: true }), Ok(status), Some(&chain()));
     assert_eq!(of(status()).level, Level::Ok);
     let node = of(Status { role: "full_node".to_owned(), ..status() });
     assert!(node.level == Level::Error && node.found.ends_with("a full_node answers there"), "{node:?}");
@@ -85,14 +97,14 @@ fn a_sequencer_is_one_and_of_this_chain() {
 #[test]
 fn no_answer_is_an_error_but_for_one_member_of_several() {
     let silent = ReceivedError::NoAnswer("http://user:secret@a:1 refused".to_owned());
-    let sequencer = of_fault(&peer(PeerKind::Sequencer), &silent);
+    let sequencer = of_fault(&peer(PeerKind::Sequencer { alone: true }), &silent);
     assert_eq!(sequencer.level, Level::Error);
     assert!(!sequencer.found.contains("secret"), "{sequencer:?}");
     assert_eq!(of_fault(&peer(PeerKind::Member(2)), &silent).level, Level::Warning);
     let unknown = ReceivedError::Refused(RpcError::unknown_method("committee_getStatus"));
     assert_eq!(of_fault(&peer(PeerKind::Member(2)), &unknown).level, Level::Error);
     let busy = ReceivedError::Refused(RpcError::busy("busy", "later"));
-    assert_eq!(of_fault(&peer(PeerKind::Sequencer), &busy).level, Level::Warning);
+    assert_eq!(of_fault(&peer(PeerKind::Sequencer { alone: true }), &busy).level, Level::Warning);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::{
 use blindfold_client::KeySource;
 use blindfold_committee::MemberConfig;
 use blindfold_full_node::Source;
+use blindfold_rpc::SequencerUrls;
 use blindfold_store::StoreUrl;
 
 use super::{
@@ -100,13 +101,23 @@ pub(super) struct Peer {
 /// Which role a URL is to lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PeerKind {
-    Sequencer,
+    Sequencer {
+        /// Whether no other sequencer is named.
+        alone: bool,
+    },
     /// A full node, or a sequencer in its place.
     Node,
     Member(u16),
 }
 
 impl Subject {
+    /// Whom one of the sequencers has to lead, where there are any.
+    pub fn leaders(&self) -> Option<Leaders> {
+        let is_one = |peer: &&Peer| matches!(peer.kind, PeerKind::Sequencer { .. });
+        let setting = self.peers.iter().find(is_one)?.setting.split('[').next()?.to_owned();
+        Some(Leaders { setting, named: self.peers.iter().filter(is_one).count() })
+    }
+
     /// Of how many members how many have to answer, for a role that can do nothing without them.
     pub fn quorum(&self, local: &Local) -> Option<Quorum> {
         let (_, newest) = local.parameters.last().filter(|_| self.needs_threshold)?;
@@ -130,6 +141,34 @@ impl Quorum {
         let found = format!("{answer} of {members} members answer, {threshold} are needed");
         let next = "see that more members run, and that this machine reaches them";
         (answer < threshold).then(|| Finding::error(Area::Peers, "members", found, next))
+    }
+}
+
+/// Sequencers, of which one has to lead.
+pub(super) struct Leaders {
+    setting: String,
+    /// So many are named.
+    named: usize,
+}
+
+impl Leaders {
+    /// What it means when so many answer as the one that leads. About one that is alone its own row says everything.
+    pub fn judge(self, lead: usize) -> Option<Finding> {
+        let Self { setting, named } = self;
+        match lead {
+            1 => None,
+            _ if named == 1 => None,
+            0 => {
+                let found = format!("none of {named} sequencers leads");
+                let next = "run this again: one takes over within seconds; if none does, look at their logs";
+                Some(Finding::error(Area::Peers, setting, found, next))
+            }
+            lead => {
+                let found = format!("{lead} of {named} sequencers lead");
+                let next = "keep those that use one store: any other is another chain's, or works on a copy";
+                Some(Finding::error(Area::Peers, setting, found, next))
+            }
+        }
     }
 }
 
@@ -160,6 +199,12 @@ fn store(
 
 fn peer(setting: &str, url: &str, kind: PeerKind) -> Peer {
     Peer { setting: setting.to_owned(), url: url.to_owned(), kind }
+}
+
+fn sequencers(setting: &str, urls: &SequencerUrls) -> Vec<Peer> {
+    let kind = PeerKind::Sequencer { alone: urls.iter().len() == 1 };
+    let entry = |(place, url): (usize, &str)| peer(&format!("{setting}[{place}]"), url, kind);
+    urls.iter().enumerate().map(entry).collect()
 }
 
 fn members<'a>(setting: &str, entries: impl Iterator<Item = (u16, &'a String)>) -> Vec<Peer> {
@@ -203,7 +248,7 @@ impl Examinable for SequencerSettings {
 impl Examinable for CommitteeSettings {
     fn subject(&self) -> Subject {
         let config = &self.member;
-        let mut peers = vec![peer("member.sequencer_url", &config.sequencer_url, PeerKind::Sequencer)];
+        let mut peers = sequencers("member.sequencer_urls", &config.sequencer_urls);
         peers.extend(members("member.peers", config.peers.iter().map(|m| (m.member, &m.url))));
         Subject {
             faults: faults(self),
@@ -234,8 +279,7 @@ impl Examinable for HintPublisherSettings {
             account("hello_key", self.hello_key.as_ref(), AccountUse::Introduces),
             account("l1_posting.key", posts, AccountUse::PostsHints),
         ];
-        let mut peers =
-            vec![peer("hint_publisher.sequencer_url", &config.sequencer_url, PeerKind::Sequencer)];
+        let mut peers = sequencers("hint_publisher.sequencer_urls", &config.sequencer_urls);
         peers.extend(members("hint_publisher.members", config.members.iter().map(|m| (m.member, &m.url))));
         Subject {
             faults: faults(self),
@@ -261,7 +305,7 @@ impl Examinable for FullNodeSettings {
         let config = &self.full_node;
         let mut peers = Vec::new();
         if config.source == Source::Feed {
-            peers.push(peer("full_node.sequencer_url", &config.sequencer_url, PeerKind::Sequencer));
+            peers.extend(sequencers("full_node.sequencer_urls", &config.sequencer_urls));
         }
         peers.extend(members("full_node.members", config.members.iter().map(|m| (m.member, &m.url))));
         let watch = self.watch.key.as_ref().filter(|_| self.watch.enabled);
@@ -327,10 +371,10 @@ impl Examinable for ProxySettings {
             confidential: None,
             // Its journal says nothing of the chain, and only the proxy reads it.
             store: None,
-            peers: vec![
-                peer("proxy.sequencer_url", &config.sequencer_url, PeerKind::Sequencer),
-                peer("proxy.node_url", &config.node_url, PeerKind::Node),
-            ],
+            peers: sequencers("proxy.sequencer_urls", &config.sequencer_urls)
+                .into_iter()
+                .chain([peer("proxy.node_url", &config.node_url, PeerKind::Node)])
+                .collect(),
             needs_threshold: false,
             admin: config.admin_addr,
         }
@@ -350,6 +394,15 @@ mod tests {
     }
 
     #[test]
+    fn one_of_several_sequencers_has_to_lead() {
+        let of = |named| Leaders { setting: "proxy.sequencer_urls".to_owned(), named };
+        assert_eq!(of(2).judge(1), None);
+        assert_eq!(of(1).judge(0), None, "its own row says so");
+        assert_eq!(of(3).judge(0).unwrap().found, "none of 3 sequencers leads");
+        assert_eq!(of(3).judge(2).unwrap().found, "2 of 3 sequencers lead");
+    }
+
+    #[test]
     fn every_url_and_key_of_the_settings_is_looked_at_under_its_setting() {
         let text = "chain = 'r'\nparameters = ['p']\n[l1]\nurl = 'http://a'\n[hint_publisher]\n\
             members = [{ member = 1, url = 'http://b' }, { member = 4, url = 'http://c' }]\n\
@@ -360,7 +413,7 @@ mod tests {
         assert_eq!(
             peers,
             [
-                ("hint_publisher.sequencer_url", PeerKind::Sequencer),
+                ("hint_publisher.sequencer_urls[0]", PeerKind::Sequencer { alone: true }),
                 ("hint_publisher.members[0].url", PeerKind::Member(1)),
                 ("hint_publisher.members[1].url", PeerKind::Member(4)),
             ]

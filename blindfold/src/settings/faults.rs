@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use config::{ConfigError, Value, ValueKind};
 use serde::de::DeserializeOwned;
 
-use super::{SettingsArgs, sources};
+use super::{SettingsArgs, renamed_in, sources};
 
 /// So many faults are looked for.
 const MAX_FAULTS: usize = 32;
@@ -142,6 +142,9 @@ impl SettingFault {
     /// From serde's own words.
     fn said(text: &str) -> Self {
         let unknown = text.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`'));
+        if let Some((name, what)) = renamed_in(text) {
+            return Self { key: name.to_owned(), what: what.to_owned(), kind: FaultKind::Unknown };
+        }
         if let Some((name, rest)) = unknown {
             let mut known: Vec<&str> = rest.split('`').skip(1).step_by(2).collect();
             let more = known.len().saturating_sub(MAX_NAMED_KEYS);

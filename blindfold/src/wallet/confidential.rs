@@ -29,7 +29,7 @@ use crate::{
 pub(crate) const EXAMPLES: &str = "Examples, with what every command needs in the environment:
   export BLINDFOLD_KEY=key.json BLINDFOLD_PASSWORD_FILE=password BLINDFOLD_CHAIN=rollup.json \\
       BLINDFOLD_L1=http://127.0.0.1:8545 BLINDFOLD_NODE_URL=http://127.0.0.1:9580 \\
-      BLINDFOLD_SEQUENCER_URL=http://127.0.0.1:9545 BLINDFOLD_CONFIDENTIAL=confidential.json \\
+      BLINDFOLD_SEQUENCER_URLS=http://127.0.0.1:9545 BLINDFOLD_CONFIDENTIAL=confidential.json \\
       BLINDFOLD_CONFIDENTIAL_KEYS=confidential-keys BLINDFOLD_COPROCESSOR_DATA=coprocessor
   blindfold wallet confidential register --wait
   blindfold wallet confidential deposit 1000 --wait

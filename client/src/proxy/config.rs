@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use blindfold_rpc::Inbound;
+use blindfold_rpc::{Inbound, SequencerUrls, SequencerUrlsError, same_server};
 use serde::{Deserialize, Serialize};
 
 /// When a transaction whose envelope ended without it in a block is encrypted again.
@@ -27,8 +27,8 @@ pub struct ProxyConfig {
     pub admin_addr: SocketAddr,
     /// The user's own node (HTTP): sees reads, estimates and simulations.
     pub node_url: String,
-    /// The sequencer (HTTP): gets envelopes and `blind_*` calls, nothing else.
-    pub sequencer_url: String,
+    /// The sequencers (HTTP), one of which leads: get envelopes and `blind_*` calls, nothing else.
+    pub sequencer_urls: SequencerUrls,
     /// The journal of held transactions.
     pub state: PathBuf,
     /// How long a transaction waits for its sender's next one, so that both share an envelope, in milliseconds.
@@ -59,7 +59,7 @@ impl Default for ProxyConfig {
             rpc_addr: SocketAddr::from(([127, 0, 0, 1], 9590)),
             admin_addr: SocketAddr::from(([127, 0, 0, 1], 9591)),
             node_url: "http://127.0.0.1:9580".to_owned(),
-            sequencer_url: "http://127.0.0.1:9545".to_owned(),
+            sequencer_urls: "http://127.0.0.1:9545".into(),
             state: PathBuf::from("proxy.sqlite"),
             bundle_window_ms: 50,
             poll_interval_ms: 250,
@@ -76,15 +76,16 @@ impl Default for ProxyConfig {
 }
 
 /// A setting that cannot work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyConfigError {
+    /// The sequencers.
+    #[error(transparent)]
+    Sequencers(#[from] SequencerUrlsError),
     /// A limit or interval is zero.
     #[error("{0} must not be zero")]
     Zero(&'static str),
-    /// The sequencer would see what wallets estimate and simulate.
-    #[error(
-        "node_url and sequencer_url are the same: the sequencer would see what wallets estimate and simulate"
-    )]
+    /// A sequencer would see what wallets estimate and simulate.
+    #[error("node_url is one of sequencer_urls: the sequencer would see what wallets estimate and simulate")]
     NodeIsSequencer,
 }
 
@@ -107,21 +108,12 @@ impl ProxyConfig {
                 return Err(ProxyConfigError::Zero(name));
             }
         }
-        if comparable(&self.node_url) == comparable(&self.sequencer_url) {
+        self.sequencer_urls.check()?;
+        if self.sequencer_urls.iter().any(|url| same_server(url, &self.node_url)) {
             return Err(ProxyConfigError::NodeIsSequencer);
         }
         Ok(())
     }
-}
-
-/// A URL without the differences that still name the same server.
-fn comparable(url: &str) -> String {
-    let url = url.trim().trim_end_matches('/').to_ascii_lowercase();
-    let url = url.replacen("://localhost", "://127.0.0.1", 1).replacen("://[::1]", "://127.0.0.1", 1);
-    url.strip_prefix("http://")
-        .and_then(|rest| rest.strip_suffix(":80"))
-        .map(|rest| format!("http://{rest}"))
-        .unwrap_or(url)
 }
 
 #[cfg(test)]
@@ -137,7 +129,7 @@ mod tests {
         }
         let by_port = ProxyConfig {
             node_url: "http://a.example:80".to_owned(),
-            sequencer_url: "http://a.example".to_owned(),
+            sequencer_urls: SequencerUrls::new(["http://b.example", "http://a.example"]),
             ..ProxyConfig::default()
         };
         assert_eq!(by_port.validate(), Err(ProxyConfigError::NodeIsSequencer));

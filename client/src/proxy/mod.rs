@@ -29,7 +29,7 @@ use alloy_primitives::B256;
 use blindfold_protocol::{Canonical, ChainConfig, Envelope, Expiry, SigningKey, limits::MAX_MESSAGE_BYTES};
 use blindfold_rpc::{
     BlindApiClient, ClientBuildError, ClientConfig, HttpClient, RoleBase, RunningRole, ServeError,
-    ServerConfig, http_client, jsonrpsee::core::RegisterMethodError, types::OtherChain,
+    ServerConfig, http_client, http_client_of, jsonrpsee::core::RegisterMethodError, types::OtherChain,
 };
 use blindfold_telemetry::{Counter, Gauge, Metrics, MetricsError};
 use parking_lot::Mutex;
@@ -175,8 +175,8 @@ impl Proxy {
             pool: Mutex::new(restored(&journal, chain.chain_id)?),
             node: Node::new(&config.node_url)?,
             node_rpc: http_client(&config.node_url, &client)?,
-            sequencer: http_client(&config.sequencer_url, &client)?,
-            sequencer_raw: Node::new(&config.sequencer_url)?,
+            sequencer: http_client_of(&config.sequencer_urls, &client)?,
+            sequencer_raw: Node::from(http_client_of(&config.sequencer_urls, &client)?),
             committee: KeptKeys::new(&chain),
             chain,
             payer,

@@ -513,7 +513,7 @@ impl World {
             rpc_addr: ([127, 0, 0, 1], 0).into(),
             admin_addr: ([127, 0, 0, 1], 0).into(),
             node_url: node.url(),
-            sequencer_url: sequencer.url(),
+            sequencer_urls: sequencer.url().into(),
             state: dir.path().join("proxy.sqlite"),
             bundle_window_ms: 1,
             poll_interval_ms: 10,

@@ -3,11 +3,13 @@
 use alloy_primitives::B256;
 use blindfold_client::{ProxyConfig, Resend, transaction::sign};
 use blindfold_protocol::{Canonical, Envelope};
-use blindfold_rpc::RpcError;
 use blindfold_rpc::types::{EnvelopeState, Receipt};
+use blindfold_rpc::{RpcError, SequencerUrls};
 use serde_json::{Value, json};
 
-use crate::common::{EXPIRY_BATCHES, HEAD, State, World, fields, key, nonces, open, receipt, transfer};
+use crate::common::{
+    Double, EXPIRY_BATCHES, HEAD, State, World, fields, key, nonces, open, receipt, transfer,
+};
 
 #[tokio::test]
 async fn what_arrives_within_the_window_shares_an_envelope_and_the_next_waits_until_the_users_node_has_it() {
@@ -41,6 +43,24 @@ async fn what_arrives_within_the_window_shares_an_envelope_and_the_next_waits_un
     world.sequencer.until("the next envelope", |state| state.arrived.len() == 3).await;
     let third = world.sequencer.state.lock().arrived[2].1.clone();
     assert_eq!(nonces(&third), [3]);
+}
+
+/// Rule J-4: the very same envelope, so that it counts once.
+#[tokio::test]
+async fn an_envelope_goes_to_the_sequencer_that_takes_over() {
+    let mut world = World::start().await;
+    let other = Double::start("sequencer").await;
+    world.config.sequencer_urls = SequencerUrls::new([world.sequencer.url(), other.url()]);
+    let wallets = world.proxy().await;
+    wallets.send(&transfer(1, 0).0).await.unwrap();
+    world.sequencer.until("an envelope", |state| !state.arrived.is_empty()).await;
+    let sent = world.sequencer.state.lock().arrived[0].clone();
+    world.sequencer.leave().await;
+    // It may not have come as far as to the records that both use.
+    other.until("the envelope", |state| !state.arrived.is_empty()).await;
+    assert_eq!(other.state.lock().arrived[0], sent);
+    wallets.send(&transfer(2, 0).0).await.unwrap();
+    other.until("the next one", |state| state.arrived.len() == 2).await;
 }
 
 /// What the validity rule says of an envelope that it leaves out.

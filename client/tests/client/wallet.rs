@@ -8,22 +8,24 @@ use blindfold_client::{
     Call, CommitteeKey, CommitteeKeyError, EnvelopeMaker, Offer, Promised, SignedTransaction, Wallet,
     WalletEndpoints, WalletError,
 };
+use blindfold_kit::Standby;
 use blindfold_protocol::{
     BatchHeader, BatchHints, Canonical, Certificate, ChainConfig, Deployment, Envelope, HintEntry, Promise,
     SealedBatch, SigningKey, Verdict, certificate, merkle, validity::item_leaf,
 };
 use blindfold_rpc::types::{BatchInfo, BatchState, EnvelopeState, Receipt};
-use blindfold_rpc::{Encoded, RpcError};
+use blindfold_rpc::{Encoded, RpcError, SequencerUrls};
 
 use crate::common::{
-    BASE_FEE, GAS_BASE_FEE, HEAD, Registry, World, chain, committee, deal, epoch, fields, key, nonces,
-    receipt, sequencer_key, transfer,
+    BASE_FEE, Double, GAS_BASE_FEE, HEAD, Registry, World, chain, committee, deal, epoch, fields, key,
+    nonces, receipt, sequencer_key, transfer,
 };
 
 const NUMBER: u64 = HEAD;
 
 fn wallet_with(world: &World, registry: Arc<Registry>, pinned: Option<B256>) -> Wallet {
-    let endpoints = WalletEndpoints { node: world.node.url(), sequencer: world.sequencer.url() };
+    let endpoints =
+        WalletEndpoints { node: world.node.url(), sequencers: world.config.sequencer_urls.clone() };
     Wallet::new(chain(), key(1), &endpoints, registry, pinned).expect("URLs")
 }
 
@@ -70,6 +72,27 @@ async fn a_sent_envelope_carries_the_call_and_shows_the_sequencer_nothing_else()
     assert_eq!(seen, ["blind_getEncryptionKey", "blind_sendEnvelope"]);
     let printed = format!("{inner:?}");
     assert!(printed.contains("redacted") && !printed.contains("0x7777"), "{printed}");
+}
+
+/// Rule J-4: the one that stands by is not asked for a promise in vain, and the one that died is passed by.
+#[tokio::test]
+async fn a_wallet_sends_to_whichever_sequencer_leads() {
+    let mut world = World::start().await;
+    let standby = Standby::start("http://nobody.example").await;
+    let other = Double::start("sequencer").await;
+    let urls = [standby.url(), world.sequencer.url(), other.url()];
+    world.config.sequencer_urls = SequencerUrls::new(urls);
+    let wallet = wallet(&world);
+    wallet.send(&call(), false).await.unwrap();
+    assert_eq!(world.sequencer.state.lock().arrived.len(), 1);
+    world.sequencer.leave().await;
+    wallet.send(&call(), false).await.unwrap();
+    assert_eq!(other.state.lock().arrived.len(), 1);
+    other.leave().await;
+    let WalletError::Sequencer(nobody) = wallet.send(&call(), false).await.unwrap_err() else {
+        panic!("a sequencer answered")
+    };
+    assert!(nobody.retry() && nobody.to_string().contains(&standby.url()), "{nobody}");
 }
 
 #[tokio::test]

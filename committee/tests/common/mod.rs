@@ -11,6 +11,7 @@ use blindfold_committee::{
 };
 use blindfold_kit::*;
 use blindfold_protocol::{B256, Epochs, SealedBatch};
+use blindfold_rpc::SequencerUrls;
 use blindfold_store::{SqlStore, Store};
 
 /// The last number of epoch 1; epoch 2 has the same committee.
@@ -72,11 +73,11 @@ pub async fn open_store(folder: &Path) -> SqlStore {
 }
 
 impl Machine {
-    pub fn new(member: u16, sequencer_url: String) -> Self {
+    pub fn new(member: u16, sequencer_urls: impl Into<SequencerUrls>) -> Self {
         let mut config = MemberConfig {
             rpc_addr: ([127, 0, 0, 1], 0).into(),
             admin_addr: ([127, 0, 0, 1], 0).into(),
-            sequencer_url,
+            sequencer_urls: sequencer_urls.into(),
             ..MemberConfig::default()
         };
         config.limits.header_retry_ms = 5;

@@ -1,6 +1,6 @@
 //! Clients with limits and timeouts.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use blindfold_telemetry::redact_url;
 use jsonrpsee::core::{
@@ -12,8 +12,10 @@ use jsonrpsee::core::{
 use jsonrpsee_http_client::{HeaderMap, HttpBackend, HttpClientBuilder, RpcLogger, RpcService};
 use jsonrpsee_ws_client::{WsClient, WsClientBuilder};
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use tower::ServiceBuilder;
 
+use crate::SequencerUrls;
 use crate::carrier::{Link, carrier};
 use crate::doorkeeper::{HELLO_HEADER, Introduce, IntroduceLayer, Introduction};
 use crate::limits::{
@@ -21,12 +23,19 @@ use crate::limits::{
     CLIENT_SUBSCRIPTION_BUFFER_MESSAGES, MAX_MESSAGE_BYTES, MAX_REQUEST_BYTES, PING_INACTIVE_MS,
     PING_INTERVAL_MS,
 };
+use crate::several::Several;
 
-/// A client for single calls.
+/// A client for single calls, at one server or at whichever leads of several.
 #[derive(Clone)]
-pub struct HttpClient(Way);
+pub struct HttpClient(Servers);
 
 type OverHttp = jsonrpsee_http_client::HttpClient<RpcLogger<RpcService<Introduce<HttpBackend>>>>;
+
+#[derive(Clone)]
+enum Servers {
+    One(Way),
+    Several(Arc<Several<Way>>),
+}
 
 #[derive(Clone)]
 enum Way {
@@ -40,6 +49,56 @@ impl fmt::Debug for HttpClient {
     }
 }
 
+/// Parameters as they are sent, for as many servers as it takes.
+#[derive(Clone)]
+struct Verbatim(Option<Box<RawValue>>);
+
+impl Verbatim {
+    fn of(params: impl ToRpcParams) -> Result<Self, ClientError> {
+        params.to_rpc_params().map(Self).map_err(ClientError::ParseError)
+    }
+}
+
+impl ToRpcParams for Verbatim {
+    fn to_rpc_params(self) -> Result<Option<Box<RawValue>>, serde_json::Error> {
+        Ok(self.0)
+    }
+}
+
+impl ClientT for Way {
+    async fn notification<Params: ToRpcParams + Send>(
+        &self,
+        method: &str,
+        params: Params,
+    ) -> Result<(), ClientError> {
+        match self {
+            Self::Net(client) => client.notification(method, params).await,
+            Self::Carried(link) => link.notification(method, params).await,
+        }
+    }
+
+    async fn request<R: DeserializeOwned, Params: ToRpcParams + Send>(
+        &self,
+        method: &str,
+        params: Params,
+    ) -> Result<R, ClientError> {
+        match self {
+            Self::Net(client) => client.request(method, params).await,
+            Self::Carried(link) => link.request(method, params).await,
+        }
+    }
+
+    async fn batch_request<'a, R: DeserializeOwned + fmt::Debug + 'a>(
+        &self,
+        batch: BatchRequestBuilder<'a>,
+    ) -> Result<BatchResponse<'a, R>, ClientError> {
+        match self {
+            Self::Net(client) => client.batch_request(batch).await,
+            Self::Carried(link) => link.batch_request(batch).await,
+        }
+    }
+}
+
 impl ClientT for HttpClient {
     async fn notification<Params: ToRpcParams + Send>(
         &self,
@@ -47,8 +106,11 @@ impl ClientT for HttpClient {
         params: Params,
     ) -> Result<(), ClientError> {
         match &self.0 {
-            Way::Net(client) => client.notification(method, params).await,
-            Way::Carried(link) => link.notification(method, params).await,
+            Servers::One(way) => way.notification(method, params).await,
+            Servers::Several(servers) => {
+                let params = Verbatim::of(params)?;
+                servers.ask(|way| way.notification(method, params.clone())).await
+            }
         }
     }
 
@@ -58,18 +120,23 @@ impl ClientT for HttpClient {
         params: Params,
     ) -> Result<R, ClientError> {
         match &self.0 {
-            Way::Net(client) => client.request(method, params).await,
-            Way::Carried(link) => link.request(method, params).await,
+            Servers::One(way) => way.request(method, params).await,
+            Servers::Several(servers) => {
+                let params = Verbatim::of(params)?;
+                servers.ask(|way| way.request(method, params.clone())).await
+            }
         }
     }
 
+    /// Of several servers one is asked that answers; refusals of single calls, `standing_by` among them, are the caller's
+    /// to look at.
     async fn batch_request<'a, R: DeserializeOwned + fmt::Debug + 'a>(
         &self,
         batch: BatchRequestBuilder<'a>,
     ) -> Result<BatchResponse<'a, R>, ClientError> {
         match &self.0 {
-            Way::Net(client) => client.batch_request(batch).await,
-            Way::Carried(link) => link.batch_request(batch).await,
+            Servers::One(way) => way.batch_request(batch).await,
+            Servers::Several(servers) => servers.ask(|way| way.batch_request(batch.clone())).await,
         }
     }
 }
@@ -108,6 +175,10 @@ pub struct ClientConfig {
     pub max_concurrent_calls: usize,
     /// Notifications held for one subscription before it is closed as lagging.
     pub subscription_buffer_messages: usize,
+    /// How often a WebSocket's server is asked for a sign of life.
+    pub ping_interval_ms: u64,
+    /// After how long without any the connection counts as lost.
+    pub ping_inactive_ms: u64,
     /// How it shows who it is, where the server keeps places for its peers.
     pub introduction: Option<Introduction>,
 }
@@ -121,6 +192,8 @@ impl Default for ClientConfig {
             max_response_bytes: MAX_MESSAGE_BYTES,
             max_concurrent_calls: CLIENT_MAX_CONCURRENT_CALLS,
             subscription_buffer_messages: CLIENT_SUBSCRIPTION_BUFFER_MESSAGES,
+            ping_interval_ms: PING_INTERVAL_MS,
+            ping_inactive_ms: PING_INACTIVE_MS,
             introduction: None,
         }
     }
@@ -157,10 +230,34 @@ pub enum ClientBuildError {
 }
 
 /// A client for single calls; connects at the first call and keeps the connection.
+///
+/// # Errors
+/// A URL that cannot be used.
 pub fn http_client(url: &str, config: &ClientConfig) -> Result<HttpClient, ClientBuildError> {
-    check_scheme(url, "http", "https", "http:// or https://")?;
+    way(url, config).map(|way| HttpClient(Servers::One(way)))
+}
+
+/// A client for single calls at whichever of these leads: see [`SequencerUrls`]. A call that one of them does not answer, or
+/// refuses with `standing_by`, is made at the others; it fails when none of them answers as the leader, with the last error.
+///
+/// # Errors
+/// A URL that cannot be used, or none at all.
+pub fn http_client_of(urls: &SequencerUrls, config: &ClientConfig) -> Result<HttpClient, ClientBuildError> {
+    let mut servers =
+        urls.iter().map(|url| Ok((url.to_owned(), way(url, config)?))).collect::<Result<Vec<_>, _>>()?;
+    match servers.len() {
+        0 => Err(ClientBuildError::Scheme { url: "no URL".to_owned(), expected: HTTP }),
+        1 => Ok(HttpClient(Servers::One(servers.swap_remove(0).1))),
+        _ => Ok(HttpClient(Servers::Several(Arc::new(Several::new(servers))))),
+    }
+}
+
+const HTTP: &str = "http:// or https://";
+
+fn way(url: &str, config: &ClientConfig) -> Result<Way, ClientBuildError> {
+    check_scheme(url, "http", "https", HTTP)?;
     if let Some(carrier) = carrier() {
-        return Ok(HttpClient(Way::Carried(Link::new(carrier, url, config))));
+        return Ok(Way::Carried(Link::new(carrier, url, config)));
     }
     HttpClientBuilder::default()
         .connect_timeout(Duration::from_millis(config.connect_timeout_ms))
@@ -170,7 +267,7 @@ pub fn http_client(url: &str, config: &ClientConfig) -> Result<HttpClient, Clien
         .max_concurrent_requests(config.max_concurrent_calls)
         .set_http_middleware(ServiceBuilder::new().layer(IntroduceLayer(config.introduction.clone())))
         .build(url)
-        .map(|client| HttpClient(Way::Net(client)))
+        .map(Way::Net)
         .map_err(|error| connect_error(url, &error.to_string()))
 }
 
@@ -179,8 +276,8 @@ pub fn http_client(url: &str, config: &ClientConfig) -> Result<HttpClient, Clien
 pub async fn ws_client(url: &str, config: &ClientConfig) -> Result<WsClient, ClientBuildError> {
     check_scheme(url, "ws", "wss", "ws:// or wss://")?;
     let ping = PingConfig::new()
-        .ping_interval(Duration::from_millis(PING_INTERVAL_MS))
-        .inactive_limit(Duration::from_millis(PING_INACTIVE_MS));
+        .ping_interval(Duration::from_millis(config.ping_interval_ms))
+        .inactive_limit(Duration::from_millis(config.ping_inactive_ms));
     let mut headers = HeaderMap::new();
     if let Some(value) = config.introduction.as_ref().and_then(Introduction::header) {
         headers.insert(HELLO_HEADER, value);

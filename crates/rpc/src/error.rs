@@ -39,12 +39,20 @@ pub struct RpcError {
     pub reason: Cow<'static, str>,
     /// Whether the same request may succeed later.
     pub retry: bool,
+    /// With [`standing_by`](RpcError::standing_by): the URL of the sequencer that leads, as the one that stands by knows it.
+    /// A hint about whom of those that are known to ask first, and nothing to follow.
+    pub leader: Option<Box<str>>,
 }
+
+/// The reason of a sequencer that stands by.
+const STANDING_BY: &str = "standing_by";
 
 #[derive(Serialize, Deserialize)]
 struct Data {
     reason: String,
     retry: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    leader: Option<Box<str>>,
 }
 
 impl RpcError {
@@ -55,7 +63,7 @@ impl RpcError {
         retry: bool,
         message: impl fmt::Display,
     ) -> Self {
-        Self { code, message: message.to_string(), reason: reason.into(), retry }
+        Self { code, message: message.to_string(), reason: reason.into(), retry, leader: None }
     }
 
     /// Understood and refused for good (`-38000`).
@@ -79,6 +87,17 @@ impl RpcError {
     /// Not here yet, or a part behind this server is away: retry (`-38003`).
     pub fn unavailable(reason: impl Into<Cow<'static, str>>, message: impl fmt::Display) -> Self {
         Self::new(code::UNAVAILABLE, reason, true, message)
+    }
+
+    /// This sequencer stands by, and another one leads: ask that one (`-38003`, reason `standing_by`).
+    pub fn standing_by(leader: Option<&str>) -> Self {
+        let message = "this sequencer stands by; another one leads";
+        Self { leader: leader.map(Into::into), ..Self::unavailable(STANDING_BY, message) }
+    }
+
+    /// Whether this is [`standing_by`](Self::standing_by).
+    pub fn is_standing_by(&self) -> bool {
+        self.reason == STANDING_BY
     }
 
     /// Contradicts what is held (`-38004`).
@@ -110,7 +129,7 @@ impl RpcError {
 
 impl From<RpcError> for ErrorObjectOwned {
     fn from(error: RpcError) -> Self {
-        let data = Data { reason: error.reason.into_owned(), retry: error.retry };
+        let data = Data { reason: error.reason.into_owned(), retry: error.retry, leader: error.leader };
         Self::owned(error.code, error.message, Some(data))
     }
 }
@@ -149,14 +168,14 @@ impl From<ErrorObjectOwned> for RpcError {
     /// Reads an error object from any server; one without our `data` gets its reason from the code.
     fn from(error: ErrorObjectOwned) -> Self {
         let data = error.data().and_then(|raw| serde_json::from_str::<Data>(raw.get()).ok());
-        let (reason, retry) = match data {
-            Some(data) => (Cow::Owned(data.reason), data.retry),
+        let (reason, retry, leader) = match data {
+            Some(data) => (Cow::Owned(data.reason), data.retry, data.leader),
             None => {
                 let (reason, retry) = standard_reason(error.code());
-                (Cow::Borrowed(reason), retry)
+                (Cow::Borrowed(reason), retry, None)
             }
         };
-        Self { code: error.code(), message: error.message().to_owned(), reason, retry }
+        Self { code: error.code(), message: error.message().to_owned(), reason, retry, leader }
     }
 }
 
@@ -197,6 +216,8 @@ mod tests {
             (RpcError::busy("mempool_full", "m"), -38001, "mempool_full", true),
             (RpcError::plaintext_refused("eth_call"), -38002, "plaintext_refused", false),
             (RpcError::unavailable("not_certified", "m"), -38003, "not_certified", true),
+            (RpcError::standing_by(None), -38003, "standing_by", true),
+            (RpcError::standing_by(Some("http://a")), -38003, "standing_by", true),
             (RpcError::conflict("second_header", "m"), -38004, "second_header", false),
             (RpcError::invalid_params("undecodable", "m"), -32602, "undecodable", false),
             (RpcError::unknown_method("eth_x"), -32601, "unknown_method", false),

@@ -16,11 +16,15 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use crate::{
     BlindApiClient, ClientBuildError, ClientConfig, ReceivedError, Topic,
     carrier::{Link, carrier},
-    limits::{FEED_BACKOFF_INITIAL_MS, FEED_BACKOFF_MAX_MS, FEED_BUFFER_EVENTS, FEED_STABLE_MS},
+    limits::{
+        FEED_BACKOFF_INITIAL_MS, FEED_BACKOFF_MAX_MS, FEED_BUFFER_EVENTS, FEED_STABLE_MS,
+        SEVERAL_PING_INACTIVE_MS, SEVERAL_PING_INTERVAL_MS,
+    },
     types::{
         BlockNotification, CertificateNotification, HeaderNotification, HintsNotification,
         ReleaseNotification,
     },
+    urls::same_server,
     ws_client,
 };
 
@@ -86,7 +90,8 @@ pub enum FeedItem {
     /// The first connection stands and all topics are subscribed: from here on nothing is missed until
     /// [`FeedItem::Reconnected`]. Fetch what is older now.
     Connected,
-    /// A connection stands again after one was lost; notifications between the two are gone. Fetch them.
+    /// A connection stands again after one was lost, maybe to another server; notifications between the two are gone. Fetch
+    /// them.
     Reconnected,
     /// A notification of a subscribed topic.
     Event(FeedEvent),
@@ -123,7 +128,8 @@ impl Default for FeedConfig {
     }
 }
 
-/// Notifications of several topics from one server, over as many connections as it takes. Notifications of one topic
+/// Notifications of several topics from one server, or from whichever leads of several, over as many connections as it
+/// takes. Notifications of one topic
 /// arrive in the server's order; between topics there is no order. A consumer that is too slow loses its connection,
 /// not memory, and sees [`FeedItem::Reconnected`]. Ends when dropped.
 #[derive(Debug)]
@@ -136,8 +142,20 @@ impl Feed {
     /// Starts following; must be called inside a Tokio runtime. The URL (`ws://…`) is checked when it is first used;
     /// faults of it are logged at every attempt.
     pub fn start(url: impl Into<String>, topics: impl Into<Vec<Topic>>, config: FeedConfig) -> Self {
+        Self::start_at_any(vec![url.into()], topics, config)
+    }
+
+    /// [`Feed::start`] at whichever of these servers leads: when a connection ends or does not begin, or the server stands
+    /// by, the next one is tried at once, and there is a pause after as many failures as there are servers. Where there are
+    /// several, one that gives no sign of life is left after seconds.
+    pub fn start_at_any(urls: Vec<String>, topics: impl Into<Vec<Topic>>, mut config: FeedConfig) -> Self {
         let (sender, items) = mpsc::channel(config.buffer_events.max(1));
-        let task = spawn(follow(url.into(), topics.into(), config, sender));
+        if urls.len() > 1 {
+            let client = &mut config.client;
+            client.ping_interval_ms = client.ping_interval_ms.min(SEVERAL_PING_INTERVAL_MS);
+            client.ping_inactive_ms = client.ping_inactive_ms.min(SEVERAL_PING_INACTIVE_MS);
+        }
+        let task = spawn(follow(urls, topics.into(), config, sender));
         Self { items, task }
     }
 
@@ -166,18 +184,26 @@ enum Lost {
     ConsumerGone,
 }
 
-async fn follow(url: String, topics: Vec<Topic>, config: FeedConfig, items: mpsc::Sender<FeedItem>) {
+async fn follow(urls: Vec<String>, topics: Vec<Topic>, config: FeedConfig, items: mpsc::Sender<FeedItem>) {
     let mut connected_before = false;
     let mut pauses = Backoff::new(config.backoff_initial_ms, config.backoff_max_ms);
-    let shown = blindfold_telemetry::redact_url(&url);
-    loop {
+    let (mut server, mut failures) = (0, 0);
+    while let Some(url) = urls.get(server) {
+        let shown = blindfold_telemetry::redact_url(url);
         let started = now();
-        let lost = follow_once(&url, &topics, &config, &items, &mut connected_before).await;
+        let lost = follow_once(url, &topics, &config, &items, &mut connected_before).await;
         if matches!(lost, Lost::ConsumerGone) || items.is_closed() {
             return;
         }
         if started.elapsed() >= Duration::from_millis(FEED_STABLE_MS) {
             pauses.reset();
+            failures = 0;
+        }
+        server = leader_of(&lost, &urls).unwrap_or((server + 1) % urls.len());
+        failures += 1;
+        if failures % urls.len() != 0 {
+            tracing::warn!(url = shown, reason = %lost, "feed lost; trying another sequencer");
+            continue;
         }
         let pause = pauses.pause();
         tracing::warn!(url = shown, reason = %lost, ?pause, "feed lost; connecting again");
@@ -186,6 +212,13 @@ async fn follow(url: String, topics: Vec<Topic>, config: FeedConfig, items: mpsc
             () = items.closed() => return,
         }
     }
+}
+
+/// Which of these a server named that stands by.
+fn leader_of(lost: &Lost, urls: &[String]) -> Option<usize> {
+    let Lost::Subscribe(ReceivedError::Refused(refusal)) = lost else { return None };
+    let leader = refusal.leader.as_ref()?;
+    urls.iter().position(|url| same_server(&url.replacen("ws", "http", 1), leader))
 }
 
 /// What one topic's subscription gives; its end is the connection's.

@@ -8,6 +8,8 @@
 //! - [`admin()`]: `/healthz`, `/readyz`, `/metrics` on a port of their own.
 //! - [`RoleBase`], [`RunningRole`]: the skeleton that every role starts, serves and ends by.
 //! - [`http_client`], [`ws_client`], [`Feed`]: clients with limits, and a subscription that reconnects.
+//! - [`SequencerUrls`], [`http_client_of`], [`Feed::start_at_any`]: the same for several sequencers, one of which leads;
+//!   [`standing_by()`] is the port of one that does not.
 //! - [`carrier`]: where a simulation carries calls in place of sockets.
 
 pub mod admin;
@@ -29,8 +31,11 @@ mod passthrough;
 mod peers;
 mod role;
 mod server;
+mod several;
+mod standing_by;
 mod turns;
 pub mod types;
+mod urls;
 mod wire;
 
 pub use admin::{AdminConfig, Readiness, admin};
@@ -40,7 +45,7 @@ pub use api::{
     SequencerApiClient, SequencerApiServer,
 };
 pub use client::HttpClient;
-pub use client::{ClientBuildError, ClientConfig, http_client, ws_client};
+pub use client::{ClientBuildError, ClientConfig, http_client, http_client_of, ws_client};
 pub use confidential::{ConfidentialApiClient, ConfidentialApiServer};
 pub use doorkeeper::{Doorkeeper, HELLO_HEADER, Introduce, Introduction, KnownPeer};
 pub use encoded::{Encoded, RawEnvelope, Wire};
@@ -58,4 +63,6 @@ pub use passthrough::{
 pub use peers::PeerAddress;
 pub use role::{RoleBase, RunningRole};
 pub use server::{ServeError, ServerConfig, ServerHandle, serve};
+pub use standing_by::standing_by;
 pub use types::Topic;
+pub use urls::{SequencerUrls, SequencerUrlsError, same_server};

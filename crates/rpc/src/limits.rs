@@ -110,6 +110,14 @@ pub const ACCEPT_RETRY_MS: u64 = 50;
 /// How long a stopping server waits for calls under way.
 pub const SHUTDOWN_GRACE_MS: u64 = 5_000;
 
+/// Most sequencers of one chain that a client is told of.
+pub const MAX_SEQUENCER_URLS: usize = 16;
+/// How long a server that stands for others may take to answer before the next one is asked beside it.
+pub const SEVERAL_STEP_MS: u64 = 2_000;
+/// How often a feed with somewhere else to go asks its server for a sign of life.
+pub const SEVERAL_PING_INTERVAL_MS: u64 = 2_000;
+/// After how long without any it goes there.
+pub const SEVERAL_PING_INACTIVE_MS: u64 = 6_000;
 /// How long a client waits for a connection.
 pub const CLIENT_CONNECT_TIMEOUT_MS: u64 = 5_000;
 /// How long a client waits for an answer.

@@ -198,6 +198,7 @@ pub struct SequencerDouble {
     pub machine: Machine,
     pub hub: Hub,
     pub mischief: Arc<Mischief>,
+    api: Api,
     server: ServerHandle,
 }
 
@@ -214,10 +215,18 @@ impl SequencerDouble {
             role: Arc::new(SequencerRole),
         });
         let api = Api { reads, mischief: Arc::clone(&mischief) };
-        let server = serve(ServerConfig::new(([127, 0, 0, 1], 0).into()), api.into_rpc(), None)
+        let server = serve(ServerConfig::new(([127, 0, 0, 1], 0).into()), api.clone().into_rpc(), None)
             .await
             .expect("it serves");
-        Self { sealing, machine, hub, mischief, server }
+        Self { sealing, machine, hub, mischief, api, server }
+    }
+
+    /// It dies, and the one that stood by goes on from the same records, at its own address.
+    pub async fn replaced_by(self, standby: Standby) -> Self {
+        assert!(self.server.shutdown().await, "it ends in time");
+        let config = ServerConfig::new(([127, 0, 0, 1], 0).into());
+        let server = standby.leads(config, self.api.clone().into_rpc()).await;
+        Self { server, ..self }
     }
 
     pub fn url(&self) -> String {
@@ -523,7 +532,7 @@ impl World {
             rpc_addr: ([127, 0, 0, 1], 0).into(),
             admin_addr: ([127, 0, 0, 1], 0).into(),
             source: Source::Feed,
-            sequencer_url: sequencer.url(),
+            sequencer_urls: sequencer.url().into(),
             members: members.endpoints.clone(),
             hint_deadline_ms: NEVER_MS,
             member_timeout_ms: 5_000,

@@ -210,7 +210,7 @@ impl Stage {
         }
         let mut config = HintPublisherConfig {
             admin_addr: ([127, 0, 0, 1], 0).into(),
-            sequencer_url: sequencer.url(),
+            sequencer_urls: sequencer.url().into(),
             members: members.iter().map(MemberDouble::url).collect(),
             ..HintPublisherConfig::default()
         };

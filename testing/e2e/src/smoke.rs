@@ -134,7 +134,7 @@ impl Run {
             ports,
             keep: true,
             postgres: args.postgres,
-            sequencer_url: Some(Arc::new(move |role| format!("{address}{role}"))),
+            sequencer_urls: Some(Arc::new(move |role| format!("{address}{role}").into())),
             timing: L1Timing { challenge_window: CHALLENGE_WINDOW_BLOCKS, ..L1Timing::default() },
             ..DevnetOptions::new(args.dir.clone(), binary)
         };

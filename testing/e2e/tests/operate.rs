@@ -45,7 +45,8 @@ fn flatten(prefix: &str, value: &Value, keys: &mut BTreeMap<String, Value>) {
     match value {
         Value::Object(fields) => fields.iter().for_each(|(key, field)| flatten(&at(key), field, keys)),
         Value::Array(entries) => {
-            keys.insert(prefix.to_owned(), json!([]));
+            let plain: Vec<_> = entries.iter().filter(|entry| !entry.is_object()).collect();
+            keys.insert(prefix.to_owned(), json!(plain));
             for entry in entries.iter().filter(|entry| entry.is_object()) {
                 flatten(&format!("{prefix}[]"), entry, keys);
             }
@@ -196,7 +197,7 @@ fn a_full_nodes_settings_are_documented() {
         "data_dir": "full-node",
         "full_node": {
             "rpc_addr": "127.0.0.1:9580", "admin_addr": "127.0.0.1:9581",
-            "sequencer_url": "http://127.0.0.1:9545", "members": [],
+            "sequencer_urls": ["http://127.0.0.1:9545"], "members": [],
         },
     });
     let watch = json!({ "key": full_key() });

@@ -6,7 +6,7 @@
 //! - [`Sealer`] seals batches as a sequencer does; [`certify`], [`open_batch`] and [`singleton`] are what members and hint
 //!   publishers make of one by hand.
 //! - [`Machine`] follows and executes as a node does.
-//! - [`SequencerDouble`] stands in for a sequencer over real sockets.
+//! - [`SequencerDouble`] stands in for a sequencer over real sockets, [`Standby`] for one that stands by.
 //! - [`ScriptedL1`], [`ScriptedExecution`], [`FaultyStore`], [`Watched`] and [`ManualClock`] stand in for L1, the execution client, the disk, the backend and the clock; tests steer them by their public fields.
 //!
 //! Everything is fixed: keys, seeds and the time [`START_MS`]. What the tests of one crate need alone stays with them.
@@ -40,7 +40,7 @@ pub use flood::{FLOOD_BYTES, flood};
 pub use l1::{PostedRuns, ScriptedL1, l1, l1_block, posting};
 pub use node::{Machine, Sealer, check, signer_of, tracker_on};
 pub use rpc::{client, refused};
-pub use sequencer::{Double, SequencerDouble, SequencerState};
+pub use sequencer::{Double, SequencerDouble, SequencerState, Standby};
 pub use store::{FaultyStore, disk, file, memory};
 
 /// The largest batch that one release of [`committee()`] opens.

@@ -11,8 +11,8 @@ use blindfold_protocol::{
 use blindfold_rpc::{
     BlindApiServer, Doorkeeper, Encoded, Hub, KnownPeer, RawEnvelope, RpcError, SequencerApiServer,
     ServerConfig, ServerHandle, Topic,
-    jsonrpsee::{Extensions, PendingSubscriptionSink, core::SubscriptionResult},
-    serve,
+    jsonrpsee::{Extensions, Methods, PendingSubscriptionSink, core::SubscriptionResult},
+    serve, standing_by,
     types::{
         BatchHead, BatchInfo, BatchState, BlockHead, EncryptionKeyInfo, FeeAccount, FeeAccountProof,
         LedgerAt, Receipt, Refusal, SendOptions, SentEnvelope, Status,
@@ -88,6 +88,20 @@ impl SequencerDouble {
 
     /// On a given port, after another one was closed.
     pub async fn serve(double: &Arc<Double>, addr: SocketAddr) -> ServerHandle {
+        let (config, methods) = Self::server(double, addr);
+        serve(config, methods, None).await.expect("listens")
+    }
+
+    /// It dies, and the one that stood by goes on from the same records, at its own address.
+    pub async fn replaced_by(self, standby: Standby) -> Self {
+        let Self { double, server } = self;
+        assert!(server.shutdown().await, "it ends in time");
+        let addr = standby.server.local_addr();
+        let (config, methods) = Self::server(&double, addr);
+        Self { double, server: standby.leads(config, methods).await }
+    }
+
+    fn server(double: &Arc<Double>, addr: SocketAddr) -> (ServerConfig, Methods) {
         let mut methods = BlindApiServer::into_rpc(Api(Arc::clone(double)));
         methods.merge(SequencerApiServer::into_rpc(Api(Arc::clone(double)))).expect("names differ");
         let key_of = |party| {
@@ -98,7 +112,7 @@ impl SequencerDouble {
         let mut config = ServerConfig::new(addr);
         let deployment = chain_config().deployment;
         config.doorkeeper = Some(Doorkeeper::new(deployment, Party::Sequencer, key_of, || START_MS + 60_000));
-        serve(config, methods, None).await.expect("listens")
+        (config, methods.into())
     }
 
     /// Where it listens.
@@ -177,6 +191,43 @@ impl SequencerDouble {
             .certificate
             .as_ref()
             .map(|known| known.decode().expect("ours"))
+    }
+}
+
+/// A sequencer that stands by: refuses everything until it leads.
+pub struct Standby {
+    server: ServerHandle,
+    /// Whom it names as the one that leads.
+    pub leader: watch::Sender<Option<String>>,
+}
+
+impl Standby {
+    /// On a free port; knows that this one leads.
+    pub async fn start(leader: &str) -> Self {
+        let (leader, known) = watch::channel(Some(leader.to_owned()));
+        let config = ServerConfig::new(([127, 0, 0, 1], 0).into());
+        Self { server: serve(config, standing_by(known), None).await.expect("listens"), leader }
+    }
+
+    /// Where it listens.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.server.local_addr())
+    }
+
+    /// Leads from now on: serves these methods at its address.
+    pub async fn leads(self, config: ServerConfig, methods: impl Into<Methods>) -> ServerHandle {
+        let config = ServerConfig { addr: self.server.local_addr(), ..config };
+        assert!(self.server.shutdown().await, "it ends in time");
+        let methods = methods.into();
+        within("its port is free", async {
+            loop {
+                match serve(config.clone(), methods.clone(), None).await {
+                    Ok(server) => return server,
+                    Err(_) => tokio::time::sleep(std::time::Duration::from_millis(2)).await,
+                }
+            }
+        })
+        .await
     }
 }
 

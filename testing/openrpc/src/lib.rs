@@ -40,7 +40,7 @@ const DESCRIPTION: &str = "\
 
 /// Who serves which traits, and where by convention.
 const SERVERS: &[(&str, &str, &[&str])] = &[
-    ("sequencer", "http://127.0.0.1:9545", &["BlindApi", "SequencerApi"]),
+    ("sequencer", "http://127.0.0.1:9545", SEQUENCER_APIS),
     ("full node", "http://127.0.0.1:9580", &["BlindApi"]),
     ("committee member", "http://127.0.0.1:9551", &["CommitteeApi"]),
     ("coprocessor", "http://127.0.0.1:9600", &["ConfidentialApi"]),
@@ -48,6 +48,10 @@ const SERVERS: &[(&str, &str, &[&str])] = &[
 ];
 /// It also hands on what `SEQUENCER_METHODS` of its source lists.
 const PROXY: &str = "proxy";
+
+/// What a sequencer serves, or refuses while it stands by.
+const SEQUENCER_APIS: &[&str] = &["BlindApi", "SequencerApi"];
+const STANDING_BY: &str = "StandingBy";
 
 /// Errors that no method has to name, with their reasons.
 const COMMON: &[(&str, &[&str], &str)] = &[
@@ -62,6 +66,11 @@ const COMMON: &[(&str, &[&str], &str)] = &[
         "RateLimited",
         &["rate_limited", "busy", "too_many_answers"],
         "Too many calls from this address, or too many answers that are not read yet; try again later.",
+    ),
+    (
+        STANDING_BY,
+        &["standing_by"],
+        "This sequencer stands by, and another one leads: `data.leader` is its URL, if known.",
     ),
     ("ShuttingDown", &["shutting_down"], "The server is stopping."),
     ("Internal", &["internal"], "A fault of the server; its log has the cause."),
@@ -201,6 +210,7 @@ fn errors(method: &Method) -> Result<Vec<Node>> {
     let has = |common: &str| match common {
         "InvalidParams" => parameters().next().is_some(),
         "Undecodable" => parameters().any(|given| name(given).is_some_and(|name| name == "Encoded")),
+        STANDING_BY => SEQUENCER_APIS.contains(&method.api.as_str()),
         "UseHttp" => BULK_METHODS.contains(&method.name.as_str()),
         _ => true,
     };

@@ -37,10 +37,12 @@ pub fn refusals(api: &str) -> Result<Vec<RpcError>> {
             admission.chain(submission_errors().into_iter().map(RpcError::from)).collect()
         }
         "CommitteeApi" => share_request_errors().into_iter().map(RpcError::from).collect(),
-        // What the JSON-RPC library says by itself.
+        // What the JSON-RPC library says by itself, and a sequencer that stands by.
         EVERY => [ErrorCode::InvalidParams, ErrorCode::InternalError]
             .map(|code| RpcError::from(ErrorObjectOwned::from(code)))
-            .into(),
+            .into_iter()
+            .chain([RpcError::standing_by(None)])
+            .collect(),
         _ => Vec::new(),
     };
     for (_, paths) in UNTYPED.iter().filter(|(of, _)| *of == api) {

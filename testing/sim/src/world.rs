@@ -426,7 +426,7 @@ impl World {
         let l1 = Arc::new(self.l1.view(life));
         let (chain, parameters) = (Arc::clone(&self.chain), Arc::clone(&self.parameters));
         let backend = self.backend(role);
-        let sequencer_url = life.url(Role::Sequencer);
+        let sequencer_urls = life.url(Role::Sequencer).into();
         let members = 1..=self.plan.members;
         Ok(match role {
             Role::Sequencer => {
@@ -472,7 +472,7 @@ impl World {
                 let mut config = MemberConfig {
                     rpc_addr: role.addr(),
                     admin_addr: nowhere,
-                    sequencer_url,
+                    sequencer_urls,
                     peers: peers
                         .map(|member| PeerUrl { member, url: life.url(Role::Member(member)) })
                         .collect(),
@@ -496,7 +496,7 @@ impl World {
             Role::Publisher(publisher) => {
                 let config = HintPublisherConfig {
                     admin_addr: nowhere,
-                    sequencer_url,
+                    sequencer_urls,
                     members: members
                         .map(|member| MemberUrl { member, url: life.url(Role::Member(member)) })
                         .collect(),
@@ -522,7 +522,7 @@ impl World {
                     rpc_addr: role.addr(),
                     admin_addr: nowhere,
                     source: if from_l1 { Source::L1 } else { Source::Feed },
-                    sequencer_url,
+                    sequencer_urls,
                     members: members.map(endpoint).collect(),
                     hint_deadline_ms: 5_000,
                     member_timeout_ms: 5_000,
@@ -554,7 +554,7 @@ impl World {
                     rpc_addr: role.addr(),
                     admin_addr: nowhere,
                     node_url: life.url(self.node_of(self.proxied_user())),
-                    sequencer_url,
+                    sequencer_urls,
                     state: self.folder.path().join("proxy.sqlite"),
                     ..ProxyConfig::default()
                 };

@@ -74,7 +74,7 @@ impl Crowd {
         let (_, state) = executed_here(&deployment, &devnet.chain, &devnet.store_of(COPROCESSOR)?).await?;
         let endpoints = WalletEndpoints {
             node: http(devnet.ports.full_node.0),
-            sequencer: http(devnet.ports.sequencer.0),
+            sequencers: http(devnet.ports.sequencer.0).into(),
         };
         let mut users = Vec::with_capacity(testbed.accounts);
         for key in (0..testbed.accounts).map(account_key) {

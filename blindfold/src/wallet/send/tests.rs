@@ -57,7 +57,7 @@ fn prepared() -> Prepared {
 #[tokio::test]
 async fn whatever_sending_meets_names_the_envelope_and_how_it_goes_again() {
     let nobody = "http://127.0.0.1:1".to_owned();
-    let endpoints = WalletEndpoints { node: nobody.clone(), sequencer: nobody };
+    let endpoints = WalletEndpoints { node: nobody.clone(), sequencers: nobody.into() };
     let wallet = Wallet::new(chain(), key(), &endpoints, Arc::new(NoL1), None).unwrap();
     let prepared = prepared();
     let (id, expiry) = (prepared.envelope.id().to_string(), format!("batch {EXPIRY}"));

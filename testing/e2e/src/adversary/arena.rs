@@ -178,7 +178,7 @@ impl Arena {
             max_batch: MAX_BATCH,
             accounts: UNPAID + 1,
             paying: UNPAID,
-            sequencer_url: Some(Arc::new(move |role| format!("{address}{role}"))),
+            sequencer_urls: Some(Arc::new(move |role| format!("{address}{role}").into())),
             timing,
             committees: COMMITTEES,
             last_number,

@@ -98,7 +98,7 @@ pub async fn restored_member(arena: &mut Arena) -> Outcome {
     let emptied = format!("{name}-without-disk");
     change_settings(arena.devnet.dir(), &name, &name, |table| {
         let url = arena.relay.http_url(&emptied);
-        section(table, "member")?.insert("sequencer_url".to_owned(), url.into());
+        section(table, "member")?.insert("sequencer_urls".to_owned(), url.into());
         Ok(())
     })?;
     arena.devnet.process(&name)?.start()?;

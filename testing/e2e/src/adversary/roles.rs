@@ -57,7 +57,7 @@ pub fn second_hint_publisher(arena: &Arena) -> Result<(RoleProcess, Address)> {
         section(posting, "key")?.insert("file".to_owned(), key_file.display().to_string().into());
         let role = section(table, "hint_publisher")?;
         role.insert("admin_addr".to_owned(), admin.to_string().into());
-        role.insert("sequencer_url".to_owned(), arena.relay.http_url(SECOND_HINT_PUBLISHER).into());
+        role.insert("sequencer_urls".to_owned(), arena.relay.http_url(SECOND_HINT_PUBLISHER).into());
         Ok(())
     })?;
     let settings = dir.join(format!("{SECOND_HINT_PUBLISHER}.toml")).display().to_string();
