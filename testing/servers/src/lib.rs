@@ -3,6 +3,8 @@
 //! [`Postgres`] is a server on a folder of its own that goes with whoever started it, whatever becomes of them. A test asks
 //! for [`Postgres::shared`], one for each test program, and for a schema of its own in it.
 
+mod cluster;
+
 use std::{
     ffi::OsStr,
     fs, io,
@@ -23,6 +25,8 @@ use nix::{
     unistd::{Pid, User, geteuid},
 };
 use tempfile::TempDir;
+
+pub use cluster::PostgresCluster;
 
 /// Why a server does not run.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +66,8 @@ const SUPERVISED: &str = r#"
 pub struct Postgres {
     folder: TempDir,
     tools: PathBuf,
+    /// Settings that it is started with, beside those of every server here.
+    settings: Vec<String>,
     supervisor: Option<Child>,
 }
 
@@ -71,12 +77,7 @@ impl Postgres {
     /// # Errors
     /// [`ServerError::Missing`] without the package `postgresql`; [`ServerError::Failed`] with what its tools said.
     pub fn start() -> Result<Self, ServerError> {
-        let tools = tools().ok_or(ServerError::Missing("PostgreSQL", "postgresql"))?;
-        let folder = tempfile::Builder::new().prefix("postgres-").tempdir()?;
-        if let Some(user) = server_user() {
-            chown(folder.path(), Some(user.uid.as_raw()), Some(user.gid.as_raw()))?;
-        }
-        let mut made = Self { folder, tools, supervisor: None };
+        let mut made = Self::in_new_folder(&[])?;
         let mut init = made.command("initdb");
         init.args([
             "--username",
@@ -93,6 +94,43 @@ impl Postgres {
         made.resume_start()?;
         succeeded("createdb", made.tool("createdb").arg(NAME).output()?)?;
         Ok(made)
+    }
+
+    fn in_new_folder(settings: &[String]) -> Result<Self, ServerError> {
+        let tools = tools().ok_or(ServerError::Missing("PostgreSQL", "postgresql"))?;
+        let folder = tempfile::Builder::new().prefix("postgres-").tempdir()?;
+        if let Some(user) = server_user() {
+            chown(folder.path(), Some(user.uid.as_raw()), Some(user.gid.as_raw()))?;
+        }
+        Ok(Self { folder, tools, settings: settings.to_vec(), supervisor: None })
+    }
+
+    /// Makes a server that follows this one under a name, and starts it with these settings, each `name=value`.
+    pub(crate) fn follower(&self, name: &str, settings: &[String]) -> Result<Self, ServerError> {
+        let mut made = Self::in_new_folder(settings)?;
+        made.copy_from(self, name)?;
+        made.resume_start()?;
+        Ok(made)
+    }
+
+    /// Takes the database of a server that runs, to follow it under a name. What was here before is gone.
+    ///
+    /// # Errors
+    /// [`ServerError::Failed`] with what its tools said.
+    pub(crate) fn copy_from(&mut self, leader: &Self, name: &str) -> Result<(), ServerError> {
+        match fs::remove_dir_all(self.data()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        let mut backup = self.command("pg_basebackup");
+        backup.arg("--dbname").arg(leader.connection_of(name)).arg("--pgdata").arg(self.data());
+        backup.args(["--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync"]);
+        succeeded("pg_basebackup", backup.output()?).map(drop)
+    }
+
+    /// How a server that follows this one reaches it.
+    pub(crate) fn connection_of(&self, name: &str) -> String {
+        format!("host={} user={NAME} application_name={name}", self.folder.path().display())
     }
 
     /// The one of this process; `None` where PostgreSQL is not installed, which is told to whoever reads what did not run.
@@ -121,6 +159,9 @@ impl Postgres {
         shell.args(["-c", SUPERVISED, "sh"]).arg(self.folder.path()).arg(self.tools.join("postgres"));
         shell.arg("-D").arg(self.data()).arg("-k").arg(self.folder.path()).args(["-c", "listen_addresses="]);
         shell.arg("-c").arg(format!("max_connections={MAX_CONNECTIONS}"));
+        for setting in &self.settings {
+            shell.arg("-c").arg(setting);
+        }
         self.supervisor =
             Some(shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
         for _ in 0..POLLS {
@@ -151,8 +192,7 @@ impl Postgres {
 
     /// The URL of a schema.
     pub fn url(&self, schema: &str) -> String {
-        let socket = self.folder.path().display().to_string().replace('/', "%2F");
-        format!("postgres://{NAME}@{socket}/{NAME}?options=-csearch_path%3D{schema}")
+        url_of(&[self], schema)
     }
 
     /// Runs SQL as the superuser; what it prints, columns separated by `|`.
@@ -221,6 +261,13 @@ impl Postgres {
         command.current_dir(self.folder.path());
         command
     }
+}
+
+/// The URL of a schema at whichever of these servers takes writes.
+pub(crate) fn url_of(servers: &[&Postgres], schema: &str) -> String {
+    let sockets = servers.iter().map(|server| server.socket().display().to_string().replace('/', "%2F"));
+    let sockets = sockets.collect::<Vec<_>>().join(",");
+    format!("postgres://{NAME}@{sockets}/{NAME}?options=-csearch_path%3D{schema}")
 }
 
 impl Drop for Postgres {
