@@ -88,7 +88,7 @@ async fn a_committee_certifies_what_is_valid() {
     }
 }
 
-/// Rule J-4.
+/// Rule J-5.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_goes_on_with_the_sequencer_that_takes_over() {
     let sequencer = SequencerDouble::start().await;

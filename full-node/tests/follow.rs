@@ -77,7 +77,7 @@ async fn what_the_feed_brings_is_verified_executed_and_served() {
     node.shutdown().await;
 }
 
-/// Rule J-4.
+/// Rule J-5.
 #[tokio::test]
 async fn the_chain_goes_on_from_the_sequencer_that_takes_over() {
     let mut world = World::new().await;

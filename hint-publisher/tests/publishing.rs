@@ -68,7 +68,7 @@ async fn certified_batches_get_their_hints() {
     publisher.shutdown().await;
 }
 
-/// Rule J-4.
+/// Rule J-5.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hints_go_to_the_sequencer_that_takes_over() {
     let mut stage = Stage::new().await;

@@ -45,7 +45,7 @@ async fn what_arrives_within_the_window_shares_an_envelope_and_the_next_waits_un
     assert_eq!(nonces(&third), [3]);
 }
 
-/// Rule J-4: the very same envelope, so that it counts once.
+/// Rule J-5: the very same envelope, so that it counts once.
 #[tokio::test]
 async fn an_envelope_goes_to_the_sequencer_that_takes_over() {
     let mut world = World::start().await;

@@ -74,7 +74,7 @@ async fn a_sent_envelope_carries_the_call_and_shows_the_sequencer_nothing_else()
     assert!(printed.contains("redacted") && !printed.contains("0x7777"), "{printed}");
 }
 
-/// Rule J-4: the one that stands by is not asked for a promise in vain, and the one that died is passed by.
+/// Rule J-5: the one that stands by is not asked for a promise in vain, and the one that died is passed by.
 #[tokio::test]
 async fn a_wallet_sends_to_whichever_sequencer_leads() {
     let mut world = World::start().await;
@@ -155,7 +155,7 @@ async fn a_promise_must_name_this_envelope_in_time_and_be_the_sequencers() {
 #[tokio::test]
 async fn a_node_of_another_chain_is_named_before_anything_is_encrypted() {
     let world = World::start().await;
-    let endpoints = WalletEndpoints { node: world.node.url(), sequencer: world.sequencer.url() };
+    let endpoints = WalletEndpoints { node: world.node.url(), sequencers: world.sequencer.url().into() };
     let deployment = chain().deployment;
     let elsewhere = Deployment { inbox: Address::repeat_byte(0x77), ..deployment };
     let other_l1 = Deployment { l1_chain_id: deployment.l1_chain_id + 1, ..deployment };

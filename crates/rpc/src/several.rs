@@ -5,7 +5,7 @@
 //! machine that hangs costs one step and a server that is merely slow still answers. While one hangs, those that stand
 //! by are asked again each step: one of them may lead by then.
 //!
-//! So a call may reach several servers, or one server twice. Every method of [`crate::api`] bears that (J-4).
+//! So a call may reach several servers, or one server twice. Every method of [`crate::api`] bears that (J-5).
 
 use std::{
     fmt,

@@ -1,4 +1,4 @@
-//! The port of a sequencer that stands by: every method is refused, and who asks may be told who leads (J-4).
+//! The port of a sequencer that stands by: every method is refused, and who asks may be told who leads (J-5).
 
 use blindfold_protocol::{Acknowledgement, Address, B256, BatchHints, Release};
 use jsonrpsee::{

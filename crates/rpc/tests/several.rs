@@ -1,4 +1,4 @@
-//! Several sequencers, one of which leads (J-4), over real sockets: who is asked, who is left, and what is said when nobody
+//! Several sequencers, one of which leads (J-5), over real sockets: who is asked, who is left, and what is said when nobody
 //! leads.
 #![allow(clippy::unwrap_used, missing_docs)]
 

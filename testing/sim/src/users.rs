@@ -54,8 +54,10 @@ impl User {
     pub fn new(world: &Arc<World>, index: u16) -> anyhow::Result<Self> {
         let role = Role::User(index);
         let life = world.lives.begin(role);
-        let endpoints =
-            WalletEndpoints { node: life.url(world.node_of(index)), sequencer: life.url(Role::Sequencer) };
+        let endpoints = WalletEndpoints {
+            node: life.url(world.node_of(index)),
+            sequencers: life.url(Role::Sequencer).into(),
+        };
         let key = user_key(index);
         let source = Arc::new(world.l1.view(&life));
         let wallet = Wallet::new(world.chain.as_ref().clone(), key.clone(), &endpoints, source, None)?;
