@@ -26,11 +26,13 @@
 //! | `outputs` | `Proposer` | claims of executed blocks on L1 |
 //! | `housekeeping` | `Housekeeping` | headers announced again, old outcomes forgotten, readiness |
 //! | `rpc`, `introduce`, `metrics` | | JSON-RPC, the feed, who is who, counts |
+//! | `candidate` | `CandidateHandle` | one of several sequencers on one store: stands by, and leads while it has the lease |
 //! | `lock`, `rebuild` | | one process a folder; `--rebuild-from-l1` |
 
 mod accusations;
 mod admission;
 mod backlog;
+mod candidate;
 mod certifier;
 mod choice;
 mod config;
@@ -62,6 +64,7 @@ mod supplier;
 mod verifier;
 
 pub use blindfold_runtime::{Clock, SteadyClock};
+pub use candidate::{CandidateDeps, CandidateHandle, CandidateState, Prepare, PrepareError};
 pub use config::{
     AccusationsConfig, AdmissionConfig, ConfigError, MemberUrl, MempoolConfig, OutputsConfig, PeerConfig,
     PostingConfig, RecoveryConfig, SealingConfig, SequencerConfig,

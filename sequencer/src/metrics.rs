@@ -16,6 +16,10 @@ const ITEMS_BUCKETS: &[f64] = &[1.0, 4.0, 16.0, 64.0, 128.0, 256.0, 512.0, 1024.
 pub struct SequencerMetrics {
     /// The registry that all of them are registered in, for `/metrics`.
     pub registry: Metrics,
+    /// 1: this sequencer has the store.
+    pub leads: Gauge,
+    /// How often the store was taken, where several sequencers take it.
+    pub term: Gauge,
     /// Envelopes acknowledged to their sender.
     pub envelopes_admitted: Counter,
     /// Envelopes refused, by reason.
@@ -113,6 +117,8 @@ impl SequencerMetrics {
     pub fn new() -> Result<Self, MetricsError> {
         let m = Metrics::new("sequencer", env!("CARGO_PKG_VERSION"))?;
         Ok(Self {
+            leads: m.gauge("leads", "1 while this sequencer has the store, 0 while it stands by")?,
+            term: m.gauge("term", "How often the store was taken")?,
             envelopes_admitted: m
                 .counter("envelopes_admitted_total", "Envelopes acknowledged to their sender")?,
             envelopes_refused: m.counters(
@@ -207,6 +213,40 @@ impl SequencerMetrics {
                 "overruled_total",
                 "Refusals by the fast backend that the portable one overruled",
                 &[("check", Check::NAMES)],
+            )?,
+            registry: m,
+        })
+    }
+}
+
+/// What a sequencer shows while it stands by.
+pub(crate) struct StandbyMetrics {
+    /// The registry that all of them are registered in.
+    pub(crate) registry: Metrics,
+    /// How often the store was taken.
+    pub(crate) term: Gauge,
+    /// Number of the newest L2 block that the execution client has.
+    pub(crate) block_number: Gauge,
+    /// L2 blocks that the execution client was given.
+    pub(crate) blocks_given: Counter,
+}
+
+impl StandbyMetrics {
+    /// Registers every series, at zero.
+    pub(crate) fn new() -> Result<Self, MetricsError> {
+        let m = Metrics::new("sequencer", env!("CARGO_PKG_VERSION"))?;
+        // Zero for as long as this registry is the one that is shown.
+        m.gauge("leads", "1 while this sequencer has the store, 0 while it stands by")?;
+        Ok(Self {
+            term: m.gauge("term", "How often the store was taken")?,
+            block_number: m.gauge(
+                "standby_block_number",
+                "Newest L2 block that the execution client of a \
+                                  sequencer that stands by was given",
+            )?,
+            blocks_given: m.counter(
+                "standby_blocks_given_total",
+                "L2 blocks that the execution client was given while this sequencer stands by",
             )?,
             registry: m,
         })

@@ -23,6 +23,7 @@ use crate::{
     accusations::Answerer,
     admission::Admission,
     backlog::Backlog,
+    candidate::Predecessor,
     certifier::Certifier,
     config::{ConfigError, SealingConfig, SequencerConfig},
     context::Context,
@@ -149,6 +150,15 @@ pub struct SequencerHandle {
 impl Sequencer {
     /// Starts a sequencer where its disk says that it stopped. L1 is needed to start, not to go on.
     pub async fn start(config: SequencerConfig, deps: SequencerDeps) -> Result<SequencerHandle, StartError> {
+        Self::start_after(config, deps, None).await
+    }
+
+    /// The same in place of what was served while this process stood by.
+    pub(crate) async fn start_after(
+        config: SequencerConfig,
+        deps: SequencerDeps,
+        predecessor: Option<Predecessor>,
+    ) -> Result<SequencerHandle, StartError> {
         config.validate()?;
         deps.chain.validate()?;
         let poster =
@@ -313,8 +323,16 @@ impl Sequencer {
         let mut server = ServerConfig::new(cx.config.rpc_addr);
         server.inbound = cx.config.inbound.clone();
         server.doorkeeper = Some(doorkeeper(&cx));
+        let mut routes = refusals_route(Arc::clone(&certifier));
+        cx.metrics.leads.set(1);
+        if let Some(Predecessor { base, hand_over, term }) = predecessor {
+            cx.metrics.term.set(term);
+            routes = routes.merge(hand_over.route());
+            // Its ports are free when it is gone.
+            base.vacate().await;
+        }
         let rpc_addr = base.serve_rpc(server, methods.into_module(), Some(through)).await?;
-        base.serve_admin(cx.config.admin_addr, Some(refusals_route(Arc::clone(&certifier)))).await?;
+        base.serve_admin(cx.config.admin_addr, Some(routes)).await?;
 
         let sealer = Sealer {
             cx: Arc::clone(&cx),
@@ -384,6 +402,12 @@ impl SequencerHandle {
     /// Ends everything where it stands, as a kill would, and returns when it is gone.
     pub async fn abort(self) {
         self.base.abort().await;
+        self.executor.stop().await;
+    }
+
+    /// The same, and returns when its ports are free.
+    pub(crate) async fn vacate(self) {
+        self.base.vacate().await;
         self.executor.stop().await;
     }
 }

@@ -56,6 +56,9 @@ pub struct DevnetArgs {
     /// Keep the records of all roles in a PostgreSQL server of the run; needs the package postgresql
     #[arg(long)]
     postgres: bool,
+    /// Three sequencers on a replicated PostgreSQL, one of which leads; needs the package postgresql
+    #[arg(long, conflicts_with = "postgres")]
+    replicated: bool,
     /// End after the first transfer instead of waiting for Ctrl-C
     #[arg(long)]
     once: bool,
@@ -66,7 +69,12 @@ pub struct DevnetArgs {
 /// # Errors
 /// When a part does not start; everything started is ended first.
 pub async fn run(args: DevnetArgs) -> Result<()> {
-    let ports = if args.free_ports { Ports::free(MEMBERS)? } else { Ports::documented(MEMBERS) };
+    let ports = match (args.free_ports, args.replicated) {
+        (true, false) => Ports::free(MEMBERS)?,
+        (true, true) => Ports::free_replicated(MEMBERS)?,
+        (false, false) => Ports::documented(MEMBERS),
+        (false, true) => Ports::documented_replicated(MEMBERS),
+    };
     let options = DevnetOptions {
         ports,
         max_batch: args.max_batch,

@@ -21,7 +21,7 @@ use blindfold_l1::{
 use blindfold_protocol::{ChainConfig, Deployment, L1Timing, SigningKey, limits::DEFAULT_BLOCK_GAS};
 use blindfold_rpc::{ClientConfig, CommitteeApiClient, SequencerUrls, http_client};
 use blindfold_runtime::{Instant, blocking, now, random};
-use blindfold_servers::Postgres;
+use blindfold_servers::{Postgres, PostgresCluster};
 use blindfold_store::StoreUrl;
 use nix::{
     sys::signal::{Signal, kill},
@@ -34,7 +34,7 @@ use super::{
     MEMBERS, THRESHOLD,
     accounts::{HINT_PUBLISHER, PROXY, SEQUENCER, WATCHER, account_key, named_key},
     confidential::{self, COPROCESSOR},
-    ports::{Ports, http},
+    ports::{NodePorts, Ports, http},
     process::RoleProcess,
     settings::Layout,
 };
@@ -81,6 +81,13 @@ pub const PROCESSES: [&str; 8] =
 /// The role of a full node that follows from L1 alone, where the ports name one.
 pub const L1_NODE: &str = "full-node-l1";
 
+/// Sequencers beside the first one, where the ports name them.
+pub const FURTHER_SEQUENCERS: [&str; 2] = ["sequencer-2", "sequencer-3"];
+
+fn further_sequencers(ports: &Ports) -> impl Iterator<Item = (&'static str, &NodePorts)> {
+    FURTHER_SEQUENCERS.into_iter().zip(&ports.further_sequencers)
+}
+
 /// Whose execution client it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecutionSide {
@@ -121,6 +128,14 @@ pub struct DevnetOptions {
     pub confidential: bool,
     /// Keep the records of all roles in a PostgreSQL server of the run.
     pub postgres: bool,
+}
+
+/// The servers of a run's records.
+enum Servers {
+    /// One, for all roles.
+    One(Postgres),
+    /// Three that are replicated, for the sequencers.
+    Cluster(Box<PostgresCluster>),
 }
 
 impl DevnetOptions {
@@ -176,12 +191,13 @@ pub struct Devnet {
     keep: bool,
     processes: BTreeMap<String, RoleProcess>,
     sequencer_execution: ManagedNode,
+    further_executions: Vec<ManagedNode>,
     full_node_execution: ManagedNode,
     l1_node_execution: Option<ManagedNode>,
     anvil: ManagedAnvil,
     stores: BTreeMap<String, StoreSettings>,
     // Ended last: the roles write to it.
-    postgres: Option<Postgres>,
+    servers: Option<Servers>,
 }
 
 impl Devnet {
@@ -235,20 +251,32 @@ impl Devnet {
             None => None,
         };
 
+        let mut further_executions = Vec::new();
+        for (name, ports) in further_sequencers(&options.ports) {
+            let config = execution(&format!("{name}-execution"), ports.execution);
+            further_executions.push(ManagedNode::start(config).await?);
+        }
+
         if options.confidential {
             progress.step("confidential balances: the circuits' keys (kept for later runs), a deployment");
             let (dir, chain, accounts) = (dir.clone(), chain.clone(), options.accounts);
             blocking(move || confidential::prepare(&dir, &chain, accounts)).await??;
         }
 
-        let postgres = match options.postgres {
-            true => {
-                progress.step("PostgreSQL: a server for the records of all roles");
-                Some(blocking(Postgres::start).await??)
+        let replicated = !options.ports.further_sequencers.is_empty();
+        let servers = match (replicated, options.postgres) {
+            (true, _) => {
+                progress
+                    .step("PostgreSQL: three servers for the sequencers' records, one of which takes writes");
+                Some(Servers::Cluster(Box::new(blocking(PostgresCluster::start).await??)))
             }
-            false => None,
+            (false, true) => {
+                progress.step("PostgreSQL: a server for the records of all roles");
+                Some(Servers::One(blocking(Postgres::start).await??))
+            }
+            (false, false) => None,
         };
-        let stores = stores(postgres.as_ref(), &options)?;
+        let stores = stores(servers.as_ref(), &options)?;
         progress.step("roles: sequencer, members, hint publisher, full node, proxy");
         let processes = role_processes(&dir, &options, &l1_url, &stores)?;
         let l1 = L1Client::connect(L1Config::new(&l1_url, &chain)).await?;
@@ -260,11 +288,12 @@ impl Devnet {
             keep: options.keep,
             processes,
             sequencer_execution,
+            further_executions,
             full_node_execution,
             l1_node_execution,
             anvil,
             stores,
-            postgres,
+            servers,
         };
         let names = devnet.names();
         // Before the chain's first certified header every member votes at once; one that comes later waits for an epoch.
@@ -301,9 +330,8 @@ impl Devnet {
 
     /// The roles that are processes of their own, in order of start.
     fn names(&self) -> Vec<&'static str> {
-        let l1_node = self.processes.contains_key(L1_NODE).then_some(L1_NODE);
-        let coprocessor = self.processes.contains_key(COPROCESSOR).then_some(COPROCESSOR);
-        PROCESSES.into_iter().chain(l1_node).chain(coprocessor).collect()
+        let beside = FURTHER_SEQUENCERS.into_iter().chain([L1_NODE, COPROCESSOR]);
+        PROCESSES.into_iter().chain(beside.filter(|name| self.processes.contains_key(*name))).collect()
     }
 
     /// A role's process.
@@ -354,7 +382,24 @@ impl Devnet {
 
     /// The server of all records, where the run has one.
     pub fn postgres(&mut self) -> Option<&mut Postgres> {
-        self.postgres.as_mut()
+        match &mut self.servers {
+            Some(Servers::One(server)) => Some(server),
+            _ => None,
+        }
+    }
+
+    /// The servers of the sequencers' records, where these are replicated.
+    pub fn cluster(&mut self) -> Option<&mut PostgresCluster> {
+        match &mut self.servers {
+            Some(Servers::Cluster(cluster)) => Some(cluster),
+            _ => None,
+        }
+    }
+
+    /// Names of the sequencers, the first one first, and their addresses.
+    pub fn sequencers(&self) -> Vec<(&'static str, (u16, u16))> {
+        let further = further_sequencers(&self.ports).map(|(name, ports)| (name, ports.node));
+        [("sequencer", self.ports.sequencer)].into_iter().chain(further).collect()
     }
 
     /// The folder of this run's files.
@@ -408,7 +453,9 @@ impl Devnet {
             self.chain.chain_id
         );
         println!("  full node                        {}", http(ports.full_node.0));
-        println!("  sequencer                        {}", http(ports.sequencer.0));
+        for (name, (rpc, _)) in self.sequencers() {
+            println!("  {name:<32} {}", http(rpc));
+        }
         for (member, (rpc, _)) in (1u16..).zip(&ports.members) {
             println!("  member {member}                         {}", http(*rpc));
         }
@@ -442,7 +489,8 @@ impl Devnet {
             }
         }
         let clients = [&mut self.sequencer_execution, &mut self.full_node_execution];
-        for node in clients.into_iter().chain(&mut self.l1_node_execution) {
+        let further = self.further_executions.iter_mut().chain(&mut self.l1_node_execution);
+        for node in clients.into_iter().chain(further) {
             if let Err(error) = node.stop().await {
                 tracing::warn!(%error, "an execution client did not end in order");
             }
@@ -625,8 +673,15 @@ async fn funded(l1_url: &str, writer: &L1Writer, options: &DevnetOptions) -> Res
 }
 
 /// A schema of the server for each role that keeps records; without a server, each keeps them in its folder.
-fn stores(postgres: Option<&Postgres>, options: &DevnetOptions) -> Result<BTreeMap<String, StoreSettings>> {
-    let Some(postgres) = postgres else { return Ok(BTreeMap::new()) };
+fn stores(servers: Option<&Servers>, options: &DevnetOptions) -> Result<BTreeMap<String, StoreSettings>> {
+    let postgres = match servers {
+        Some(Servers::One(postgres)) => postgres,
+        Some(Servers::Cluster(cluster)) => {
+            let store = StoreSettings { url: Some(cluster.fresh()?), password_file: None };
+            return Ok(BTreeMap::from([("sequencer".to_owned(), store)]));
+        }
+        None => return Ok(BTreeMap::new()),
+    };
     let members = (1..=options.ports.members.len()).map(|member| format!("member-{member}"));
     let roles =
         ["sequencer", "full-node", L1_NODE, COPROCESSOR].map(str::to_owned).into_iter().chain(members);
@@ -644,10 +699,12 @@ fn role_processes(
     l1_url: &str,
     stores: &BTreeMap<String, StoreSettings>,
 ) -> Result<BTreeMap<String, RoleProcess>> {
-    let direct = http(options.ports.sequencer.0);
+    let further = further_sequencers(&options.ports);
+    let direct = [http(options.ports.sequencer.0)];
+    let direct = SequencerUrls::new(direct.into_iter().chain(further.map(|(_, ports)| http(ports.node.0))));
     let sequencer_urls = |role: &str| match &options.sequencer_urls {
         Some(urls) => urls(role),
-        None => direct.as_str().into(),
+        None => direct.clone(),
     };
     let layout = Layout { dir, ports: &options.ports, l1_url, sequencer_urls: &sequencer_urls, stores };
     let mut processes = BTreeMap::new();
@@ -658,6 +715,10 @@ fn role_processes(
         processes.insert(name.to_owned(), process);
     };
     add("sequencer", "sequencer", layout.write("sequencer", &layout.sequencer())?, options.ports.sequencer.1);
+    for (name, ports) in further_sequencers(&options.ports) {
+        let settings = layout.write(name, &layout.further_sequencer(name, ports))?;
+        add(name, "sequencer", settings, ports.node.1);
+    }
     for (member, (_, admin)) in (1u16..).zip(&options.ports.members) {
         let name = format!("member-{member}");
         add(&name, "committee", layout.write(&name, &layout.member(member))?, *admin);

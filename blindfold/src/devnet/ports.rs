@@ -31,9 +31,11 @@ pub struct Ports {
     pub full_node_execution: (u16, u16),
     /// A full node that follows from L1 alone; `None` where there is to be none.
     pub l1_node: Option<NodePorts>,
+    /// Further sequencers, which share their records with the first one.
+    pub further_sequencers: Vec<NodePorts>,
 }
 
-/// Where a further full node listens.
+/// Where a further full node or sequencer listens.
 #[derive(Clone, Copy, Debug)]
 pub struct NodePorts {
     /// JSON-RPC and admin server.
@@ -57,7 +59,31 @@ impl Ports {
             sequencer_execution: (8645, 8651),
             full_node_execution: (8745, 8751),
             l1_node: None,
+            further_sequencers: Vec::new(),
         }
+    }
+
+    /// The documented ones with two further sequencers.
+    #[must_use]
+    pub fn documented_replicated(members: u16) -> Self {
+        let further = |index: u16| NodePorts {
+            node: (9545 + 2 * index, 9546 + 2 * index),
+            execution: (8645 + index, 8651 + index),
+        };
+        Self { further_sequencers: vec![further(1), further(2)], ..Self::documented(members) }
+    }
+
+    /// Free ones, with two further sequencers.
+    ///
+    /// # Errors
+    /// When the operating system gives none.
+    pub fn free_replicated(members: u16) -> Result<Self> {
+        let mut free = FreePorts::default();
+        let mut ports = Self { l1_node: None, ..free.network(members)? };
+        for _ in 0..2 {
+            ports.further_sequencers.push(NodePorts { node: free.pair()?, execution: free.pair()? });
+        }
+        Ok(ports)
     }
 
     /// Free ones, so that a test run disturbs nothing.
@@ -121,6 +147,7 @@ impl FreePorts {
             sequencer_execution: self.pair()?,
             full_node_execution: self.pair()?,
             l1_node: Some(NodePorts { node: self.pair()?, execution: self.pair()? }),
+            further_sequencers: Vec::new(),
         })
     }
 }

@@ -22,9 +22,9 @@ use serde::Serialize;
 use super::accounts::named_key;
 use super::ports::{NodePorts, Ports, http, local};
 use crate::roles::{
-    BackendSettings, CommitteeSettings, CoprocessorSettings, ExecutionSettings, FullNodeSettings,
-    HintPublisherSettings, L1PostingSettings, L1Settings, ProxySettings, SequencerSettings, StoreSettings,
-    WatchSettings, Wei,
+    BackendSettings, CommitteeSettings, CoprocessorSettings, DEFAULT_LEASE_MS, ExecutionSettings,
+    FailoverSettings, FullNodeSettings, HintPublisherSettings, L1PostingSettings, L1Settings, ProxySettings,
+    SequencerSettings, StoreSettings, WatchSettings, Wei,
 };
 
 /// Pause between two postings of headers to the development L1, in milliseconds: about one a block of it.
@@ -56,6 +56,10 @@ pub struct Layout<'a> {
     pub sequencer_urls: &'a dyn Fn(&str) -> SequencerUrls,
     /// Where each role keeps its records.
     pub stores: &'a BTreeMap<String, StoreSettings>,
+}
+
+fn failover(ports: &NodePorts) -> FailoverSettings {
+    FailoverSettings { url: http(ports.node.0), lease_ms: DEFAULT_LEASE_MS }
 }
 
 impl Layout<'_> {
@@ -97,22 +101,36 @@ impl Layout<'_> {
         L1Settings { url: self.l1_url.to_owned(), poll_interval_ms: L1_POLL_INTERVAL_MS, beacon_url }
     }
 
-    /// Settings of the sequencer's process.
+    /// Settings of the sequencer's process, the first one or the only one.
     #[must_use]
     pub fn sequencer(&self) -> SequencerSettings {
+        let ports = NodePorts { node: self.ports.sequencer, execution: self.ports.sequencer_execution };
+        let failover = (!self.ports.further_sequencers.is_empty()).then(|| failover(&ports));
+        SequencerSettings { failover, ..self.sequencer_at("sequencer", &ports) }
+    }
+
+    /// Settings of a further sequencer's process, by name.
+    #[must_use]
+    pub fn further_sequencer(&self, name: &str, ports: &NodePorts) -> SequencerSettings {
+        SequencerSettings { failover: Some(failover(ports)), ..self.sequencer_at(name, ports) }
+    }
+
+    fn sequencer_at(&self, name: &str, ports: &NodePorts) -> SequencerSettings {
         SequencerSettings {
             chain: self.chain(),
             parameters: vec![self.parameters()],
             l1: self.l1(),
-            execution: self.execution("sequencer-execution", self.ports.sequencer_execution),
+            execution: self.execution(&format!("{name}-execution"), ports.execution),
             signing_key: self.key(super::accounts::SEQUENCER),
             posting_key: Some(self.key(super::accounts::SEQUENCER)),
+            // All have the records of the first one.
             store: self.store("sequencer"),
+            failover: None,
             backend: BackendSettings::default(),
             sequencer: SequencerConfig {
-                rpc_addr: local(self.ports.sequencer.0),
-                admin_addr: local(self.ports.sequencer.1),
-                data_dir: self.dir.join("sequencer"),
+                rpc_addr: local(ports.node.0),
+                admin_addr: local(ports.node.1),
+                data_dir: self.dir.join(name),
                 sealing: SealingConfig { max_l1_age_ms: MAX_L1_AGE_MS, ..SealingConfig::default() },
                 posting: PostingConfig { interval_ms: POSTING_INTERVAL_MS, ..PostingConfig::default() },
                 accusations: AccusationsConfig { interval_ms: ACCUSATIONS_INTERVAL_MS },

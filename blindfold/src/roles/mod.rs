@@ -19,7 +19,7 @@ pub use full_node::{FullNodeSettings, WatchSettings};
 pub use hint_publisher::{HintPublisherSettings, L1PostingSettings};
 pub use l1::L1Settings;
 pub use proxy::ProxySettings;
-pub use sequencer::SequencerSettings;
+pub use sequencer::{DEFAULT_LEASE_MS, FailoverSettings, SequencerSettings};
 pub use store::{StoreSettings, store_named};
 pub use wei::Wei;
 

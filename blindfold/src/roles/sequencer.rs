@@ -1,15 +1,19 @@
 //! `blindfold sequencer`.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use anyhow::{Context, Result, anyhow};
-use blindfold_chain::{KeySigner, L1Reader, L1Submitter};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use blindfold_bte::Backend;
+use blindfold_chain::{KeySigner, L1Reader, L1Submitter, ParameterSet};
 use blindfold_client::KeySource;
-use blindfold_l1::{DataPlace, L1Writer};
+use blindfold_l1::{DataPlace, L1Client, L1Writer};
+use blindfold_protocol::ChainConfig;
+use blindfold_rpc::{RoleBase, RunningRole};
 use blindfold_sequencer::{
-    Clock, CommitteeClient, Sequencer, SequencerConfig, SequencerDeps, SequencerHandle, SteadyClock,
-    introduction,
+    CandidateDeps, CandidateHandle, Clock, CommitteeClient, Prepare, Sequencer, SequencerConfig,
+    SequencerDeps, SequencerHandle, SteadyClock, introduction,
 };
+use blindfold_store::{Candidate, SqlStore, Standby, StoreUrl};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -36,6 +40,8 @@ pub struct SequencerSettings {
     /// Where its records are.
     #[serde(default)]
     pub store: StoreSettings,
+    /// Several sequencers on one PostgreSQL database, of which one leads.
+    pub failover: Option<FailoverSettings>,
     /// Which backend does the heavy cryptography, and on how many threads.
     #[serde(default)]
     pub backend: BackendSettings,
@@ -44,14 +50,57 @@ pub struct SequencerSettings {
     pub sequencer: SequencerConfig,
 }
 
+/// Who one of several sequencers is to the others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FailoverSettings {
+    /// Where clients reach this sequencer, as those that stand by tell them.
+    pub url: String,
+    /// How long this sequencer keeps the store without a sign of life, in milliseconds: 1,000 to 60,000.
+    #[serde(default = "default_lease_ms")]
+    pub lease_ms: u64,
+}
+
+/// How long a sequencer keeps the store without a sign of life where nothing is set, in milliseconds.
+pub const DEFAULT_LEASE_MS: u64 = 3_000;
+
+const fn default_lease_ms() -> u64 {
+    DEFAULT_LEASE_MS
+}
+
+impl FailoverSettings {
+    fn candidate(&self) -> Candidate {
+        Candidate { url: self.url.clone(), lease: Duration::from_millis(self.lease_ms) }
+    }
+
+    fn faults(&self, store: &StoreSettings) -> Vec<anyhow::Error> {
+        let mut faults = Vec::new();
+        if !(1_000..=60_000).contains(&self.lease_ms) {
+            faults.push(anyhow!("failover.lease_ms = {}: it has to be 1000 to 60000", self.lease_ms));
+        }
+        if !["http://", "https://"].iter().any(|scheme| self.url.starts_with(scheme)) {
+            faults.push(anyhow!("failover.url: clients reach this sequencer by an http:// or https:// URL"));
+        }
+        let on_server =
+            store.url.as_ref().is_some_and(|url| matches!(url.parse(), Ok(StoreUrl::Postgres(_))));
+        if !on_server {
+            faults.push(anyhow!(
+                "failover: several sequencers share one PostgreSQL database: set store.url = \"postgres://…\""
+            ));
+        }
+        faults
+    }
+}
+
 impl Role for SequencerSettings {
     const NAME: &'static str = "sequencer";
-    type Running = SequencerHandle;
+    type Running = RunningSequencer;
 
     fn faults(&self) -> Vec<anyhow::Error> {
         let mut faults: Vec<anyhow::Error> =
             fault_in("sequencer", self.sequencer.validate()).into_iter().collect();
         faults.extend(posting_faults(&self.sequencer, self.posting_key.as_ref(), &self.l1));
+        faults.extend(self.failover.iter().flat_map(|failover| failover.faults(&self.store)));
         if self.sequencer.members.is_empty() {
             faults.push(anyhow!(
                 "sequencer.members: the committee's members are asked what was signed before; name them"
@@ -60,20 +109,58 @@ impl Role for SequencerSettings {
         faults
     }
 
-    async fn start(self, rebuild_from_l1: bool) -> Result<SequencerHandle> {
+    async fn start(self, rebuild_from_l1: bool) -> Result<RunningSequencer> {
         let chain = load_chain(&self.chain)?;
+        let l1 = Arc::new(self.l1.connect_in(&chain, &self.sequencer.data_dir).await?);
+        let parameters = load_parameters(&self.parameters, &self.backend, l1.clone()).await?;
+        let parts = Parts { chain, l1, parameters, backend: self.backend.backend()?, rebuild_from_l1 };
+        let Some(failover) = &self.failover else {
+            let store = self.store.open(&self.sequencer.data_dir).await?;
+            let deps = parts.deps(&self, store)?;
+            return Ok(RunningSequencer::Alone(Sequencer::start(self.sequencer, deps).await?));
+        };
+        ensure!(
+            !rebuild_from_l1,
+            "--rebuild-from-l1 goes back with one sequencer alone: stop the others and start one without [failover]"
+        );
+        let StoreUrl::Postgres(server) = self.store.at(&self.sequencer.data_dir)? else {
+            bail!("failover: store.url names no PostgreSQL database");
+        };
+        let standby = Standby::new(server, failover.candidate());
+        let (execution, config) = (Arc::new(self.execution.client()?), self.sequencer.clone());
+        let prepare: Prepare = Box::new(move |store| {
+            // Anew each time: what an account did meanwhile, another process did.
+            let deps = parts.deps(&self, store).map_err(|error| format!("{error:#}").into());
+            Box::pin(async { deps })
+        });
+        let deps = CandidateDeps { standby, execution, prepare };
+        Ok(RunningSequencer::Candidate(Sequencer::stand_by(config, deps)?))
+    }
+}
+
+/// What does not change while a process runs.
+struct Parts {
+    chain: Arc<ChainConfig>,
+    l1: Arc<L1Client>,
+    parameters: Arc<ParameterSet>,
+    backend: Arc<dyn Backend>,
+    rebuild_from_l1: bool,
+}
+
+impl Parts {
+    /// What a sequencer with these settings works with on this store.
+    fn deps(&self, settings: &SequencerSettings, store: Arc<SqlStore>) -> Result<SequencerDeps> {
+        let SequencerSettings { sequencer, .. } = settings;
+        let (chain, l1) = (Arc::clone(&self.chain), Arc::clone(&self.l1));
         let posting_key =
-            self.posting_key.as_ref().map(KeySource::open).transpose().context("posting_key")?;
-        let l1 = self.l1.connect_in(&chain, &self.sequencer.data_dir).await?;
-        let parameters = load_parameters(&self.parameters, &self.backend, Arc::new(l1.clone())).await?;
-        let store = self.store.open(&self.sequencer.data_dir).await?;
-        let place = self.sequencer.posting.data;
+            settings.posting_key.as_ref().map(KeySource::open).transpose().context("posting_key")?;
+        let place = sequencer.posting.data;
         // One for all of the account's transactions, so that their nonces do not collide.
-        let writer = posting_key.map(|key| Arc::new(L1Writer::new(l1.clone(), key).with_data_in(place)));
+        let writer = posting_key.map(|key| Arc::new(L1Writer::new((*l1).clone(), key).with_data_in(place)));
         // `OutputRegistry` takes claims from the sequencer's own account only.
-        let key = Arc::new(self.signing_key.open().context("signing_key")?);
+        let key = Arc::new(settings.signing_key.open().context("signing_key")?);
         let claimant = writer.clone().filter(|writer| writer.address() == key.address());
-        if let (Some(writer), None, true) = (&writer, &claimant, self.sequencer.outputs.enabled) {
+        if let (Some(writer), None, true) = (&writer, &claimant, sequencer.outputs.enabled) {
             tracing::warn!(
                 posting = %writer.address(),
                 sequencer = %key.address(),
@@ -82,27 +169,48 @@ impl Role for SequencerSettings {
         }
         let clock: Arc<dyn Clock> = Arc::new(SteadyClock::system());
         let introduce = |server| introduction(&key, chain.deployment, &clock, server);
-        let committee =
-            CommitteeClient::new(&self.sequencer.members, self.sequencer.recovery.timeout_ms, introduce)
-                .context("sequencer.members")?;
-        let l1 = Arc::new(l1);
-        let deps = SequencerDeps {
+        let committee = CommitteeClient::new(&sequencer.members, sequencer.recovery.timeout_ms, introduce)
+            .context("sequencer.members")?;
+        Ok(SequencerDeps {
             store,
             committee: Arc::new(committee),
             settlement: Some(l1.clone()),
-            rebuild: rebuild_from_l1.then(|| l1.clone() as Arc<dyn L1Reader>),
+            rebuild: self.rebuild_from_l1.then(|| l1.clone() as Arc<dyn L1Reader>),
             l1,
             poster: writer.clone().map(|writer| writer as Arc<dyn L1Submitter>),
             accusations: writer.clone().map(|writer| writer as Arc<dyn L1Submitter>),
             outputs: claimant.map(|writer| writer as Arc<dyn L1Submitter>),
-            execution: Arc::new(self.execution.client()?),
+            execution: Arc::new(settings.execution.client()?),
             signer: Arc::new(KeySigner::new(key, chain.deployment)),
-            parameters,
-            backend: self.backend.backend()?,
+            parameters: Arc::clone(&self.parameters),
+            backend: Arc::clone(&self.backend),
             clock,
             chain,
-        };
-        Ok(Sequencer::start(self.sequencer, deps).await?)
+        })
+    }
+}
+
+/// A sequencer, or one of several.
+pub enum RunningSequencer {
+    /// The only one on its store.
+    Alone(SequencerHandle),
+    /// One of several, which leads or stands by.
+    Candidate(CandidateHandle),
+}
+
+impl RunningRole for RunningSequencer {
+    fn base(&self) -> &RoleBase {
+        match self {
+            Self::Alone(handle) => handle.base(),
+            Self::Candidate(handle) => handle.base(),
+        }
+    }
+
+    async fn shutdown(self) {
+        match self {
+            Self::Alone(handle) => handle.shutdown().await,
+            Self::Candidate(handle) => handle.shutdown().await,
+        }
     }
 }
 

@@ -46,7 +46,7 @@ pub use decrypt::{
 };
 pub use executor::{
     BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope, ExecutionError, ExecutionState, Executor,
-    ExecutorDeps, ExecutorStatus, HaltLimits, InnerTransaction, NewBlock, OpenedBatches,
+    ExecutorDeps, ExecutorStatus, HaltLimits, InnerTransaction, NewBlock, OpenedBatches, WarmError, warm_up,
 };
 pub use fetch::{FetchedRuns, GivenRun, RunFetcher};
 pub use hints::{HintsError, ItemOutcome, check_release_shape, verify_hints};

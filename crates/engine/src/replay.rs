@@ -61,7 +61,7 @@ impl ReplayError {
 }
 
 /// What a replay gave back to the client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayReport {
     /// The last block that the client already had in common with us.
     pub common: u64,

@@ -102,6 +102,17 @@ impl RoleBase {
         tracing::info!("stopped");
     }
 
+    /// Ends everything, and returns when both ports are free: for whoever listens there next, in the same process. Calls
+    /// under way are not waited for.
+    pub async fn vacate(mut self) {
+        self.tasks.begin_shutdown();
+        for server in [self.rpc.take(), self.admin.take()].into_iter().flatten() {
+            server.close().await;
+        }
+        self.tasks.abort().await;
+        self.serving.abort().await;
+    }
+
     /// Ends everything where it stands, as a kill would, and returns when the tasks are gone. What a call does that was
     /// under way may still end after it, and its connection with it.
     pub async fn abort(mut self) {

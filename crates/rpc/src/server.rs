@@ -170,6 +170,14 @@ impl ServerHandle {
         let _ = self.stop.stop();
         tokio::time::timeout(Duration::from_millis(SHUTDOWN_GRACE_MS), self.stop.stopped()).await.is_ok()
     }
+
+    /// Ends the server, and returns when its port is free. Its connections end by themselves.
+    pub async fn close(self) {
+        let ended = self.ended();
+        // An error means that it is stopped already.
+        let _ = self.stop.stop();
+        ended.await;
+    }
 }
 
 /// Starts a JSON-RPC server. A call goes to `methods` if they know it, else to `passthrough` if it allows it; calls

@@ -58,4 +58,14 @@ impl Standby {
     pub const fn new(server: PostgresUrl, candidate: Candidate) -> Self {
         Self { server, candidate, watch: None }
     }
+
+    /// Where the store is.
+    pub fn server(&self) -> PostgresUrl {
+        self.server.clone()
+    }
+
+    /// How long this process keeps the store without a sign of life.
+    pub const fn lease(&self) -> Duration {
+        self.candidate.lease
+    }
 }

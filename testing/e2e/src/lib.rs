@@ -4,6 +4,7 @@
 //! - [`l1_relay`]: a relay in front of L1, which can let it stand still or be away for one role.
 //! - [`checker`]: what a run has to show, computed from evidence the sender cannot have made up.
 //! - [`smoke`]: the run of `scripts/devnet --smoke`.
+//! - [`replicated`]: the run of `scripts/devnet --replicated --chaos`.
 //! - [`adversary`]: the run of `scripts/devnet --adversary`.
 
 pub mod adversary;
@@ -11,6 +12,7 @@ pub mod checker;
 mod forge;
 pub mod l1_relay;
 pub mod relay;
+pub mod replicated;
 pub mod smoke;
 mod traffic;
 mod verdict;

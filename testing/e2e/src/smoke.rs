@@ -148,7 +148,7 @@ impl Run {
         for index in 0..WALLETS {
             let endpoints = WalletEndpoints {
                 node: http(devnet.ports.full_node.0),
-                sequencer: relay.http_url(&format!("wallet-{index}")),
+                sequencers: relay.http_url(&format!("wallet-{index}")).into(),
             };
             let (chain, key) = (devnet.chain.clone(), account_key(index));
             wallets.push(Sender::new(key, chain, l1.clone(), committee.clone(), &endpoints).await?);
@@ -319,7 +319,7 @@ impl Run {
 
         let endpoints = WalletEndpoints {
             node: http(self.devnet.ports.full_node.0),
-            sequencer: self.relay.http_url("pauper"),
+            sequencers: self.relay.http_url("pauper").into(),
         };
         let (chain, l1) = (self.devnet.chain.clone(), Arc::new(self.devnet.l1.clone()));
         let pauper = Sender::new(named_key("pauper"), chain, l1, self.committee.clone(), &endpoints).await?;

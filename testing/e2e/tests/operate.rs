@@ -315,6 +315,7 @@ fn every_port_of_the_development_network_is_documented() {
         sequencer_execution,
         full_node_execution,
         l1_node: _,
+        further_sequencers: _,
     } = Ports::documented(4);
     let pairs = [sequencer, full_node, proxy, coprocessor, sequencer_execution, full_node_execution];
     let pairs = pairs.into_iter().chain(members).flat_map(|(first, second)| [first, second]);

@@ -23,6 +23,7 @@ mod run;
 mod seconds;
 mod take_back;
 mod void;
+mod warm;
 
 use std::sync::Arc;
 
@@ -41,6 +42,7 @@ pub use details::{BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope
 pub use opened::OpenedBatches;
 pub use run::ExecutionError;
 pub(crate) use run::parse_details;
+pub use warm::{WarmError, warm_up};
 
 /// What an executor works with.
 #[derive(Clone)]

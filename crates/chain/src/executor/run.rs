@@ -710,7 +710,7 @@ impl Default for Pause {
 }
 
 /// The stored blocks as a source for the replay.
-struct StoredPayloads(Arc<dyn Store>);
+pub(super) struct StoredPayloads(pub(super) Arc<dyn Store>);
 
 #[async_trait]
 impl PayloadSource for StoredPayloads {

@@ -452,7 +452,7 @@ impl Arena {
 async fn sender(devnet: &Devnet, relay: &Relay, index: usize, committee: CommitteeKey) -> Result<Sender> {
     let role = if index == SPOILER { "spoiler".to_owned() } else { format!("user-{index}") };
     let endpoints =
-        WalletEndpoints { node: http(devnet.ports.full_node.0), sequencer: relay.http_url(&role) };
+        WalletEndpoints { node: http(devnet.ports.full_node.0), sequencers: relay.http_url(&role).into() };
     let l1 = Arc::new(devnet.l1.clone());
     Sender::new(account_key(index), Arc::clone(&devnet.chain), l1, committee, &endpoints).await
 }

@@ -1,0 +1,183 @@
+//! The replicated run: three sequencers on a replicated database, traffic without a break, and one fault after the other.
+//! What was promised and acknowledged is kept, and nothing is signed twice, whatever happens to whom.
+
+mod faults;
+mod load;
+mod report;
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::{Context, Result, bail, ensure};
+use blindfold::devnet::{
+    Devnet, DevnetOptions, MEMBERS, Progress,
+    accounts::account_key,
+    ports::{Ports, http},
+};
+use blindfold_client::{CommitteeKey, Node, WalletEndpoints};
+use blindfold_rpc::SequencerUrls;
+use clap::Parser;
+use rand::{SeedableRng, rngs::StdRng};
+use tokio::time::{Instant, sleep};
+
+use crate::traffic::Sender;
+use faults::Fault;
+use load::{Load, Sent};
+use report::{Outcome, Report};
+
+/// Accounts that send, each one envelope after the other.
+const SENDERS: usize = 6;
+/// How often a state that has no notification is looked up.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long a new leader, or the outcome of everything sent, may take.
+const SETTLE: Duration = Duration::from_secs(180);
+
+/// Options of the replicated run.
+#[derive(Parser, Debug)]
+#[command(
+    name = "devnet --replicated --chaos",
+    about = "Break sequencers and their database while envelopes are sent, and check that nothing is lost or signed twice",
+    after_help = "Examples:\n  scripts/devnet --replicated --chaos --faults 20\n  scripts/devnet --replicated --chaos \
+                  --faults 200 --resume      adds to what target/devnet/replicated.json has"
+)]
+pub struct ReplicatedArgs {
+    /// Folder for everything the run writes; removed when all is right, unless --keep
+    #[arg(long, default_value = "target/devnet/replicated")]
+    dir: PathBuf,
+    /// Where the report goes; written after each fault
+    #[arg(long, default_value = "target/devnet/replicated.json")]
+    report: PathBuf,
+    /// Faults of this run
+    #[arg(long, default_value_t = 20)]
+    faults: u64,
+    /// Add to the report that is there
+    #[arg(long)]
+    resume: bool,
+    /// Draws the order of faults and their pauses
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Leave the folder where it is
+    #[arg(long)]
+    keep: bool,
+}
+
+/// The network, its traffic, and what is seen of it.
+struct Run {
+    devnet: Devnet,
+    load: Load,
+    sequencers: Vec<(&'static str, Node)>,
+    node: String,
+    progress: Progress,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// When anything is not as it must be; the report is written all the same.
+pub async fn run(args: ReplicatedArgs) -> Result<()> {
+    let progress = Progress::default();
+    let mut report = if args.resume { Report::read(&args.report)? } else { Report::default() };
+    // A seed for each part of a run that is resumed.
+    let seed = args.seed.wrapping_add(report.faults);
+    progress.step(format!("seed {seed}"));
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut run = Run::start(&args, progress).await?;
+    let mut outcome = run.faults(&args, &mut random, &mut report).await;
+    if outcome.is_ok() {
+        outcome = run.settle(&mut report).await;
+    }
+    report.write(&args.report)?;
+    println!("{}", report.text()?);
+    let dir = run.devnet.dir().display().to_string();
+    run.load.stop().await;
+    run.devnet.stop().await?;
+    outcome.with_context(|| format!("logs: {dir}/logs"))?;
+    let broken = report.broken();
+    if !broken.is_empty() {
+        bail!("the replicated run failed:\n  - {}\nlogs: {dir}/logs", broken.join("\n  - "));
+    }
+    if !args.keep {
+        std::fs::remove_dir_all(&args.dir)?;
+    }
+    progress.step(format!("{} faults, nothing lost; the report is {}", report.faults, args.report.display()));
+    Ok(())
+}
+
+impl Run {
+    async fn start(args: &ReplicatedArgs, progress: Progress) -> Result<Self> {
+        let binary = std::env::current_exe()?.with_file_name("blindfold");
+        ensure!(binary.is_file(), "{} is missing: cargo build -p blindfold", binary.display());
+        let options = DevnetOptions {
+            ports: Ports::free_replicated(MEMBERS)?,
+            keep: true,
+            max_batch: 32,
+            ..DevnetOptions::new(args.dir.clone(), binary)
+        };
+        let devnet = Devnet::start(options, &progress).await?;
+        let sequencers = devnet.sequencers();
+        let urls = SequencerUrls::new(sequencers.iter().map(|(_, (rpc, _))| http(*rpc)));
+        let endpoints = WalletEndpoints { node: http(devnet.ports.full_node.0), sequencers: urls };
+        let l1 = Arc::new(devnet.l1.clone());
+        let committee = CommitteeKey::fetch(&*l1, 1, None).await?;
+        let mut senders = Vec::new();
+        for index in 0..SENDERS {
+            let (chain, key) = (Arc::clone(&devnet.chain), account_key(index));
+            senders.push(Sender::new(key, chain, Arc::clone(&l1), committee.clone(), &endpoints).await?);
+        }
+        let nodes = sequencers.iter().map(|(name, (rpc, _))| Ok((*name, Node::new(&http(*rpc))?)));
+        let sequencers = nodes.collect::<Result<Vec<_>>>()?;
+        let node = endpoints.node;
+        let feeds = devnet.sequencers().into_iter().map(|(_, (rpc, _))| rpc);
+        let load = Load::start(senders, feeds);
+        Ok(Self { devnet, load, sequencers, node, progress })
+    }
+
+    /// The name of whoever leads, once somebody does.
+    async fn leader(&self) -> Result<&'static str> {
+        let deadline = Instant::now() + SETTLE;
+        loop {
+            for (name, node) in &self.sequencers {
+                let asked =
+                    tokio::time::timeout(Duration::from_millis(500), node.call("blind_getStatus", &[]));
+                if matches!(asked.await, Ok(Ok(_))) {
+                    return Ok(name);
+                }
+            }
+            ensure!(Instant::now() < deadline, "nobody leads");
+            sleep(LOOK).await;
+        }
+    }
+
+    async fn faults(
+        &mut self,
+        args: &ReplicatedArgs,
+        random: &mut StdRng,
+        report: &mut Report,
+    ) -> Result<()> {
+        self.load.sealed_after(0, SETTLE).await?;
+        for index in 1..=args.faults {
+            let fault = Fault::draw(index, random);
+            let leader = self.leader().await?;
+            let gap =
+                self.inject(fault, leader, random).await.with_context(|| format!("{fault:?} of {leader}"))?;
+            self.progress.step(format!(
+                "{index}/{}: {} of {leader}, {} ms without a header",
+                args.faults,
+                fault.name(),
+                gap.milliseconds()
+            ));
+            report.add(fault, gap);
+            report.second_headers = self.load.second_headers();
+            report.write(&args.report)?;
+        }
+        Ok(())
+    }
+
+    /// Everything that was acknowledged has its outcome, at the full node.
+    async fn settle(&mut self, report: &mut Report) -> Result<()> {
+        self.progress.step("waiting until everything that was acknowledged has its outcome");
+        let sent: Vec<Sent> = self.load.stop().await;
+        let outcome = Outcome::of(&self.node, &sent, SETTLE).await?;
+        report.take(&outcome, self.load.second_headers());
+        Ok(())
+    }
+}
