@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use blindfold_chain::{EnvelopeOutcome, ExecutionState, HaltLimits, L1Error, NewBlock, Sealed, announce};
+use blindfold_chain::{
+    EnvelopeOutcome, ExecutionState, HaltLimits, L1Error, NewBlock, Sealed, announce, warm_up,
+};
+use blindfold_engine::ExecutionClient;
 use blindfold_kit::*;
 use blindfold_protocol::block::prev_randao;
 use blindfold_protocol::{Bundle, BundleItem};
@@ -495,4 +498,25 @@ async fn each_fault_that_stops_execution_is_named() {
     store.put_hints(&hints).await.unwrap();
     node.executor.opened().put(1, None);
     halts_with(&node, "stored hints of batch 1").await;
+}
+
+/// The client of a process that stands by for another one that executes.
+#[tokio::test]
+async fn a_client_that_nobody_drives_is_given_what_was_executed() {
+    let (l1, store) = (l1(), memory());
+    let sequencer = Sealer::new(&l1).await;
+    let (client, other) = (ScriptedExecution::new(), ScriptedExecution::new());
+    assert_eq!(warm_up(&store, &*other).await.unwrap().imported, 0, "there is no block yet");
+    let node = Machine::start(Arc::clone(&store), &l1, &client).await;
+    for second in 1..=3 {
+        let batch = sequencer.seal_envelopes(second * 1_000, &[envelope(1, second)]).await;
+        let closing = sequencer.seal(second * 1_000 + 900, vec![]).await;
+        feed(&node, &[&batch, &closing]).await;
+    }
+    node.executed(2).await;
+    let report = warm_up(&store, &*other).await.unwrap();
+    assert_eq!((report.common, report.imported), (0, 2));
+    assert_eq!(other.head().await.unwrap(), client.head().await.unwrap());
+    assert_eq!(warm_up(&store, &*other).await.unwrap().imported, 0);
+    node.executor.stop().await;
 }

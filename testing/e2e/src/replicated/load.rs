@@ -90,6 +90,14 @@ impl Load {
         }
     }
 
+    /// Headers that were seen elsewhere.
+    pub(super) fn seen_also(&self, headers: &[(u64, B256)]) {
+        let mut seen = self.seen.lock();
+        for (number, hash) in headers {
+            seen.hashes.entry(*number).or_default().insert(*hash);
+        }
+    }
+
     /// Numbers for which two headers were announced.
     pub(super) fn second_headers(&self) -> u64 {
         self.seen.lock().hashes.values().filter(|hashes| hashes.len() > 1).count() as u64

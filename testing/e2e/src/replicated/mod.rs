@@ -177,6 +177,8 @@ impl Run {
         self.progress.step("waiting until everything that was acknowledged has its outcome");
         let sent: Vec<Sent> = self.load.stop().await;
         let outcome = Outcome::of(&self.node, &sent, SETTLE).await?;
+        // What anybody announced is what the committee certified.
+        self.load.seen_also(&outcome.certified);
         report.take(&outcome, self.load.second_headers());
         Ok(())
     }

@@ -120,6 +120,8 @@ pub(super) struct Outcome {
     lost_promises: u64,
     lost_envelopes: u64,
     duplicated: u64,
+    /// Number and hash of every batch that the full node has.
+    pub(super) certified: Vec<(u64, B256)>,
 }
 
 impl Outcome {
@@ -149,20 +151,21 @@ impl Outcome {
                 (Some(_), _) => {}
             }
         }
-        outcome.duplicated = duplicated(node_url, sent).await?;
+        (outcome.duplicated, outcome.certified) = duplicated(node_url, sent).await?;
         Ok(outcome)
     }
 }
 
-/// Envelopes that two batches accepted.
-async fn duplicated(node: &str, sent: &[Sent]) -> Result<u64> {
+/// How many envelopes two batches accepted, and the hash of every batch.
+async fn duplicated(node: &str, sent: &[Sent]) -> Result<(u64, Vec<(u64, B256)>)> {
     let client = http_client(node, &ClientConfig::default())?;
     let ours: BTreeSet<B256> = sent.iter().map(|sent| sent.id).collect();
     let head = BlindApiClient::get_status(&client).await?.head.number;
-    let (mut accepted, mut twice) = (BTreeSet::new(), 0);
+    let (mut accepted, mut twice, mut certified) = (BTreeSet::new(), 0, Vec::new());
     for number in 1..=head {
         let batch = client.get_batch(number).await?.with_context(|| format!("batch {number}"))?;
         let sealed: SealedBatch = batch.sealed.decode()?;
+        certified.push((number, sealed.header.hash()));
         for (item, _) in sealed.items.iter().zip(&batch.verdicts).filter(|(_, fault)| fault.is_none()) {
             let Ok(envelope) = Envelope::decode(item) else { continue };
             let id = envelope.id();
@@ -172,5 +175,5 @@ async fn duplicated(node: &str, sent: &[Sent]) -> Result<u64> {
         }
     }
     ensure!(!accepted.is_empty(), "no batch shows an envelope of this run");
-    Ok(twice)
+    Ok((twice, certified))
 }
