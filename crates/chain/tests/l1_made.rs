@@ -91,7 +91,7 @@ async fn a_header_that_leaves_out_what_is_due_is_refused() {
     let sequencer = Sealer::new(&l1).await;
     let due = entry.due_at(chain_config().timing.forced_delay);
     *l1.finalized.lock() = due;
-    let (origin, key) = (l1_block(due), sequencer_key());
+    let (origin, key) = (l1_block(due), signer_of(&sequencer.tracker));
     let refused = sequencer.tracker.seal(START_MS, 0, vec![], &origin, &key).await.unwrap_err();
     assert!(matches!(refused, SealingError::Rule(fault) if fault.as_str() == "forced_item_ignored"));
     let ahead = sequencer.tracker.seal(START_MS, 2, vec![], &origin, &key).await.unwrap_err();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use blindfold_chain::limits::EPOCHS_PATIENCE_MS;
-use blindfold_chain::{L1Error, NextStep, SealingError, Tracker, TrackerError};
+use blindfold_chain::{HeaderSigner, KeySigner, L1Error, NextStep, SealingError, Tracker, TrackerError};
 use blindfold_kit::*;
 use blindfold_protocol::limits::{HANDOVER_BLOCKS, MAX_UNCERTIFIED_HEADERS};
 use blindfold_protocol::validity::HeaderError;
@@ -39,7 +39,8 @@ async fn seal(
     let checked = check(&chain_config(), &epoch(), &items);
     let ms = START_MS + tracker.head().number * 1_000;
     let items = items.into_iter().zip(checked).collect();
-    tracker.seal(ms, 0, items, &l1_block(origin), key).await.map(|sealed| sealed.batch)
+    let signer: Arc<dyn HeaderSigner> = Arc::new(KeySigner::new(Arc::clone(key), chain_config().deployment));
+    tracker.seal(ms, 0, items, &l1_block(origin), &signer).await.map(|sealed| sealed.batch)
 }
 
 /// The same header under another signature.

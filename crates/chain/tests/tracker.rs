@@ -226,7 +226,8 @@ async fn uncertified_headers_are_bounded() {
         node.apply_sealed(&last.batch).await.unwrap();
     }
     let origin = l1_block(2);
-    let full = sequencer.tracker.seal(START_MS + 10_000, 0, vec![], &origin, &sequencer_key()).await;
+    let full =
+        sequencer.tracker.seal(START_MS + 10_000, 0, vec![], &origin, &signer_of(&sequencer.tracker)).await;
     assert!(matches!(full.unwrap_err(), SealingError::TooManyUncertified { .. }));
     // A certificate of any of them makes room: the last certifies all.
     sequencer.certify(&last).await;
@@ -280,7 +281,7 @@ async fn nothing_is_sealed_or_taken_before_the_epochs_notice_is_over() {
     assert!(matches!(refused, TrackerError::EpochNotInForce { number: 1, .. }), "{refused}");
     assert_eq!((refused.as_str(), refused.next_step()), ("epoch_not_in_force", NextStep::Reject));
     let block = l1_block(origin);
-    let refused = node.seal(START_MS, 0, vec![], &block, &sequencer_key()).await.unwrap_err();
+    let refused = node.seal(START_MS, 0, vec![], &block, &signer_of(&node)).await.unwrap_err();
     assert!(matches!(refused, SealingError::EpochNotInForce { number: 1, .. }), "{refused}");
     *l1.epochs.lock() = Epochs::new(vec![Epoch { counts_from: origin, ..epoch() }]).unwrap();
     node.apply_sealed(&early.batch).await.unwrap();
@@ -453,7 +454,8 @@ async fn a_disk_that_refuses_leaves_memory_as_it_was() {
     // This process has signed another header for number 1 before.
     sequencer.tracker.store().put_acknowledged(1, B256::repeat_byte(1), 1).await.unwrap();
     let before = sequencer.tracker.head();
-    let sealed = sequencer.tracker.seal(START_MS, 0, vec![], &l1_block(2), &sequencer_key()).await;
+    let sealed =
+        sequencer.tracker.seal(START_MS, 0, vec![], &l1_block(2), &signer_of(&sequencer.tracker)).await;
     let conflict = |error: &SealingError| {
         matches!(
             error,
@@ -473,7 +475,7 @@ async fn each_refusal_to_seal_is_named() {
     let seal = |ms: u64, origin: u64| {
         let tracker = sequencer.tracker.clone();
         async move {
-            tracker.seal(START_MS + ms, 0, vec![], &l1_block(origin), &sequencer_key()).await.unwrap_err()
+            tracker.seal(START_MS + ms, 0, vec![], &l1_block(origin), &signer_of(&tracker)).await.unwrap_err()
         }
     };
     assert!(
@@ -486,7 +488,7 @@ async fn each_refusal_to_seal_is_named() {
     *l1.fault.lock() = None;
     *l1.epochs.lock() = blindfold_protocol::Epochs::new(vec![]).unwrap();
     let lost = tracker_on(memory(), &l1).await;
-    let refused = lost.seal(START_MS, 0, vec![], &l1_block(2), &sequencer_key()).await.unwrap_err();
+    let refused = lost.seal(START_MS, 0, vec![], &l1_block(2), &signer_of(&lost)).await.unwrap_err();
     assert!(matches!(refused, SealingError::NoEpoch { number: 1 }));
 }
 
