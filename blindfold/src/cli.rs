@@ -14,6 +14,7 @@ use crate::{
     deploy::{GenesisArgs, L1Command},
     devnet::DevnetArgs,
     doctor::{self, DoctorArgs},
+    health::HealthArgs,
     member_keys::{self, KeyCommand},
     roles::{
         self, CommitteeSettings, CoprocessorSettings, FullNodeSettings, HintPublisherSettings, ProxySettings,
@@ -90,6 +91,11 @@ enum Command {
     /// Find out what would keep a role from starting or going on, without starting or stopping it
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(DoctorArgs),
+    /// Ask a role's admin port whether it is well: exit status 0 if it is
+    #[command(
+        after_help = "Examples:\n  blindfold health http://127.0.0.1:9546/healthz\n  blindfold health http://127.0.0.1:9546/readyz"
+    )]
+    Health(HealthArgs),
     /// Measure the scheme, or a running system
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -209,6 +215,7 @@ pub fn run(cli: Cli) -> Result<()> {
             | Command::Bench(_)
             | Command::Dealer(_)
             | Command::Doctor(_)
+            | Command::Health(_)
             | Command::Committee(CommitteeArgs { command: Some(_), .. })
             | Command::Coprocessor(CoprocessorArgs { command: Some(_), .. })
     ) && cli.log == "info";
@@ -272,6 +279,7 @@ async fn dispatch(command: Command) -> Result<()> {
         Command::Store(command) => store_commands::run(command).await,
         Command::Wallet(args) => crate::wallet::run(args).await,
         Command::Doctor(args) => doctor::run(args).await,
+        Command::Health(args) => crate::health::run(args).await,
         Command::Bench(command) => crate::bench::run(command).await,
     }
 }
@@ -390,6 +398,7 @@ mod tests {
             "store backup --store sequencer --out backup.db",
             "store restore backup.db --store postgres://u@h/d --password-file p",
             "store verify --store backup.db --json",
+            "health http://127.0.0.1:9546/readyz --timeout-ms 500",
             "l1 status CHAIN --json --blocks 100",
             "l1 bond sequencer deposit 1ether KEY CHAIN",
             "l1 bond sequencer announce 1ether KEY CHAIN --json",
@@ -460,6 +469,9 @@ mod tests {
             "wallet confidential invoice open t KEY --chain r --deployment d",
             "wallet confidential invoice total --order o --prices p --chain r --deployment d",
             "l1 void --yes KEY CHAIN",
+            "health",
+            "health 127.0.0.1:9546",
+            "health http://127.0.0.1:9546/readyz --timeout-ms 0",
             "committee --rebuild-from-l1 key show member-1.key",
             "committee key add member-1.key --password-file p",
             "l1 bond publisher announce 1ether KEY CHAIN",

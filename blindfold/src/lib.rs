@@ -8,6 +8,7 @@ pub mod dealer;
 pub mod deploy;
 pub mod devnet;
 mod doctor;
+mod health;
 mod http_probe;
 pub mod l1_commands;
 mod member_keys;

@@ -10,10 +10,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/ethereum/go-ethereum/log"
 )
@@ -35,6 +37,9 @@ func run(args []string, stdin io.Reader, stdout io.Writer) error {
 	config, options, err := parseFlags(args)
 	if err != nil {
 		return err
+	}
+	if options.check != "" {
+		return check(options.check)
 	}
 	level := slog.LevelError
 	if options.verbosity > 0 {
@@ -68,9 +73,28 @@ func run(args []string, stdin io.Reader, stdout io.Writer) error {
 	return n.stack.Close()
 }
 
+// checkTimeout bounds one look at a running node.
+const checkTimeout = 3 * time.Second
+
+// check asks a running node's port for public reads whether it serves, for supervisors that can start a program and
+// no more. geth answers an empty GET with 200.
+func check(url string) error {
+	client := http.Client{Timeout: checkTimeout}
+	answer, err := client.Get(url)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, answer.Status)
+	}
+	return nil
+}
+
 type options struct {
 	verbosity     int
 	exitWithStdin bool
+	check         string
 }
 
 func parseFlags(args []string) (nodeConfig, options, error) {
@@ -91,9 +115,13 @@ func parseFlags(args []string) (nodeConfig, options, error) {
 	flags.StringVar(&config.authAddr, "auth-addr", "127.0.0.1", "address of the Engine API")
 	flags.IntVar(&config.authPort, "auth-port", 8651, "port of the Engine API, 0 for a free one")
 	flags.IntVar(&opts.verbosity, "verbosity", 3, "log level, 0 (errors) to 5")
+	flags.StringVar(&opts.check, "check", "", "start nothing: exit status 0 if a node serves public reads at this URL")
 	flags.BoolVar(&opts.exitWithStdin, "exit-with-stdin", false, "stop when standard input closes")
 	if err := flags.Parse(args); err != nil {
 		return config, opts, err
+	}
+	if opts.check != "" {
+		return config, opts, nil
 	}
 	config.httpModules = splitList(apis)
 	config.httpVirtualHosts = splitList(vhosts)

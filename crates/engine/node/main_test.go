@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,6 +29,22 @@ func TestFlags(t *testing.T) {
 		if _, _, err := parseFlags(args); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	status := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+	if err := run([]string{"--check", server.URL}, nil, io.Discard); err != nil {
+		t.Error(err)
+	}
+	status = http.StatusForbidden
+	if err := run([]string{"--check", server.URL}, nil, io.Discard); err == nil {
+		t.Error("a node that refuses is well")
+	}
+	server.Close()
+	if err := run([]string{"--check", server.URL}, nil, io.Discard); err == nil {
+		t.Error("nobody is well")
 	}
 }
 
