@@ -214,6 +214,7 @@ smoke() {
     step "ready; encrypted transfers, one after the other"
     transfers 3
     smoke_faults
+    smoke_alone
     smoke_watching
     if [ -n "$keep" ]; then
         step "it runs until Ctrl-C: DOCKER_HOST=${DOCKER_HOST:-} scripts/containers compose $deployment ps"
@@ -245,6 +246,53 @@ smoke_faults() {
     compose "$deployment" up --detach --no-recreate postgres-1 >/dev/null 2>&1
     ready postgres-1 sequencer-1
     transfers 1
+}
+
+# The files of one party, each in a project of its own beside the chain, attached to its networks: where the chain is elsewhere,
+# those are the internet. The member takes its disk along.
+smoke_alone() {
+    step "a full node with a proxy, and a member, each by its own file"
+    local whole=$COMPOSE_PROJECT_NAME id deadline=$((SECONDS + 120))
+    cat >"$work/smoke/full-node.yaml" <<YAML
+networks: { default: { external: true, name: ${whole}_public } }
+YAML
+    cat >"$work/smoke/member.yaml" <<YAML
+services:
+  member:
+    networks: { default: { aliases: [member-4] }, peers: { aliases: [member-4] } }
+networks:
+  default: { external: true, name: ${whole}_member-4 }
+  peers: { external: true, name: ${whole}_peers }
+volumes:
+  data: { external: true, name: ${whole}_member-4 }
+YAML
+    alone() {
+        BLINDFOLD_DEPLOYMENT=$deployment BLINDFOLD_REGISTRY=$registry BLINDFOLD_TAG=$tag BLINDFOLD_MEMBER=4 BLINDFOLD_BIND=127.0.0.2 \
+            compose_program --project-name "$whole-$1" -f "$docker/compose.$1.yaml" -f "$work/smoke/$1.yaml" "${@:2}" \
+            >"$work/smoke/alone.log" 2>&1 || fail "$(cat "$work/smoke/alone.log")"
+    }
+    docker stop "$(container member-4)" >/dev/null
+    alone full-node --profile proxy up --detach
+    alone member up --detach
+    until [ "$(docker ps --filter health=healthy --format '{{.Label "com.docker.compose.project"}}' | grep -c "^$whole-\(full-node\|member\)$")" = 4 ]; do
+        [ "$SECONDS" -lt "$deadline" ] || {
+            for id in $(docker ps --all --quiet --filter "name=$whole-full-node" --filter "name=$whole-member_" --filter "name=$whole-member-member"); do
+                docker inspect --format '{{.Name}} {{.State.Status}}{{range .State.Health.Log}} {{.Output}}{{end}}' "$id" 2>/dev/null | tail -c 600 >&2
+                docker logs --tail 5 "$id" 2>&1 | cut -c 1-400 >&2
+            done
+            fail "not ready"
+        }
+        sleep 0.5
+    done
+    docker exec "$(container l1)" /cast chain-id --rpc-url http://proxy:9590 >/dev/null || fail "the proxy does not answer"
+    # Three of four are needed, so that one has to vote and to give shares.
+    docker kill "$(container member-1)" >/dev/null
+    transfers 1
+    docker start "$(container member-1)" >/dev/null
+    alone full-node --profile proxy down --volumes --timeout 40
+    alone member down --timeout 40
+    docker start "$(container member-4)" >/dev/null
+    ready member-1 member-4
 }
 
 # Whether Prometheus reaches everything.
