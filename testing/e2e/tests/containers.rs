@@ -1,5 +1,5 @@
 //! docker/ against the code: every settings file is read as its role reads it, every variable exists, every role has an image.
-//! `testing/containers` holds compose files and images together.
+//! `testing/containers` holds compose files and chart together.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
