@@ -33,6 +33,10 @@ struct One {
 
 impl One {
     fn start(world: &Arc<World>, url: &PostgresUrl, name: &str) -> Self {
+        Self::with_lease(world, url, name, Duration::from_secs(3_600))
+    }
+
+    fn with_lease(world: &Arc<World>, url: &PostgresUrl, name: &str, lease: Duration) -> Self {
         let mut config = world.config.clone();
         config.data_dir = world.folder.path().join(name);
         (config.rpc_addr, config.admin_addr) = (free(), free());
@@ -45,8 +49,7 @@ impl One {
                 Box::pin(async { Ok(deps) })
             })
         };
-        let candidate =
-            Candidate { url: format!("http://{}", config.rpc_addr), lease: Duration::from_secs(3_600) };
+        let candidate = Candidate { url: format!("http://{}", config.rpc_addr), lease };
         let standby = Standby::new(url.clone(), candidate);
         let deps = CandidateDeps { standby, execution, prepare };
         let handle = Sequencer::stand_by(config.clone(), deps).unwrap();
@@ -174,7 +177,7 @@ async fn a_leader_whose_records_were_taken_stands_by() {
     let Some(url) = database() else { return };
     let world = Arc::new(World::new());
     world.l1.deposit(payer(1).address(), RICH);
-    let first = One::start(&world, &url, "first");
+    let first = One::with_lease(&world, &url, "first", Duration::from_secs(1));
     first.leads().await;
     first.head(1).await;
     // As a process that was stopped sees it when it goes on: its session is gone, and the row is another's.

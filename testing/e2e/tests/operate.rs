@@ -148,6 +148,7 @@ fn the_sequencers_settings_are_documented() {
             ("/signing_key", full_key()),
             ("/posting_key", full_key()),
             ("/store", store()),
+            ("/failover", json!({ "url": "http://sequencer-2:9545", "lease_ms": 3_000 })),
         ],
     );
     check_settings::<SequencerSettings>("### Settings of the sequencer", &minimal, &full);
@@ -319,7 +320,9 @@ fn every_port_of_the_development_network_is_documented() {
     } = Ports::documented(4);
     let pairs = [sequencer, full_node, proxy, coprocessor, sequencer_execution, full_node_execution];
     let pairs = pairs.into_iter().chain(members).flat_map(|(first, second)| [first, second]);
-    for port in pairs.chain([l1, hint_publisher]) {
+    let further = Ports::documented_replicated(4).further_sequencers;
+    let further = further.iter().flat_map(|one| [one.node.0, one.node.1, one.execution.0, one.execution.1]);
+    for port in pairs.chain([l1, hint_publisher]).chain(further) {
         assert!(numbers.contains(&port), "port {port} is not in the table of operate.md");
     }
 }
