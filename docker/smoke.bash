@@ -24,9 +24,9 @@ smoke_cleanup() {
         rm -rf "$work/daemon"
         find /sys/fs/cgroup -mindepth 1 -depth -type d -path "*/blindfold-containers-$$*" -exec rmdir {} + 2>/dev/null
     else
-        if [ -n "${deployment:-}" ] && [ -e "${deployment:-}" ]; then
-            compose "$deployment" --profile grafana down --volumes --timeout 1 >/dev/null 2>&1
-        fi
+        docker ps --all --quiet --filter name=blindfold-smoke | xargs -r docker rm --force --volumes >/dev/null 2>&1
+        docker volume ls --quiet --filter name=blindfold-smoke | xargs -r docker volume rm --force >/dev/null 2>&1
+        docker network ls --quiet --filter name=blindfold-smoke | xargs -r docker network rm >/dev/null 2>&1
         docker image ls --quiet "$registry/*" 2>/dev/null | sort -u | xargs -r docker image rm --force >/dev/null 2>&1
     fi
     rm -rf "$work/smoke" "$work/context" "$work/programs"
@@ -138,7 +138,7 @@ sent=0
 transfers() {
     local count=$1 i
     for ((i = 0; i < count; i++)); do
-        wallet send "$to" 1ether --wait 90 --node http://full-node:9580 --sequencer http://sequencer-1:9545 >/dev/null 2>"$work/smoke/wallet.log" ||
+        wallet send "$to" 1ether --wait 90 --node http://full-node:9580 --sequencer http://sequencer-1:9545 --sequencer http://sequencer-2:9545 >/dev/null 2>"$work/smoke/wallet.log" ||
             fail "a transfer did not arrive: $(cat "$work/smoke/wallet.log")"
         sent=$((sent + 1))
     done
@@ -147,10 +147,26 @@ transfers() {
     [[ $balance =~ ^$sent\.0*$ ]] || fail "$sent ether were sent, and the full node says $balance"
 }
 
+# The sequencer that leads, once one does: the other refuses every call.
+leader() {
+    local name tries=0 account
+    account=$(address_of "$deployment/secrets/proxy.json")
+    while [ "$((tries += 1))" -lt 240 ]; do
+        for name in sequencer-1 sequencer-2; do
+            if docker exec "$(container l1)" /cast rpc --rpc-url "http://$name:9545" blind_getFeeAccount "$account" >/dev/null 2>&1; then
+                echo "$name"
+                return 0
+            fi
+        done
+        sleep 0.25
+    done
+    fail "no sequencer leads"
+}
+
 # Waits until the deposit counts: its L1 block is final, and a header names it.
 paid() {
     local tries=0 account
-    until account=$(docker exec "$(container l1)" /cast rpc --rpc-url http://sequencer-1:9545 blind_getFeeAccount \
+    until account=$(docker exec "$(container l1)" /cast rpc --rpc-url "http://$(leader):9545" blind_getFeeAccount \
         "$(address_of "$deployment/secrets/proxy.json")" 2>&1) && [[ $account =~ \"balance\":\"0x[1-9a-f] ]]; do
         [ "$((tries += 1))" -lt 120 ] || fail "the deposit does not count: $account"
         sleep 0.5
@@ -231,11 +247,14 @@ smoke_faults() {
     transfers 1
     docker start "$(container member-4)" >/dev/null
 
-    step "the sequencer is killed, and started again"
-    docker kill "$(container sequencer-1)" >/dev/null
-    docker start "$(container sequencer-1)" >/dev/null
-    ready sequencer-1
-    transfers 1
+    local first
+    first=$(leader)
+    step "$first leads and is killed: the other goes on"
+    docker kill "$(container "$first")" >/dev/null
+    transfers 2
+    [ "$(leader)" != "$first" ] || fail "$first leads though it was killed"
+    docker start "$(container "$first")" >/dev/null
+    ready sequencer-1 sequencer-2
 
     step "PostgreSQL: the server that takes writes is gone for good, its standby is promoted"
     docker kill "$(container postgres-1)" >/dev/null
@@ -244,7 +263,7 @@ smoke_faults() {
     docker exec "$(container postgres-2)" /etc/blindfold/entrypoint promote >/dev/null
     step "PostgreSQL: an empty disk in its place becomes the standby"
     compose "$deployment" up --detach --no-recreate postgres-1 >/dev/null 2>&1
-    ready postgres-1 sequencer-1
+    ready postgres-1 sequencer-1 sequencer-2
     transfers 1
 }
 

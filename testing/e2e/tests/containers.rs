@@ -71,7 +71,7 @@ fn all_settings() -> BTreeMap<String, (&'static str, Value)> {
     all
 }
 
-const SEQUENCERS: [u16; 1] = [1];
+const SEQUENCERS: [u16; 2] = [1, 2];
 const HINT_PUBLISHERS: [u16; 2] = [1, 2];
 
 #[test]
