@@ -21,7 +21,7 @@ use blindfold_l1::{
 use blindfold_protocol::{ChainConfig, Deployment, L1Timing, SigningKey, limits::DEFAULT_BLOCK_GAS};
 use blindfold_rpc::{ClientConfig, CommitteeApiClient, SequencerUrls, http_client};
 use blindfold_runtime::{Instant, blocking, now, random};
-use blindfold_servers::{Postgres, PostgresCluster};
+use blindfold_servers::{Postgres, PostgresCluster, Way};
 use blindfold_store::StoreUrl;
 use nix::{
     sys::signal::{Signal, kill},
@@ -134,8 +134,8 @@ pub struct DevnetOptions {
 enum Servers {
     /// One, for all roles.
     One(Postgres),
-    /// Three that are replicated, for the sequencers.
-    Cluster(Box<PostgresCluster>),
+    /// Three that are replicated, for the sequencers, and the way of each sequencer to them.
+    Cluster(Box<PostgresCluster>, BTreeMap<&'static str, Way>),
 }
 
 impl DevnetOptions {
@@ -268,7 +268,10 @@ impl Devnet {
             (true, _) => {
                 progress
                     .step("PostgreSQL: three servers for the sequencers' records, one of which takes writes");
-                Some(Servers::Cluster(Box::new(blocking(PostgresCluster::start).await??)))
+                let cluster = blocking(PostgresCluster::start).await??;
+                let names = ["sequencer"].into_iter().chain(FURTHER_SEQUENCERS);
+                let ways = names.map(|name| Ok((name, cluster.way()?))).collect::<Result<_>>()?;
+                Some(Servers::Cluster(Box::new(cluster), ways))
             }
             (false, true) => {
                 progress.step("PostgreSQL: a server for the records of all roles");
@@ -391,7 +394,15 @@ impl Devnet {
     /// The servers of the sequencers' records, where these are replicated.
     pub fn cluster(&mut self) -> Option<&mut PostgresCluster> {
         match &mut self.servers {
-            Some(Servers::Cluster(cluster)) => Some(cluster),
+            Some(Servers::Cluster(cluster, _)) => Some(cluster),
+            _ => None,
+        }
+    }
+
+    /// The way of a sequencer to these servers, which can be cut.
+    pub fn way(&self, name: &str) -> Option<&Way> {
+        match &self.servers {
+            Some(Servers::Cluster(_, ways)) => ways.get(name),
             _ => None,
         }
     }
@@ -676,9 +687,11 @@ async fn funded(l1_url: &str, writer: &L1Writer, options: &DevnetOptions) -> Res
 fn stores(servers: Option<&Servers>, options: &DevnetOptions) -> Result<BTreeMap<String, StoreSettings>> {
     let postgres = match servers {
         Some(Servers::One(postgres)) => postgres,
-        Some(Servers::Cluster(cluster)) => {
-            let store = StoreSettings { url: Some(cluster.fresh()?), password_file: None };
-            return Ok(BTreeMap::from([("sequencer".to_owned(), store)]));
+        Some(Servers::Cluster(cluster, ways)) => {
+            let fresh = cluster.fresh()?;
+            let (_, schema) = fresh.rsplit_once("%3D").context("a schema")?;
+            let store = |way: &Way| StoreSettings { url: Some(way.url(schema)), password_file: None };
+            return Ok(ways.iter().map(|(name, way)| ((*name).to_owned(), store(way))).collect());
         }
         None => return Ok(BTreeMap::new()),
     };

@@ -123,8 +123,8 @@ impl Layout<'_> {
             execution: self.execution(&format!("{name}-execution"), ports.execution),
             signing_key: self.key(super::accounts::SEQUENCER),
             posting_key: Some(self.key(super::accounts::SEQUENCER)),
-            // All have the records of the first one.
-            store: self.store("sequencer"),
+            // Of the same place for all.
+            store: self.store(name),
             failover: None,
             backend: BackendSettings::default(),
             sequencer: SequencerConfig {

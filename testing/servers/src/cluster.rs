@@ -2,7 +2,7 @@
 
 use std::{thread, time::Duration};
 
-use crate::{Postgres, ServerError, url_of};
+use crate::{Postgres, ServerError, Way, socket_url};
 
 /// Every commit waits until one other server shows it. Strict: without one nothing is committed.
 const SETTINGS: [&str; 3] =
@@ -52,7 +52,15 @@ impl PostgresCluster {
     pub fn fresh(&self) -> Result<String, ServerError> {
         let url = self.leader().fresh()?;
         let schema = url.rsplit_once("%3D").map_or("public", |(_, schema)| schema);
-        Ok(url_of(&self.servers.iter().collect::<Vec<_>>(), schema))
+        Ok(socket_url(self.servers.iter().map(Postgres::socket), schema))
+    }
+
+    /// A way of its own to the servers, for one client.
+    ///
+    /// # Errors
+    /// Where its sockets cannot be made.
+    pub fn way(&self) -> Result<Way, ServerError> {
+        Way::to(self.servers.iter())
     }
 
     /// Ends the server that takes writes, as a crash does, and has the one that has most of it take them. The third one

@@ -4,6 +4,7 @@
 //! for [`Postgres::shared`], one for each test program, and for a schema of its own in it.
 
 mod cluster;
+mod way;
 
 use std::{
     ffi::OsStr,
@@ -27,6 +28,7 @@ use nix::{
 use tempfile::TempDir;
 
 pub use cluster::PostgresCluster;
+pub use way::Way;
 
 /// Why a server does not run.
 #[derive(Debug, thiserror::Error)]
@@ -192,7 +194,7 @@ impl Postgres {
 
     /// The URL of a schema.
     pub fn url(&self, schema: &str) -> String {
-        url_of(&[self], schema)
+        socket_url([self.socket()].into_iter(), schema)
     }
 
     /// Runs SQL as the superuser; what it prints, columns separated by `|`.
@@ -263,9 +265,9 @@ impl Postgres {
     }
 }
 
-/// The URL of a schema at whichever of these servers takes writes.
-pub(crate) fn url_of(servers: &[&Postgres], schema: &str) -> String {
-    let sockets = servers.iter().map(|server| server.socket().display().to_string().replace('/', "%2F"));
+/// The URL of a schema at whichever of the servers with these sockets' folders takes writes.
+pub(crate) fn socket_url<'a>(folders: impl Iterator<Item = &'a Path>, schema: &str) -> String {
+    let sockets = folders.map(|folder| folder.display().to_string().replace('/', "%2F"));
     let sockets = sockets.collect::<Vec<_>>().join(",");
     format!("postgres://{NAME}@{sockets}/{NAME}?options=-csearch_path%3D{schema}")
 }

@@ -22,6 +22,8 @@ pub(super) enum Fault {
     Kill,
     /// Whoever leads is stopped, and goes on when another one leads.
     Pause,
+    /// Whoever leads is cut off from the database, and reaches it again when another one leads. Everybody else reaches it.
+    Partition,
     /// Whoever leads is asked to let another one lead.
     HandOver,
     /// SIGTERM to whoever leads, who starts again when another one leads.
@@ -49,7 +51,8 @@ impl Fault {
         // Half of all are the two that say nothing before they happen.
         match (index % 2, random.random_range(0..4)) {
             (0, 0 | 1) => Self::Kill,
-            (0, _) => Self::Pause,
+            (0, 2) => Self::Pause,
+            (0, _) => Self::Partition,
             (_, 0) => Self::Kill,
             (_, 1) => Self::HandOver,
             (_, 2) => Self::Stop,
@@ -61,6 +64,7 @@ impl Fault {
         match self {
             Self::Kill => "kill",
             Self::Pause => "pause",
+            Self::Partition => "partition",
             Self::HandOver => "hand-over",
             Self::Stop => "stop",
             Self::DatabaseFailover => "failover of the database",
@@ -91,6 +95,13 @@ impl Run {
                 let gap = self.gap(wall_ms()).await;
                 sleep(Duration::from_millis(random.random_range(0..3_000))).await;
                 self.devnet.process(leader)?.resume()?;
+                gap?
+            }
+            Fault::Partition => {
+                self.devnet.way(leader).context("a way")?.cut();
+                let gap = self.gap(wall_ms()).await;
+                sleep(Duration::from_millis(random.random_range(0..3_000))).await;
+                self.devnet.way(leader).context("a way")?.heal();
                 gap?
             }
             Fault::HandOver => {

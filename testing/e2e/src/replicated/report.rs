@@ -34,6 +34,7 @@ pub(super) struct Report {
     pub(super) faults: u64,
     kills: u64,
     pauses: u64,
+    partitions: u64,
     hand_overs: u64,
     stops: u64,
     database_failovers: u64,
@@ -75,6 +76,7 @@ impl Report {
         *match fault {
             Fault::Kill => &mut self.kills,
             Fault::Pause => &mut self.pauses,
+            Fault::Partition => &mut self.partitions,
             Fault::HandOver => &mut self.hand_overs,
             Fault::Stop => &mut self.stops,
             Fault::DatabaseFailover => &mut self.database_failovers,
