@@ -72,7 +72,7 @@ start_daemon() {
 import_base() {
     local tar=$work/base.tar
     if ! [ -s "$tar" ]; then
-        mmdebstrap --quiet --variant=minbase bookworm "$tar.new" 2>"$work/base.log" || { cat "$work/base.log" >&2; fail "no base image"; }
+        mmdebstrap --quiet --format=tar --variant=minbase bookworm "$tar.new" 2>"$work/base.log" || { cat "$work/base.log" >&2; fail "no base image"; }
         mv "$tar.new" "$tar"
     fi
     docker import "$tar" "$registry/base:$tag" >/dev/null
