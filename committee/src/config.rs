@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use blindfold_protocol::{Address, limits::MAX_MEMBERS};
-use blindfold_rpc::{Inbound, SequencerUrls, SequencerUrlsError};
+use blindfold_rpc::{Inbound, PeerListener, SequencerUrls, SequencerUrlsError};
 use serde::{Deserialize, Serialize};
 
 /// Settings of a member. Unknown keys are refused; a missing key takes the default of [`MemberConfig::default`].
@@ -22,8 +22,10 @@ pub struct MemberConfig {
     pub hint_publishers: Vec<Address>,
     /// Limits of time, memory and work.
     pub limits: MemberLimits,
-    /// Reverse proxies before `rpc_addr`, and what one address may take there.
+    /// Reverse proxies before `rpc_addr`, its certificate, and what one address may take there.
     pub inbound: Inbound,
+    /// A port beside it for the sequencer, other members and hint publishers that show a certificate.
+    pub peer_listener: Option<PeerListener>,
 }
 
 /// Another member, and where it serves JSON-RPC.
@@ -85,6 +87,7 @@ impl Default for MemberConfig {
             hint_publishers: Vec::new(),
             limits: MemberLimits::default(),
             inbound: Inbound::default(),
+            peer_listener: None,
         }
     }
 }
@@ -129,6 +132,9 @@ pub enum ConfigError {
         /// Name of the setting.
         setting: &'static str,
     },
+    /// The port for peers would take nobody.
+    #[error("peer_listener.max_connections must not be zero")]
+    NoPeerConnections,
     /// A member index out of range, twice, or our own.
     #[error("peers: member {member} is {fault}")]
     Peer {
@@ -178,6 +184,9 @@ impl MemberConfig {
         ];
         match counts.into_iter().find(|(_, value)| *value == 0) {
             Some((setting, _)) => Err(ConfigError::Zero { setting }),
+            None if self.peer_listener.as_ref().is_some_and(|peers| peers.max_connections == 0) => {
+                Err(ConfigError::NoPeerConnections)
+            }
             None => Ok(()),
         }
     }

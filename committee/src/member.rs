@@ -214,8 +214,11 @@ impl Member {
         let service = Service { context: Arc::clone(&context), shares: Arc::clone(&shares) };
         let mut server = ServerConfig::new(context.config.rpc_addr);
         server.inbound = context.config.inbound.clone();
-        server.doorkeeper = Some(doorkeeper(&context));
-        let rpc_addr = base.serve_rpc(server, service.into_rpc(), None).await?;
+        let doorkeeper = doorkeeper(&context);
+        server.doorkeeper = Some(doorkeeper.clone());
+        let methods = service.into_rpc();
+        base.serve_peers(context.config.peer_listener.as_ref(), Some(doorkeeper), methods.clone()).await?;
+        let rpc_addr = base.serve_rpc(server, methods, None).await?;
         base.serve_admin(context.config.admin_addr, None).await?;
 
         let (acknowledger, refusals) = Acknowledger::new(Arc::clone(&context), sequencer);

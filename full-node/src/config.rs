@@ -36,7 +36,7 @@ pub struct FullNodeConfig {
     /// How long without news from the sequencer before members are asked for certified batches, in milliseconds.
     #[serde(default = "default_member_poll_interval_ms")]
     pub member_poll_interval_ms: u64,
-    /// Reverse proxies before `rpc_addr`, and what one address may take there.
+    /// Reverse proxies before `rpc_addr`, its certificate, and what one address may take there.
     #[serde(default)]
     pub inbound: Inbound,
 }

@@ -7,7 +7,7 @@ use blindfold_protocol::{
     Address,
     limits::{MAX_BATCH_ITEMS, MAX_MEMBERS, MAX_SECOND_BYTES},
 };
-use blindfold_rpc::Inbound;
+use blindfold_rpc::{Inbound, PeerListener};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -50,8 +50,10 @@ pub struct SequencerConfig {
     /// anew, in milliseconds. No setting.
     #[serde(skip)]
     pub l1_unusable_exit_ms: u64,
-    /// Reverse proxies before `rpc_addr`, and what one address may take there.
+    /// Reverse proxies before `rpc_addr`, its certificate, and what one address may take there.
     pub inbound: Inbound,
+    /// A port beside it for members and hint publishers that show a certificate.
+    pub peer_listener: Option<PeerListener>,
 }
 
 /// Where a committee member serves.
@@ -210,6 +212,7 @@ impl Default for SequencerConfig {
             l1_poll_ms: 1_000,
             l1_unusable_exit_ms: 300_000,
             inbound: Inbound::default(),
+            peer_listener: None,
         }
     }
 }
@@ -316,9 +319,12 @@ pub enum ConfigError {
     /// A member's index is out of range or named twice.
     #[error("members: {0} is no index of a member, or is named twice")]
     Member(u16),
-    /// RPC and admin would share one port.
-    #[error("rpc_addr and admin_addr are the same address")]
+    /// Two servers would share one port.
+    #[error("two of rpc_addr, admin_addr and peer_listener.addr are the same address")]
     SameAddress,
+    /// A limit that must not be zero.
+    #[error("peer_listener.max_connections must not be zero")]
+    NoPeerConnections,
 }
 
 impl SequencerConfig {
@@ -383,8 +389,14 @@ impl SequencerConfig {
         if o.max_retry_ms < o.retry_ms {
             return Err(ConfigError::RetryOrder);
         }
-        if self.rpc_addr == self.admin_addr && self.rpc_addr.port() != 0 {
+        let peers = self.peer_listener.as_ref();
+        let addrs = [Some(self.rpc_addr), Some(self.admin_addr), peers.map(|peers| peers.addr)];
+        let addrs: Vec<SocketAddr> = addrs.into_iter().flatten().filter(|addr| addr.port() != 0).collect();
+        if (1..addrs.len()).any(|index| addrs[..index].contains(&addrs[index])) {
             return Err(ConfigError::SameAddress);
+        }
+        if peers.is_some_and(|peers| peers.max_connections == 0) {
+            return Err(ConfigError::NoPeerConnections);
         }
         Ok(())
     }
@@ -431,6 +443,19 @@ mod tests {
         let mut config = SequencerConfig::default();
         config.admin_addr = config.rpc_addr;
         assert_eq!(config.validate(), Err(ConfigError::SameAddress));
+        let peer_listener = PeerListener {
+            addr: "127.0.0.1:0".parse().unwrap(),
+            cert_file: "cert.pem".into(),
+            key_file: "key.pem".into(),
+            client_ca_file: "ca.pem".into(),
+            max_connections: 1,
+        };
+        let with = |peer_listener| SequencerConfig { peer_listener, ..SequencerConfig::default() }.validate();
+        assert_eq!(with(Some(peer_listener.clone())), Ok(()));
+        let same = PeerListener { addr: SequencerConfig::default().rpc_addr, ..peer_listener.clone() };
+        assert_eq!(with(Some(same)), Err(ConfigError::SameAddress));
+        let none = PeerListener { max_connections: 0, ..peer_listener };
+        assert_eq!(with(Some(none)), Err(ConfigError::NoPeerConnections));
         let member = |member| MemberUrl { member, url: "http://127.0.0.1:9551".to_owned() };
         for members in [vec![member(0)], vec![member(65)], vec![member(2), member(2)]] {
             let config = SequencerConfig { members, ..SequencerConfig::default() };

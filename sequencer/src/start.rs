@@ -322,7 +322,8 @@ impl Sequencer {
         let through = passthrough(deps.execution, READ_METHODS.iter().copied());
         let mut server = ServerConfig::new(cx.config.rpc_addr);
         server.inbound = cx.config.inbound.clone();
-        server.doorkeeper = Some(doorkeeper(&cx));
+        let (doorkeeper, methods) = (doorkeeper(&cx), methods.into_module());
+        server.doorkeeper = Some(doorkeeper.clone());
         let mut routes = refusals_route(Arc::clone(&certifier));
         cx.metrics.leads.set(1);
         if let Some(Predecessor { base, hand_over, term }) = predecessor {
@@ -331,7 +332,8 @@ impl Sequencer {
             // Its ports are free when it is gone.
             base.vacate().await;
         }
-        let rpc_addr = base.serve_rpc(server, methods.into_module(), Some(through)).await?;
+        base.serve_peers(cx.config.peer_listener.as_ref(), Some(doorkeeper), methods.clone()).await?;
+        let rpc_addr = base.serve_rpc(server, methods, Some(through)).await?;
         base.serve_admin(cx.config.admin_addr, Some(routes)).await?;
 
         let sealer = Sealer {

@@ -17,6 +17,7 @@ use blindfold_sequencer::{
     AccusationsConfig, MemberUrl as SequencerMember, OutputsConfig, PostingConfig, SealingConfig,
     SequencerConfig,
 };
+use blindfold_tls::TlsSettings;
 use serde::Serialize;
 
 use super::accounts::named_key;
@@ -120,6 +121,7 @@ impl Layout<'_> {
             chain: self.chain(),
             parameters: vec![self.parameters()],
             l1: self.l1(),
+            tls: TlsSettings::default(),
             execution: self.execution(&format!("{name}-execution"), ports.execution),
             signing_key: self.key(super::accounts::SEQUENCER),
             posting_key: Some(self.key(super::accounts::SEQUENCER)),
@@ -163,6 +165,7 @@ impl Layout<'_> {
         CommitteeSettings {
             chain: self.chain(),
             l1: self.l1(),
+            tls: TlsSettings::default(),
             parameters: self.parameters(),
             key: KeySource {
                 file: self.dir.join(format!("committee/{name}.key")),
@@ -174,6 +177,7 @@ impl Layout<'_> {
             data_dir: self.dir.join(&name),
             store: self.store(&name),
             member: MemberConfig {
+                peer_listener: None,
                 rpc_addr: local(rpc),
                 admin_addr: local(admin),
                 sequencer_urls: (self.sequencer_urls)(&name),
@@ -200,6 +204,7 @@ impl Layout<'_> {
             chain: self.chain(),
             parameters: vec![self.parameters()],
             l1: self.l1(),
+            tls: TlsSettings::default(),
             data_dir: self.dir.join("hint-publisher"),
             backend: BackendSettings::default(),
             hello_key: None,
@@ -226,6 +231,7 @@ impl Layout<'_> {
             chain: self.chain(),
             parameters: vec![self.parameters()],
             l1: self.l1(),
+            tls: TlsSettings::default(),
             execution: self.execution("full-node-execution", self.ports.full_node_execution),
             data_dir: self.dir.join("full-node"),
             store: self.store("full-node"),
@@ -280,6 +286,7 @@ impl Layout<'_> {
             keys_dir: super::confidential::keys_dir(self.dir),
             parameters: vec![self.parameters()],
             l1: self.l1(),
+            tls: TlsSettings::default(),
             data_dir: self.dir.join("coprocessor"),
             store: self.store("coprocessor"),
             backend: BackendSettings::default(),
@@ -301,6 +308,7 @@ impl Layout<'_> {
         ProxySettings {
             chain: self.chain(),
             l1: self.l1(),
+            tls: TlsSettings::default(),
             fee_key: self.key(super::accounts::PROXY),
             pinned_key_hash: None,
             proxy: ProxyConfig {

@@ -12,7 +12,8 @@ use blindfold_bte::Parameters;
 use blindfold_client::{KeySource, confidential::provers, keys::KeyError};
 use blindfold_committee::key_file::{self, KeyFileError, KeyFilePublic};
 use blindfold_protocol::{B256, ChainConfig};
-use blindfold_runtime::rng;
+use blindfold_runtime::{rng, wall_ms};
+use blindfold_tls::{look_at_pair, look_at_roots};
 
 use super::{
     finding::{Area, Finding},
@@ -24,6 +25,10 @@ use crate::roles::{load_chain, load_deployment, read_parameters};
 const OTHERS_READ: u32 = 0o004;
 /// Who writes a key file or its password decides what the role signs with.
 const NOT_ONLY_OWNER_WRITES: u32 = 0o022;
+
+/// A certificate that expires sooner should be renewed.
+const CERTIFICATE_WARNING_DAYS: u64 = 14;
+const SECONDS_PER_DAY: u64 = 86_400;
 
 /// What the checks of others go on from.
 #[derive(Default)]
@@ -61,6 +66,7 @@ pub(super) fn look(subject: &Subject, deep: bool) -> (Local, Vec<Finding>) {
     if let Some(confidential) = &subject.confidential {
         looked.confidential(confidential);
     }
+    looked.certificates(subject);
     for account in &subject.accounts {
         looked.account(account.setting, &account.source, account.is_for);
     }
@@ -158,6 +164,67 @@ impl Looked {
                 let next = "put the deployment's verifying keys into `keys_dir`; insecure_development_setup = true takes \
                             development keys";
                 Finding::error(Area::Files, "keys_dir", fault, next)
+            }
+        });
+    }
+
+    /// What this role shows over TLS, and whom it trusts.
+    fn certificates(&mut self, subject: &Subject) {
+        let tls = &subject.tls;
+        if let Some(file) = &tls.ca_file {
+            self.authorities("tls.ca_file", file);
+        }
+        match tls.pair() {
+            Ok(None) => {}
+            Ok(Some((cert, key))) => self.pair("tls", cert, key),
+            Err(fault) => {
+                self.findings.push(Finding::error(Area::Settings, "tls", fault, "correct the section [tls]"));
+            }
+        }
+        for listener in &subject.listeners {
+            let setting = listener.setting;
+            self.pair(setting, &listener.files.cert_file, &listener.files.key_file);
+            if let Some(file) = &listener.files.client_ca_file {
+                self.authorities(&format!("{setting}.client_ca_file"), file);
+            }
+        }
+    }
+
+    fn authorities(&mut self, setting: &str, file: &Path) {
+        self.findings.push(match look_at_roots(file) {
+            Ok(count) => {
+                Finding::ok(Area::Files, setting, format!("{}: {count} authorities", file.display()))
+            }
+            Err(fault) => Finding::error(Area::Files, setting, fault, format!("correct `{setting}`")),
+        });
+    }
+
+    fn pair(&mut self, setting: &str, cert: &Path, key: &Path) {
+        if !self.secret_file(&format!("{setting}.key_file"), key, Content::Plain) {
+            return;
+        }
+        let subject = format!("{setting}.cert_file");
+        let renew = "renew it; a running role reads the files again within seconds, or at SIGHUP";
+        self.findings.push(match look_at_pair(cert, key) {
+            Err(fault) => {
+                let next = format!("correct `{setting}.cert_file` and `{setting}.key_file`");
+                Finding::error(Area::Keys, subject, fault, next)
+            }
+            Ok(facts) => {
+                let now = wall_ms() / 1_000;
+                let days = facts.not_after.saturating_sub(now) / SECONDS_PER_DAY;
+                let shown = cert.display();
+                if now < facts.not_before {
+                    let next = "see whether this machine's clock is right, or wait";
+                    Finding::error(Area::Keys, subject, format!("{shown} does not count yet"), next)
+                } else if facts.not_after < now {
+                    Finding::error(Area::Keys, subject, format!("{shown} has expired"), renew)
+                } else if days < CERTIFICATE_WARNING_DAYS {
+                    Finding::warning(Area::Keys, subject, format!("{shown} expires in {days} days"), renew)
+                } else {
+                    let found = format!("{shown}: its key fits, it expires in {days} days");
+                    Finding::ok(Area::Keys, subject, found)
+                }
             }
         });
     }

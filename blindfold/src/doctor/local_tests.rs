@@ -1,5 +1,6 @@
 //! Files and keys of one machine.
 
+use blindfold_certificates::{Authority, Pair, Said};
 use blindfold_client::keys;
 use blindfold_runtime::rng;
 use tempfile::TempDir;
@@ -101,4 +102,38 @@ fn a_coprocessor_without_its_deployment_is_told_what_to_put_where() {
         assert_eq!((finding.level, finding.subject.as_str()), (Level::Error, "deployment"));
         assert!(finding.next.is_some_and(|next| next.contains("confidential.json of this deployment")));
     }
+}
+
+#[test]
+fn certificates_that_expire_or_do_not_fit_are_told() {
+    let authority = Authority::new();
+    let look = |pair: &Pair| {
+        let mut looked = Looked::default();
+        looked.pair("sequencer.inbound.tls", &pair.cert_file, &pair.key_file);
+        let finding = looked.findings.pop().unwrap();
+        assert_eq!(finding.subject, "sequencer.inbound.tls.cert_file");
+        (finding.level, finding.found)
+    };
+    for (days, level, words) in [
+        (-1, Level::Error, "has expired"),
+        (13, Level::Warning, "expires in 13 days"),
+        (14, Level::Ok, "expires in 14 days"),
+    ] {
+        let pair = authority.pair(&format!("days{days}"), Said { days, ..Said::default() });
+        let (found, text) = look(&pair);
+        assert!(found == level && text.contains(words), "{days}: {text}");
+    }
+    let (one, two) = (authority.pair("one", Said::default()), authority.pair("two", Said::default()));
+    let (level, found) = look(&Pair { key_file: two.key_file, ..one.clone() });
+    assert!(level == Level::Error && found.contains("is not that of the certificate"), "{found}");
+    fs::set_permissions(&one.key_file, fs::Permissions::from_mode(0o644)).unwrap();
+    let mut looked = Looked::default();
+    looked.pair("tls", &one.cert_file, &one.key_file);
+    assert_eq!(looked.findings[0].level, Level::Error, "everybody can read the key");
+    looked.authorities("tls.ca_file", &authority.ca_file());
+    looked.authorities("tls.ca_file", &one.key_file);
+    assert_eq!(
+        looked.findings.iter().rev().take(2).map(|finding| finding.level).collect::<Vec<_>>(),
+        [Level::Error, Level::Ok]
+    );
 }

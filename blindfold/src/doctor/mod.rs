@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use blindfold_runtime::{blocking, joined, spawn};
+use blindfold_tls::ClientTls;
 use clap::{Args, ValueEnum};
 use tokio::time::timeout;
 
@@ -121,6 +122,10 @@ async fn look<S: Examinable>(args: &DoctorArgs) -> Report {
         findings.push(Finding::not_checked(Area::Settings, "all else", "the settings do not tell", next));
         return Report::new(S::NAME, findings);
     };
+    if let Ok(tls) = ClientTls::open(settings.tls()) {
+        // What is asked below is asked as the role asks. False: a doctor looks once.
+        blindfold_tls::install(tls);
+    }
     let subject = settings.subject();
     findings.extend(subject.faults.iter().map(|fault| {
         Finding::error(Area::Settings, source.clone(), fault, "correct the setting that it names")

@@ -8,8 +8,9 @@ use std::{
 use blindfold_client::KeySource;
 use blindfold_committee::MemberConfig;
 use blindfold_full_node::Source;
-use blindfold_rpc::SequencerUrls;
+use blindfold_rpc::{PeerListener, SequencerUrls};
 use blindfold_store::StoreUrl;
+use blindfold_tls::{ServerTlsFiles, TlsSettings};
 
 use super::{
     finding::{Area, Finding},
@@ -42,6 +43,17 @@ pub(super) struct Subject {
     /// Whether at least the threshold of each epoch's members must be among the peers.
     pub needs_threshold: bool,
     pub admin: SocketAddr,
+    /// Whom it trusts over TLS, and what it shows.
+    pub tls: TlsSettings,
+    /// The certificates of its own ports.
+    pub listeners: Vec<ListenerSubject>,
+}
+
+/// The certificate of a port.
+pub(super) struct ListenerSubject {
+    /// The table of its settings.
+    pub setting: &'static str,
+    pub files: ServerTlsFiles,
 }
 
 /// An account's key, and what it is for.
@@ -197,6 +209,18 @@ fn store(
     StoreSubject { setting, url: settings.at(data_dir).map_err(|fault| format!("{fault:#}")), role }
 }
 
+/// What the public port shows, and what that for peers does.
+fn listeners(
+    inbound: &'static str,
+    of_inbound: Option<&ServerTlsFiles>,
+    peers: &'static str,
+    of_peers: Option<&PeerListener>,
+) -> Vec<ListenerSubject> {
+    let public = of_inbound.map(|files| ListenerSubject { setting: inbound, files: files.clone() });
+    let peers = of_peers.map(|listener| ListenerSubject { setting: peers, files: listener.files() });
+    public.into_iter().chain(peers).collect()
+}
+
 fn peer(setting: &str, url: &str, kind: PeerKind) -> Peer {
     Peer { setting: setting.to_owned(), url: url.to_owned(), kind }
 }
@@ -241,6 +265,13 @@ impl Examinable for SequencerSettings {
             peers: members("sequencer.members", config.members.iter().map(|m| (m.member, &m.url))),
             needs_threshold: true,
             admin: config.admin_addr,
+            tls: self.tls.clone(),
+            listeners: listeners(
+                "sequencer.inbound.tls",
+                config.inbound.tls.as_ref(),
+                "sequencer.peer_listener",
+                config.peer_listener.as_ref(),
+            ),
         }
     }
 }
@@ -267,6 +298,13 @@ impl Examinable for CommitteeSettings {
             peers,
             needs_threshold: false,
             admin: config.admin_addr,
+            tls: self.tls.clone(),
+            listeners: listeners(
+                "member.inbound.tls",
+                config.inbound.tls.as_ref(),
+                "member.peer_listener",
+                config.peer_listener.as_ref(),
+            ),
         }
     }
 }
@@ -296,6 +334,8 @@ impl Examinable for HintPublisherSettings {
             peers,
             needs_threshold: true,
             admin: config.admin_addr,
+            tls: self.tls.clone(),
+            listeners: Vec::new(),
         }
     }
 }
@@ -325,6 +365,8 @@ impl Examinable for FullNodeSettings {
             // With fewer it decrypts nothing by itself, and runs.
             needs_threshold: false,
             admin: config.admin_addr,
+            tls: self.tls.clone(),
+            listeners: listeners("full_node.inbound.tls", config.inbound.tls.as_ref(), "", None),
         }
     }
 }
@@ -351,6 +393,8 @@ impl Examinable for CoprocessorSettings {
             peers: vec![peer("coprocessor.node_url", &config.node_url, PeerKind::Node)],
             needs_threshold: false,
             admin: config.admin_addr,
+            tls: self.tls.clone(),
+            listeners: listeners("coprocessor.inbound.tls", config.inbound.tls.as_ref(), "", None),
         }
     }
 }
@@ -377,6 +421,8 @@ impl Examinable for ProxySettings {
                 .collect(),
             needs_threshold: false,
             admin: config.admin_addr,
+            tls: self.tls.clone(),
+            listeners: listeners("proxy.inbound.tls", config.inbound.tls.as_ref(), "", None),
         }
     }
 }

@@ -7,6 +7,7 @@ use blindfold_chain::{L1Reader, L1Submitter};
 use blindfold_client::KeySource;
 use blindfold_committee::{Member, MemberConfig, MemberDeps, MemberHandle, SteadyClock, key_file};
 use blindfold_l1::L1Writer;
+use blindfold_tls::TlsSettings;
 use serde::{Deserialize, Serialize};
 
 use super::files::read_parameters;
@@ -20,6 +21,9 @@ pub struct CommitteeSettings {
     pub chain: PathBuf,
     /// L1, the member's own view.
     pub l1: L1Settings,
+    /// Whom the connections that it opens trust over TLS, and what they show.
+    #[serde(default)]
+    pub tls: TlsSettings,
     /// The public parameters that the key belongs to.
     pub parameters: PathBuf,
     /// The member's key file and its password.
@@ -39,6 +43,10 @@ pub struct CommitteeSettings {
 impl Role for CommitteeSettings {
     const NAME: &'static str = "committee";
     type Running = MemberHandle;
+
+    fn tls(&self) -> &TlsSettings {
+        &self.tls
+    }
 
     fn faults(&self) -> Vec<anyhow::Error> {
         // Whether the peers are right depends on whose key it is: `Member::start` checks them.

@@ -12,6 +12,7 @@ use blindfold_protocol::ChainConfig;
 use blindfold_rlwe::rlwe::PublicPolynomial;
 use blindfold_rpc::confidential::ConfidentialParameters;
 use blindfold_store::{ConfidentialStore, StoreUrl};
+use blindfold_tls::TlsSettings;
 use serde::{Deserialize, Serialize};
 
 use super::{BackendSettings, L1Settings, Role, StoreSettings, fault_in, load_chain, load_parameters};
@@ -30,6 +31,9 @@ pub struct CoprocessorSettings {
     pub parameters: Vec<PathBuf>,
     /// L1, the coprocessor's own view.
     pub l1: L1Settings,
+    /// Whom the connections that it opens trust over TLS, and what they show.
+    #[serde(default)]
+    pub tls: TlsSettings,
     /// Folder of the coprocessor's files.
     pub data_dir: PathBuf,
     /// Where its records are.
@@ -74,6 +78,10 @@ pub async fn executed_here(
 impl Role for CoprocessorSettings {
     const NAME: &'static str = "coprocessor";
     type Running = Coprocessor;
+
+    fn tls(&self) -> &TlsSettings {
+        &self.tls
+    }
 
     fn faults(&self) -> Vec<anyhow::Error> {
         fault_in("coprocessor", self.coprocessor.validate()).into_iter().collect()

@@ -7,6 +7,7 @@ use blindfold_chain::{L1Reader, L1Submitter};
 use blindfold_client::KeySource;
 use blindfold_full_node::{FullNode, FullNodeConfig, FullNodeDeps, WatchDeps, watch::WatchConfig};
 use blindfold_l1::{L1Client, L1Writer};
+use blindfold_tls::TlsSettings;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -24,6 +25,9 @@ pub struct FullNodeSettings {
     pub parameters: Vec<PathBuf>,
     /// L1, the node's own view.
     pub l1: L1Settings,
+    /// Whom the connections that it opens trust over TLS, and what they show.
+    #[serde(default)]
+    pub tls: TlsSettings,
     /// The node's own execution client.
     pub execution: ExecutionSettings,
     /// Folder of the node's files.
@@ -82,6 +86,10 @@ impl WatchSettings {
 impl Role for FullNodeSettings {
     const NAME: &'static str = "full-node";
     type Running = FullNode;
+
+    fn tls(&self) -> &TlsSettings {
+        &self.tls
+    }
 
     fn faults(&self) -> Vec<anyhow::Error> {
         let watch = self.watch.enabled.then(|| fault_in("watch", self.watch.config().validate()));

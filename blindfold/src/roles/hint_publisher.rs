@@ -9,6 +9,7 @@ use blindfold_hint_publisher::{
     l1::L1PostingConfig,
 };
 use blindfold_l1::{DataPlace, L1Client, L1Writer};
+use blindfold_tls::TlsSettings;
 use serde::{Deserialize, Serialize};
 
 use super::{BackendSettings, L1Settings, Role, Wei, fault_in, load_chain, load_parameters, tables};
@@ -23,6 +24,9 @@ pub struct HintPublisherSettings {
     pub parameters: Vec<PathBuf>,
     /// Where L1 is.
     pub l1: L1Settings,
+    /// Whom the connections that it opens trust over TLS, and what they show.
+    #[serde(default)]
+    pub tls: TlsSettings,
     /// Folder of the hint publisher's files: tables, computed again if missing.
     #[serde(default = "default_data_dir")]
     pub data_dir: PathBuf,
@@ -102,6 +106,10 @@ fn default_data_dir() -> PathBuf {
 impl Role for HintPublisherSettings {
     const NAME: &'static str = "hint-publisher";
     type Running = HintPublisherHandle;
+
+    fn tls(&self) -> &TlsSettings {
+        &self.tls
+    }
 
     fn faults(&self) -> Vec<anyhow::Error> {
         let mut faults: Vec<anyhow::Error> =

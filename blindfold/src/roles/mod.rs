@@ -32,7 +32,8 @@ use anyhow::{Context, Result, bail, ensure};
 use blindfold_bte::Parameters;
 use blindfold_engine::{JwtSecret, OpGeth, OpGethConfig};
 use blindfold_rpc::RunningRole;
-use blindfold_runtime::Failure;
+use blindfold_runtime::{Failure, spawn};
+use blindfold_tls::{ClientTls, TlsSettings};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::settings::{SettingsArgs, load};
@@ -136,6 +137,9 @@ pub(crate) trait Role: DeserializeOwned {
     /// What runs.
     type Running: RunningRole;
 
+    /// Whom the connections that it opens trust over TLS, and what they show.
+    fn tls(&self) -> &TlsSettings;
+
     /// What of these settings does not work or does not fit together, found without opening anything. Each names its
     /// setting.
     fn faults(&self) -> Vec<anyhow::Error>;
@@ -152,6 +156,10 @@ pub(crate) async fn run<R: Role>(settings: &SettingsArgs, rebuild_from_l1: bool)
     if let Some(first) = settings.faults().into_iter().next() {
         return Err(first);
     }
+    let tls = ClientTls::open(settings.tls()).context("section [tls] of the settings")?;
+    ensure!(blindfold_tls::install(tls.clone()), "the TLS of this process is settled already: this is a bug");
+    // For as long as the process: whatever it opens later is to count.
+    drop(spawn(blindfold_tls::watch(tls.refreshing())));
     let running = settings.start(rebuild_from_l1).await?;
     End::of(running.failed()).await?.after(running.shutdown()).await
 }

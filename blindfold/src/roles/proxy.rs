@@ -5,6 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use anyhow::{Context, Result};
 use blindfold_client::{KeySource, Proxy, ProxyConfig};
 use blindfold_protocol::B256;
+use blindfold_tls::TlsSettings;
 use serde::{Deserialize, Serialize};
 
 use super::{L1Settings, Role, fault_in, load_chain};
@@ -17,6 +18,9 @@ pub struct ProxySettings {
     pub chain: PathBuf,
     /// L1: the committee's key comes from there.
     pub l1: L1Settings,
+    /// Whom the connections that it opens trust over TLS, and what they show.
+    #[serde(default)]
+    pub tls: TlsSettings,
     /// Pays the ordering fees of every envelope the proxy makes.
     pub fee_key: KeySource,
     /// A hash of the committee's key that the user has from elsewhere; the key on L1 must have it, too.
@@ -29,6 +33,10 @@ pub struct ProxySettings {
 impl Role for ProxySettings {
     const NAME: &'static str = "proxy";
     type Running = Proxy;
+
+    fn tls(&self) -> &TlsSettings {
+        &self.tls
+    }
 
     fn faults(&self) -> Vec<anyhow::Error> {
         fault_in("proxy", self.proxy.validate()).into_iter().collect()

@@ -14,6 +14,7 @@ use blindfold_sequencer::{
     SequencerDeps, SequencerHandle, SteadyClock, introduction,
 };
 use blindfold_store::{Candidate, SqlStore, Standby, StoreUrl};
+use blindfold_tls::TlsSettings;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -31,6 +32,9 @@ pub struct SequencerSettings {
     pub parameters: Vec<PathBuf>,
     /// Where L1 is, and how often it is asked.
     pub l1: L1Settings,
+    /// Whom the connections that it opens trust over TLS, and what they show.
+    #[serde(default)]
+    pub tls: TlsSettings,
     /// Where the execution client is.
     pub execution: ExecutionSettings,
     /// The key that signs headers and promises.
@@ -95,6 +99,10 @@ impl FailoverSettings {
 impl Role for SequencerSettings {
     const NAME: &'static str = "sequencer";
     type Running = RunningSequencer;
+
+    fn tls(&self) -> &TlsSettings {
+        &self.tls
+    }
 
     fn faults(&self) -> Vec<anyhow::Error> {
         let mut faults: Vec<anyhow::Error> =

@@ -49,7 +49,7 @@ pub struct ProxyConfig {
     pub expiry_batches: u64,
     /// How long the committee's key from L1 is used before it is fetched again, in milliseconds.
     pub key_refresh_ms: u64,
-    /// Reverse proxies before `rpc_addr`, and what one address may take there.
+    /// Reverse proxies before `rpc_addr`, its certificate, and what one address may take there.
     pub inbound: Inbound,
 }
 

@@ -40,7 +40,7 @@ pub struct DeployedWith {
 /// Where L1 and the contracts are.
 #[derive(Clone)]
 pub struct L1Config {
-    /// `http://` (or, with the feature `tls`, `https://`) URL of the endpoint. May hold a secret, so it is not printed.
+    /// `http://` or `https://` URL of the endpoint. May hold a secret, so it is not printed.
     pub url: String,
     /// URL of a beacon node, for reading data that was posted in blobs; may hold a secret likewise.
     pub beacon_url: Option<String>,

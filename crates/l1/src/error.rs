@@ -52,6 +52,9 @@ pub enum L1Error {
         /// Why, without the URL, which may hold a secret.
         reason: &'static str,
     },
+    /// It wants TLS, which cannot be set up.
+    #[error("the L1 endpoint: {0}")]
+    Tls(Box<blindfold_tls::TlsError>),
     /// The deployment asks nothing of the members of its committees.
     #[error("this deployment has no MemberStakes")]
     NoStakes,
@@ -369,6 +372,7 @@ impl L1Error {
             } => Recovery::Retry,
             Self::Reverted { .. } | Self::Failed { .. } | Self::NotSent { .. } => Recovery::Refresh,
             Self::Url { .. }
+            | Self::Tls(_)
             | Self::HttpStatus { .. }
             | Self::ResponseTooLarge { .. }
             | Self::Malformed { .. }

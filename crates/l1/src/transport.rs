@@ -51,16 +51,20 @@ pub(crate) struct Http {
 impl Http {
     /// No connection is made before the first call.
     pub fn new(url: &str, timeout_ms: u64) -> Result<Self, L1Error> {
-        if url.starts_with("https://") && !cfg!(feature = "tls") {
-            return Err(L1Error::Url { reason: "https needs a build with the feature `tls`" });
-        }
         if !url.starts_with("https://") && !url.starts_with("http://") {
             return Err(L1Error::Url { reason: "it must begin with http:// or https://" });
         }
         if reqwest::Url::parse(url).is_err() {
             return Err(L1Error::Url { reason: "it is no URL" });
         }
+        let tls = if url.starts_with("https://") {
+            // An L1 provider has no business knowing who asks.
+            blindfold_tls::process().anonymous_config()
+        } else {
+            blindfold_tls::nothing_trusted()
+        };
         let client = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls.map_err(|fault| L1Error::Tls(Box::new(fault)))?)
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(Duration::from_millis(CONNECT_TIMEOUT_MS))
@@ -135,7 +139,12 @@ impl Http {
         while let Some(inner) = cause.source() {
             cause = inner;
         }
-        L1Error::Unreachable { method, reason: shorten(&cause.to_string()) }
+        let reason = shorten(&cause.to_string());
+        let reason = match blindfold_tls::advice(&reason) {
+            Some(advice) => format!("{advice} ({reason})"),
+            None => reason,
+        };
+        L1Error::Unreachable { method, reason }
     }
 }
 

@@ -135,7 +135,13 @@ pub async fn admin(
     let listening = listen(
         config.addr,
         router,
-        Limits { peers, inbound: Inbound::default().into(), patience, panicked: Panicked::default() },
+        Limits {
+            peers,
+            inbound: Inbound::default().into(),
+            patience,
+            panicked: Panicked::default(),
+            tls: None,
+        },
         stop_handle,
     )
     .await?;

@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use blindfold_telemetry::redact_url;
+use blindfold_tls::{ClientTls, TlsError, rustls};
 use jsonrpsee::core::{
     ClientError,
     client::{BatchResponse, ClientT, Subscription, SubscriptionClientT, async_client::PingConfig},
@@ -23,6 +24,7 @@ use crate::limits::{
     CLIENT_SUBSCRIPTION_BUFFER_MESSAGES, MAX_MESSAGE_BYTES, MAX_REQUEST_BYTES, PING_INACTIVE_MS,
     PING_INTERVAL_MS,
 };
+use crate::secure::{SPEAKS_TLS, UPGRADE_REQUIRED};
 use crate::several::Several;
 
 /// A client for single calls, at one server or at whichever leads of several.
@@ -181,6 +183,8 @@ pub struct ClientConfig {
     pub ping_inactive_ms: u64,
     /// How it shows who it is, where the server keeps places for its peers.
     pub introduction: Option<Introduction>,
+    /// Whom it trusts over TLS, and what certificate it shows; none: what the process does ([`blindfold_tls::process`]).
+    pub tls: Option<ClientTls>,
 }
 
 impl Default for ClientConfig {
@@ -195,6 +199,7 @@ impl Default for ClientConfig {
             ping_interval_ms: PING_INTERVAL_MS,
             ping_inactive_ms: PING_INACTIVE_MS,
             introduction: None,
+            tls: None,
         }
     }
 }
@@ -210,13 +215,13 @@ pub enum ClientBuildError {
         /// The schemes that are accepted here.
         expected: &'static str,
     },
-    /// This program was built without TLS. The configuration's fault.
-    #[error(
-        "{url}: this program was built without TLS (feature `tls`); use a plain URL or a local TLS tunnel"
-    )]
-    NoTls {
+    /// The URL wants TLS, which cannot be set up. The configuration's fault.
+    #[error("{url}: {fault}")]
+    Tls {
         /// The URL that was given.
         url: String,
+        /// What is wrong, and what to do.
+        fault: Box<TlsError>,
     },
     /// The URL does not parse, or the server cannot be reached or refused the handshake; in the last two cases try
     /// again.
@@ -255,11 +260,15 @@ pub fn http_client_of(urls: &SequencerUrls, config: &ClientConfig) -> Result<Htt
 const HTTP: &str = "http:// or https://";
 
 fn way(url: &str, config: &ClientConfig) -> Result<Way, ClientBuildError> {
-    check_scheme(url, "http", "https", HTTP)?;
+    let secure = is_secure(url, "http", "https", HTTP)?;
     if let Some(carrier) = carrier() {
         return Ok(Way::Carried(Link::new(carrier, url, config)));
     }
-    HttpClientBuilder::default()
+    let mut builder = HttpClientBuilder::default();
+    if secure {
+        builder = builder.with_custom_cert_store(tls_of(url, config)?);
+    }
+    builder
         .connect_timeout(Duration::from_millis(config.connect_timeout_ms))
         .request_timeout(Duration::from_millis(config.request_timeout_ms))
         .max_request_size(config.max_request_bytes)
@@ -274,7 +283,7 @@ fn way(url: &str, config: &ClientConfig) -> Result<Way, ClientBuildError> {
 /// A client for calls and subscriptions over one WebSocket; connected when this returns. It does not connect again
 /// by itself: see [`crate::Feed`].
 pub async fn ws_client(url: &str, config: &ClientConfig) -> Result<WsClient, ClientBuildError> {
-    check_scheme(url, "ws", "wss", "ws:// or wss://")?;
+    let secure = is_secure(url, "ws", "wss", "ws:// or wss://")?;
     let ping = PingConfig::new()
         .ping_interval(Duration::from_millis(config.ping_interval_ms))
         .inactive_limit(Duration::from_millis(config.ping_inactive_ms));
@@ -282,7 +291,11 @@ pub async fn ws_client(url: &str, config: &ClientConfig) -> Result<WsClient, Cli
     if let Some(value) = config.introduction.as_ref().and_then(Introduction::header) {
         headers.insert(HELLO_HEADER, value);
     }
-    WsClientBuilder::default()
+    let mut builder = WsClientBuilder::default();
+    if secure {
+        builder = builder.with_custom_cert_store(tls_of(url, config)?);
+    }
+    let connecting = builder
         .set_headers(headers)
         .connection_timeout(Duration::from_millis(config.connect_timeout_ms))
         .request_timeout(Duration::from_millis(config.request_timeout_ms))
@@ -291,28 +304,43 @@ pub async fn ws_client(url: &str, config: &ClientConfig) -> Result<WsClient, Cli
         .max_concurrent_requests(config.max_concurrent_calls)
         .max_buffer_capacity_per_subscription(config.subscription_buffer_messages.max(1))
         .enable_ws_ping(ping)
-        .build(url)
-        .await
-        .map_err(|error| connect_error(url, &error.to_string()))
+        .build(url);
+    // The library's own limit ends with the TCP connection; both handshakes are still to come.
+    let limit = Duration::from_millis(config.connect_timeout_ms.saturating_mul(CONNECTION_STEPS));
+    match tokio::time::timeout(limit, connecting).await {
+        Ok(connected) => connected.map_err(|error| connect_error(url, &error.to_string())),
+        Err(_) => Err(connect_error(url, "the server did not finish the handshake in time")),
+    }
 }
 
-fn check_scheme(
-    url: &str,
-    plain: &str,
-    secure: &str,
-    expected: &'static str,
-) -> Result<(), ClientBuildError> {
+/// TCP, TLS and WebSocket: each may take as long as a connection.
+const CONNECTION_STEPS: u64 = 3;
+
+fn tls_of(url: &str, config: &ClientConfig) -> Result<rustls::ClientConfig, ClientBuildError> {
+    let tls = config.tls.clone().unwrap_or_else(blindfold_tls::process);
+    tls.config().map_err(|fault| ClientBuildError::Tls { url: redact_url(url), fault: Box::new(fault) })
+}
+
+/// Whether a URL wants TLS.
+fn is_secure(url: &str, plain: &str, secure: &str, expected: &'static str) -> Result<bool, ClientBuildError> {
     let scheme = url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
     match scheme {
-        Some(scheme) if scheme == plain => Ok(()),
-        Some(scheme) if scheme == secure && cfg!(feature = "tls") => Ok(()),
-        Some(scheme) if scheme == secure => Err(ClientBuildError::NoTls { url: redact_url(url) }),
+        Some(scheme) if scheme == plain => Ok(false),
+        Some(scheme) if scheme == secure => Ok(true),
         _ => Err(ClientBuildError::Scheme { url: redact_url(url), expected }),
     }
+}
+
+/// The text of a failure, with what to do about it if that is known.
+pub(crate) fn with_advice(reason: &str) -> String {
+    // How a server of ours answers plain HTTP where it speaks TLS.
+    let plainly = reason.contains(&UPGRADE_REQUIRED.to_string()) && reason.contains("rejected");
+    let advice = if plainly { Some(SPEAKS_TLS) } else { blindfold_tls::advice(reason) };
+    advice.map_or_else(|| reason.to_owned(), |advice| format!("{advice} ({reason})"))
 }
 
 fn connect_error(url: &str, reason: &str) -> ClientBuildError {
     let shown = redact_url(url);
     // The library may repeat the URL in its message.
-    ClientBuildError::Connect { reason: reason.replace(url, &shown), url: shown }
+    ClientBuildError::Connect { reason: with_advice(&reason.replace(url, &shown)), url: shown }
 }

@@ -5,6 +5,8 @@ use std::{borrow::Cow, fmt};
 use jsonrpsee::{core::ClientError, types::ErrorObjectOwned};
 use serde::{Deserialize, Serialize};
 
+use crate::client::with_advice;
+
 /// JSON-RPC error codes. `-38000 … -38099` are Blindfold's.
 pub mod code {
     /// The request is not JSON.
@@ -183,9 +185,23 @@ impl From<ClientError> for ReceivedError {
     fn from(error: ClientError) -> Self {
         match error {
             ClientError::Call(object) => Self::Refused(object.into_owned().into()),
-            other => Self::NoAnswer(other.to_string()),
+            other => Self::NoAnswer(with_advice(&causes(&other))),
         }
     }
+}
+
+/// An error with all its causes: what is said of TLS stands in the innermost.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let words = inner.to_string();
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+        cause = inner.source();
+    }
+    text
 }
 
 /// Reason and retry of the errors the JSON-RPC library makes by itself.

@@ -8,6 +8,7 @@ use std::{
 };
 
 use axum::http::{HeaderMap, header::FORWARDED};
+use blindfold_tls::ServerTlsFiles;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -28,6 +29,8 @@ pub struct Inbound {
     pub trusted_proxies: Vec<Network>,
     /// Whether each connection of a trusted proxy begins with a PROXY protocol header (version 1 or 2).
     pub proxy_protocol: bool,
+    /// With them, the port speaks TLS and nothing else; both files are read again when they change.
+    pub tls: Option<ServerTlsFiles>,
     /// Most open connections of one address.
     pub max_connections_per_address: u32,
     /// Most calls per second of one address, averaged; zero switches the limit off.
@@ -39,6 +42,7 @@ impl Default for Inbound {
         Self {
             trusted_proxies: Vec::new(),
             proxy_protocol: false,
+            tls: None,
             max_connections_per_address: MAX_CONNECTIONS_PER_ADDRESS,
             max_calls_per_address_per_second: MAX_CALLS_PER_ADDRESS_PER_SECOND,
         }

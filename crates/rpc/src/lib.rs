@@ -10,6 +10,7 @@
 //! - [`http_client`], [`ws_client`], [`Feed`]: clients with limits, and a subscription that reconnects.
 //! - [`SequencerUrls`], [`http_client_of`], [`Feed::start_at_any`]: the same for several sequencers, one of which leads;
 //!   [`standing_by()`] is the port of one that does not.
+//! - [`PeerListener`]: a port for peers alone, who show a certificate.
 //! - [`carrier`]: where a simulation carries calls in place of sockets.
 
 pub mod admin;
@@ -28,11 +29,14 @@ pub mod limits;
 mod middleware;
 mod origins;
 mod passthrough;
+mod peer_listener;
 mod peers;
 mod role;
+mod secure;
 mod server;
 mod several;
 mod standing_by;
+mod tls_metrics;
 mod turns;
 pub mod types;
 mod urls;
@@ -60,9 +64,11 @@ pub use origins::AllowedOrigins;
 pub use passthrough::{
     NODE_ONLY_METHODS, PLAINTEXT_METHODS, Passthrough, PassthroughFuture, READ_METHODS, is_plaintext_method,
 };
+pub use peer_listener::PeerListener;
 pub use peers::PeerAddress;
 pub use role::{RoleBase, RunningRole};
 pub use server::{ServeError, ServerConfig, ServerHandle, serve};
 pub use standing_by::standing_by;
+pub use tls_metrics::TlsMetrics;
 pub use types::Topic;
 pub use urls::{SequencerUrls, SequencerUrlsError, same_server};

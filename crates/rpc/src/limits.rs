@@ -99,6 +99,10 @@ pub const TOPIC_BUFFER_MESSAGES: usize = 256;
 pub const SLOW_CONSUMER_MS: u64 = 5_000;
 /// How long a connection may take to send the headers of a request, or idle between two.
 pub const HEADER_TIMEOUT_MS: u64 = 15_000;
+/// How long a TLS handshake may take; nobody needs more than two round trips.
+pub const HANDSHAKE_TIMEOUT_MS: u64 = 5_000;
+/// Most open connections of a port for peers alone, unless set otherwise.
+pub const MAX_PEER_CONNECTIONS: u32 = 256;
 /// How long one HTTP call may take from its headers to its answer, the sending of its body included.
 pub const CALL_TIMEOUT_MS: u64 = 60_000;
 /// How often an open WebSocket is pinged.

@@ -10,7 +10,10 @@ use blindfold_runtime::{Failure, Tasks};
 use blindfold_telemetry::Metrics;
 use jsonrpsee::Methods;
 
-use crate::{AdminConfig, Passthrough, Readiness, ServeError, ServerConfig, ServerHandle, admin, serve};
+use crate::{
+    AdminConfig, Doorkeeper, Passthrough, PeerListener, Readiness, ServeError, ServerConfig, ServerHandle,
+    TlsMetrics, admin, serve,
+};
 
 /// What every role stands on. Dropping it ends everything at once, as a kill would.
 pub struct RoleBase {
@@ -21,6 +24,9 @@ pub struct RoleBase {
     admin: Option<ServerHandle>,
     admin_addr: SocketAddr,
     rpc: Option<ServerHandle>,
+    peers: Option<ServerHandle>,
+    /// None where the registry has another role's.
+    tls: Option<TlsMetrics>,
 }
 
 impl RoleBase {
@@ -31,7 +37,12 @@ impl RoleBase {
         let tasks = Tasks::new();
         let readiness = Readiness::new(conditions).of(tasks.spawner());
         let admin_addr = (Ipv4Addr::UNSPECIFIED, 0).into();
-        Self { serving: tasks.beside(), tasks, readiness, metrics, admin: None, admin_addr, rpc: None }
+        let tls = TlsMetrics::new(&metrics).ok();
+        if let Some(tls) = &tls {
+            tls.show_client(blindfold_tls::process().refreshing());
+        }
+        let serving = tasks.beside();
+        Self { serving, tasks, readiness, metrics, admin: None, admin_addr, rpc: None, peers: None, tls }
     }
 
     /// The parts that work until the role stops.
@@ -57,9 +68,14 @@ impl RoleBase {
     /// # Errors
     /// When the port cannot be listened on.
     pub async fn serve_admin(&mut self, addr: SocketAddr, routes: Option<Router>) -> Result<(), ServeError> {
-        let metrics = self.metrics.clone();
-        let server =
-            admin(AdminConfig { addr }, self.readiness.clone(), move || metrics.render(), routes).await?;
+        let (metrics, tls) = (self.metrics.clone(), self.tls.clone());
+        let render = move || {
+            if let Some(tls) = &tls {
+                tls.update();
+            }
+            metrics.render()
+        };
+        let server = admin(AdminConfig { addr }, self.readiness.clone(), render, routes).await?;
         self.tasks.guard("admin", server.ended());
         self.admin_addr = server.local_addr();
         self.admin = Some(server);
@@ -79,16 +95,41 @@ impl RoleBase {
         let server = serve(config, methods, passthrough).await?;
         self.tasks.guard("rpc", server.ended());
         let listens = server.local_addr();
+        self.show_tls(&server);
         self.rpc = Some(server);
         Ok(listens)
+    }
+
+    /// Serves JSON-RPC on a port for peers alone, if there is to be one.
+    ///
+    /// # Errors
+    /// When the port cannot be listened on, or its certificate cannot be used.
+    pub async fn serve_peers(
+        &mut self,
+        listener: Option<&PeerListener>,
+        doorkeeper: Option<Doorkeeper>,
+        methods: impl Into<Methods>,
+    ) -> Result<(), ServeError> {
+        let Some(listener) = listener else { return Ok(()) };
+        let server = serve(listener.server(doorkeeper), methods, None).await?;
+        self.tasks.guard("peers", server.ended());
+        self.show_tls(&server);
+        self.peers = Some(server);
+        Ok(())
+    }
+
+    fn show_tls(&self, server: &ServerHandle) {
+        if let (Some(metrics), Some(tls)) = (&self.tls, server.tls()) {
+            metrics.show_server(tls);
+        }
     }
 
     /// Ends in order: no new calls, those under way are answered, the tasks end, then `rest`, the admin server last.
     pub async fn shutdown(mut self, rest: impl Future<Output = ()> + Send) {
         self.tasks.begin_shutdown();
         let mut in_time = true;
-        if let Some(rpc) = self.rpc.take() {
-            in_time &= rpc.shutdown().await;
+        for server in [self.rpc.take(), self.peers.take()].into_iter().flatten() {
+            in_time &= server.shutdown().await;
         }
         self.tasks.shutdown().await;
         self.serving.shutdown().await;
@@ -102,11 +143,11 @@ impl RoleBase {
         tracing::info!("stopped");
     }
 
-    /// Ends everything, and returns when both ports are free: for whoever listens there next, in the same process. Calls
+    /// Ends everything, and returns when its ports are free: for whoever listens there next, in the same process. Calls
     /// under way are not waited for.
     pub async fn vacate(mut self) {
         self.tasks.begin_shutdown();
-        for server in [self.rpc.take(), self.admin.take()].into_iter().flatten() {
+        for server in [self.rpc.take(), self.peers.take(), self.admin.take()].into_iter().flatten() {
             server.close().await;
         }
         self.tasks.abort().await;
@@ -118,6 +159,7 @@ impl RoleBase {
     pub async fn abort(mut self) {
         self.tasks.begin_shutdown();
         self.rpc.take();
+        self.peers.take();
         self.admin.take();
         self.tasks.abort().await;
         self.serving.abort().await;
@@ -135,6 +177,11 @@ pub trait RunningRole: Send + Sync {
     /// Where `/healthz`, `/readyz` and `/metrics` are served; port 0 where nothing is.
     fn admin_addr(&self) -> SocketAddr {
         self.base().admin_addr
+    }
+
+    /// Where peers alone are served, if they are.
+    fn peers_addr(&self) -> Option<SocketAddr> {
+        self.base().peers.as_ref().map(ServerHandle::local_addr)
     }
 
     /// What must hold before the role is ready.

@@ -12,6 +12,7 @@ use axum::{
     http::{HeaderValue, Response, StatusCode, header},
 };
 use blindfold_runtime::{panic_words, spawn};
+use blindfold_tls::{ServerTls, ServerTlsFiles, TlsError};
 use futures::FutureExt;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -20,8 +21,11 @@ use jsonrpsee::{
     core::middleware::RpcServiceBuilder,
     server::{BatchRequestConfig, PingConfig, Server, StopHandle, stop_channel, ws},
 };
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+    sync::watch,
+};
 use tower::{Service, ServiceExt};
 
 use crate::{
@@ -38,6 +42,7 @@ use crate::{
     },
     middleware::{GuardLayer, Shared},
     peers::{Account, AddressPermit, Overload, Peers, Place},
+    secure::{NoHandshake, handshake},
     turns::Turns,
     wire::Wire,
 };
@@ -73,6 +78,8 @@ pub struct ServerConfig {
     pub allowed_origins: AllowedOrigins,
     /// Is told of every finished call.
     pub observer: Option<CallObserver>,
+    /// The files of its certificate, where it speaks TLS; none: those of `inbound`, if there are any.
+    pub tls: Option<ServerTlsFiles>,
 }
 
 impl ServerConfig {
@@ -93,6 +100,7 @@ impl ServerConfig {
             connection_buffer_messages: CONNECTION_BUFFER_MESSAGES,
             allowed_origins: AllowedOrigins::None,
             observer: None,
+            tls: None,
         }
     }
 }
@@ -123,6 +131,14 @@ pub enum ServeError {
     /// The PROXY protocol is switched on and no proxy is trusted.
     #[error("proxy_protocol needs trusted_proxies: nobody else's header is read")]
     NoTrustedProxy,
+    /// It cannot speak TLS.
+    #[error("{addr}: {fault}")]
+    Tls {
+        /// The address in the configuration.
+        addr: SocketAddr,
+        /// What is wrong with its files.
+        fault: Box<TlsError>,
+    },
     /// A limit is zero that must not be.
     #[error("the limit {0} must not be zero")]
     ZeroLimit(&'static str),
@@ -135,12 +151,18 @@ pub struct ServerHandle {
     stop: jsonrpsee::server::ServerHandle,
     accepting: watch::Receiver<()>,
     panicked: Panicked,
+    tls: Option<Arc<ServerTls>>,
 }
 
 impl ServerHandle {
     pub(crate) fn new(listening: Listening, stop: jsonrpsee::server::ServerHandle) -> Self {
         let Listening { local_addr, accepting, panicked } = listening;
-        Self { local_addr, stop, accepting, panicked }
+        Self { local_addr, stop, accepting, panicked, tls: None }
+    }
+
+    /// What it shows, if it speaks TLS.
+    pub const fn tls(&self) -> Option<&Arc<ServerTls>> {
+        self.tls.as_ref()
     }
 
     /// Resolves when connections are taken no longer, or a call panicked: the server was stopped, or has a bug. Says so.
@@ -216,6 +238,11 @@ pub async fn serve(
         let (listening, stop) = carrier::listen(carrier, config.addr, methods, passthrough, knows_peers)?;
         return Ok(ServerHandle::new(listening, stop));
     }
+    let files = config.tls.as_ref().or(config.inbound.tls.as_ref());
+    let tls = files
+        .map(ServerTls::open)
+        .transpose()
+        .map_err(|fault| ServeError::Tls { addr: config.addr, fault: Box::new(fault) })?;
     let inbound = Arc::new(config.inbound.clone());
     let peers = Peers::new(
         config.max_connections,
@@ -289,10 +316,18 @@ pub async fn serve(
         }
     });
     let patience = Duration::from_millis(config.write_patience_ms);
-    let limits = Limits { peers, inbound, patience, panicked };
-    let listening = listen(config.addr, router, limits, stop_handle).await?;
-    tracing::info!(local_addr = %listening.local_addr, "JSON-RPC server listens");
-    Ok(ServerHandle::new(listening, stop))
+    let limits = Limits { peers, inbound, patience, panicked, tls: tls.clone() };
+    let listening = listen(config.addr, router, limits, stop_handle.clone()).await?;
+    if let Some(tls) = tls.clone() {
+        spawn(async move {
+            tokio::select! {
+                () = blindfold_tls::watch(tls) => {}
+                () = stop_handle.shutdown() => {}
+            }
+        });
+    }
+    tracing::info!(local_addr = %listening.local_addr, tls = tls.is_some(), "JSON-RPC server listens");
+    Ok(ServerHandle { tls, ..ServerHandle::new(listening, stop) })
 }
 
 /// What a request passes before it is read: whose it is.
@@ -414,6 +449,8 @@ pub(crate) struct Limits {
     /// For somebody who does not take what is written.
     pub(crate) patience: Duration,
     pub(crate) panicked: Panicked,
+    /// With it, nothing is taken but TLS.
+    pub(crate) tls: Option<Arc<ServerTls>>,
 }
 
 /// What the first panic said in what a server runs. It is the role's to end: see [`ServerHandle::ended`].
@@ -497,6 +534,10 @@ enum NotServed {
     NoProxyHeader(#[from] tokio::time::error::Elapsed),
     #[error("limit reached: {0:?}")]
     Overload(Overload),
+    #[error("this address connects too often")]
+    TooOften,
+    #[error(transparent)]
+    NoHandshake(#[from] NoHandshake),
 }
 
 async fn connection(
@@ -507,7 +548,7 @@ async fn connection(
     limits: Limits,
     stop: StopHandle,
 ) -> Result<(), NotServed> {
-    let Limits { peers, inbound, patience, panicked: _ } = limits;
+    let Limits { peers, inbound, tls, .. } = &limits;
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%peer, %error, "no TCP_NODELAY");
     }
@@ -520,6 +561,32 @@ async fn connection(
             of_address = Some(peers.connect_from(peer.ip()).map_err(NotServed::Overload)?);
         }
     }
+    let Some(tls) = tls else {
+        return requests(stream, peer, of_address, router, place, &limits, stop).await;
+    };
+    // A handshake costs more than most calls.
+    if !inbound.trusts(peer.ip()) && !peers.may_call(Account::of(peer.ip())) {
+        return Err(NotServed::TooOften);
+    }
+    let stream = tokio::select! {
+        shaken = handshake(stream, tls) => shaken?,
+        () = place.lost() => return Err(NotServed::Overload(Overload::Connections)),
+        () = stop.clone().shutdown() => return Ok(()),
+    };
+    requests(stream, peer, of_address, router, place, &limits, stop).await
+}
+
+/// Serves the requests of a connection.
+async fn requests(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    peer: SocketAddr,
+    of_address: Option<AddressPermit>,
+    router: Router,
+    place: Arc<Place>,
+    limits: &Limits,
+    stop: StopHandle,
+) -> Result<(), NotServed> {
+    let patience = limits.patience;
     let outbox = Arc::new(Outbox::default());
     let stream = Wire::new(stream, Arc::clone(&outbox), patience);
     let shared = Arc::new(Connection { place: Arc::clone(&place), _of_address: of_address, outbox });

@@ -40,6 +40,8 @@ pub(crate) struct Wire<S> {
 #[derive(Debug)]
 struct Blocked {
     since: Instant,
+    /// What was written stands in a buffer of TLS, which does not empty.
+    flushing: bool,
     timeout: Pin<Box<Sleep>>,
 }
 
@@ -71,10 +73,7 @@ impl<S> Wire<S> {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         let Poll::Pending = written else {
-            if let Some(blocked) = self.blocked.take() {
-                self.left = self.left.saturating_sub(blocked.since.elapsed());
-                self.wake_reader();
-            }
+            self.unblock();
             if let Poll::Ready(Ok(bytes)) = written {
                 self.outbox.written(bytes);
                 let micros = u64::try_from(bytes).unwrap_or(u64::MAX).saturating_mul(1_000_000)
@@ -83,17 +82,28 @@ impl<S> Wire<S> {
             }
             return written;
         };
+        self.wait(false, context).map(Err)
+    }
+
+    /// The other side takes nothing: uses up patience until it is gone.
+    fn wait(&mut self, flushing: bool, context: &mut Context<'_>) -> Poll<io::Error> {
         let left = self.left;
         let blocked = self.blocked.get_or_insert_with(|| {
             let since = now();
-            Blocked { since, timeout: Box::pin(tokio::time::sleep_until(since + left)) }
+            Blocked { since, flushing, timeout: Box::pin(tokio::time::sleep_until(since + left)) }
         });
-        if blocked.timeout.as_mut().poll(context).is_pending() {
-            return Poll::Pending;
-        }
+        std::task::ready!(blocked.timeout.as_mut().poll(context));
         self.given_up = true;
         self.wake_reader();
-        Poll::Ready(Err(gave_up()))
+        Poll::Ready(gave_up())
+    }
+
+    /// The other side has taken something.
+    fn unblock(&mut self) {
+        if let Some(blocked) = self.blocked.take() {
+            self.left = self.left.saturating_sub(blocked.since.elapsed());
+            self.wake_reader();
+        }
     }
 }
 
@@ -170,7 +180,16 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        if self.given_up {
+            return Poll::Ready(Err(gave_up()));
+        }
+        let Poll::Ready(flushed) = Pin::new(&mut self.stream).poll_flush(context) else {
+            return self.wait(true, context).map(Err);
+        };
+        if self.blocked.as_ref().is_some_and(|blocked| blocked.flushing) {
+            self.unblock();
+        }
+        Poll::Ready(flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -221,6 +240,18 @@ mod tests {
         assert_eq!(fault.kind(), io::ErrorKind::TimedOut);
         drop(ours);
         assert!(reading.await.expect("ends") < 30);
+    }
+
+    /// TLS takes what is written into a buffer, and cannot empty that.
+    #[tokio::test(start_paused = true)]
+    async fn who_does_not_take_what_is_flushed_is_dropped_too() {
+        let (ours, _theirs) = tokio::io::duplex(16);
+        let mut ours = Wire::new(tokio::io::BufWriter::with_capacity(1_000, ours), Arc::default(), PATIENCE);
+        ours.write_all(&[0; 100]).await.expect("it fits into the buffer");
+        let started = now();
+        let fault = ours.flush().await.expect_err("nobody reads");
+        assert_eq!((fault.kind(), started.elapsed() >= PATIENCE), (io::ErrorKind::TimedOut, true));
+        assert!(ours.write_all(&[0; 100]).await.is_err(), "once and for all");
     }
 
     #[tokio::test]

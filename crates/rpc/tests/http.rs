@@ -278,8 +278,6 @@ async fn faults_of_the_configuration() {
     let error = http_client("ws://u:secret@x", &client).err().unwrap();
     assert!(matches!(&error, ClientBuildError::Scheme { .. }) && !error.to_string().contains("secret"));
     assert!(matches!(ws_client("http://x", &client).await.err().unwrap(), ClientBuildError::Scheme { .. }));
-    #[cfg(not(feature = "tls"))]
-    assert!(matches!(http_client("https://x", &client).err().unwrap(), ClientBuildError::NoTls { .. }));
     let error = ws_client("ws://u:secret@127.0.0.1:1/secretsecretsecretsecret", &client).await.err().unwrap();
     assert!(
         matches!(&error, ClientBuildError::Connect { .. }) && !error.to_string().contains("secret"),

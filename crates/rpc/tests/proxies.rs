@@ -18,6 +18,7 @@ async fn start(trusted: &[&str], proxy_protocol: bool) -> ServerHandle {
     config.inbound = Inbound {
         trusted_proxies: trusted.iter().map(|text| text.parse().unwrap()).collect(),
         proxy_protocol,
+        tls: None,
         max_connections_per_address: 2,
         max_calls_per_address_per_second: 1,
     };

@@ -94,7 +94,10 @@ mod tests {
         assert_eq!(socket.to_string(), "postgres://u@%2Frun%2Fpostgresql:5432/d");
         let schema: StoreUrl = "postgres://u@h/d?options=-csearch_path%3Dmember_1".parse().expect("a URL");
         assert_eq!(schema.to_string(), "postgres://u@h:5432/d?options=-csearch_path%3Dmember_1");
-        for url in [url, socket, schema] {
+        let secure: StoreUrl =
+            "postgres://u@h/d?sslmode=require&options=-csearch_path%3Da".parse().expect("a URL");
+        assert_eq!(secure.to_string(), "postgres://u@h:5432/d?sslmode=verify-full&options=-csearch_path%3Da");
+        for url in [url, socket, schema, secure] {
             assert_eq!(url.to_string().parse::<StoreUrl>().map(|url| url.to_string()), Ok(url.to_string()));
         }
     }
@@ -111,7 +114,10 @@ mod tests {
             ("postgres://u:u@h/d?connect_timeout=x", "connect_timeout"),
             ("postgres://u:secret@h/d?unknown=1", "invalid"),
             ("postgres:///d", "names no host"),
-            ("postgres://u@h/d?sslmode=require", "sslmode"),
+            ("postgres://u@h/d?sslmode=verify-ca", "use verify-full"),
+            ("postgres://u@h/d?sslmode=always", "one of disable"),
+            ("postgres://u@h/d?sslmode=require&sslmode=disable", "twice"),
+            ("postgres://u@%2Frun%2Fpostgresql/d?sslmode=require", "Unix socket"),
         ] {
             let fault = fault(url);
             assert!(fault.contains(said) && !fault.contains("u:secret"), "{url}: {fault}");

@@ -26,7 +26,7 @@ pub struct CoprocessorConfig {
     /// For how many versions back accounts and their proofs can be read; 0 keeps all.
     #[serde(default = "default_kept_versions")]
     pub kept_versions: u64,
-    /// Reverse proxies before `rpc_addr`, and what one address may take there.
+    /// Reverse proxies before `rpc_addr`, its certificate, and what one address may take there.
     #[serde(default)]
     pub inbound: Inbound,
 }

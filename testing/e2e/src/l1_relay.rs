@@ -70,7 +70,7 @@ impl L1Relay {
         let upstream = upstream.trim_end_matches('/').to_owned();
         let shared = Arc::new(Shared {
             upstream,
-            http: reqwest::Client::new(),
+            http: crate::http_client(),
             view: Mutex::default(),
             claimed_origin_age: Mutex::default(),
         });
@@ -220,7 +220,7 @@ mod tests {
     async fn head(relay: &L1Relay, tag: &str) -> Option<String> {
         let request =
             json!({ "jsonrpc": "2.0", "id": 7, "method": "eth_getBlockByNumber", "params": [tag, false] });
-        let answer = reqwest::Client::new().post(relay.url()).body(request.to_string());
+        let answer = crate::http_client().post(relay.url()).body(request.to_string());
         let answer = answer.header(CONTENT_TYPE, "application/json").send().await.unwrap();
         let answer: Value = serde_json::from_str(&answer.text().await.unwrap()).ok()?;
         assert_eq!(answer["id"], 7);

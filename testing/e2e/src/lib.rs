@@ -16,3 +16,12 @@ pub mod replicated;
 pub mod smoke;
 mod traffic;
 mod verdict;
+
+/// A client of plain HTTP.
+///
+/// # Panics
+/// When there can be none, which is a bug.
+pub(crate) fn http_client() -> reqwest::Client {
+    let nobody = blindfold_tls::nothing_trusted().expect("ring has the protocol's versions");
+    reqwest::Client::builder().tls_backend_preconfigured(nobody).build().expect("it has nothing to load")
+}

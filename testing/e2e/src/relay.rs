@@ -93,7 +93,7 @@ impl Relay {
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             upstream,
-            http: reqwest::Client::new(),
+            http: crate::http_client(),
             exchanges: AtomicU64::new(0),
             recording: Mutex::new(Vec::new()),
             tamper: Mutex::new(Vec::new()),

@@ -12,15 +12,16 @@ use serde_json::Value;
 const CHAIN: &[(&str, &[&str])] = &[
     ("blindfold-runtime", &[]),
     ("blindfold-telemetry", &["runtime"]),
+    ("blindfold-tls", &["runtime"]),
     ("blindfold-bte", &["reference"]), // optional, off by default
     ("blindfold-reference", &[]),
     ("blindfold-gpu", &["bte", "ptx"]), // ptx: optional, for tests, outside the workspace
     ("blindfold-rlwe", &[]),
     ("blindfold-protocol", &["bte"]),
-    ("blindfold-rpc", &["protocol", "bte", "runtime", "telemetry"]),
-    ("blindfold-store", &["protocol", "bte", "runtime", "telemetry"]),
-    ("blindfold-engine", &["protocol", "runtime", "telemetry"]),
-    ("blindfold-l1", &["protocol", "bte", "engine", "runtime", "telemetry"]),
+    ("blindfold-rpc", &["protocol", "bte", "runtime", "telemetry", "tls"]),
+    ("blindfold-store", &["protocol", "bte", "runtime", "telemetry", "tls"]),
+    ("blindfold-engine", &["protocol", "runtime", "telemetry", "tls"]),
+    ("blindfold-l1", &["protocol", "bte", "engine", "runtime", "telemetry", "tls"]),
     ("blindfold-chain", &["protocol", "bte", "rpc", "store", "engine", "l1", "runtime", "telemetry"]),
     (
         "blindfold-sequencer",
@@ -60,6 +61,7 @@ const CHAIN: &[(&str, &[&str])] = &[
         &["confidential", "groth16", "rlwe", "protocol", "bte", "rpc", "store", "l1", "runtime", "telemetry"],
     ),
     ("blindfold-elgamal-baseline", &[]), // benchmark only
+    ("blindfold-certificates", &[]),     // tests only
     ("blindfold-servers", &[]),          // tests and development chains only
     ("blindfold-kit", &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "runtime"]), // tests only
     ("blindfold-fuzz-targets", &["bte", "confidential", "engine", "l1", "protocol", "rlwe", "rpc"]), // tests only

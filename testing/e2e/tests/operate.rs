@@ -112,6 +112,27 @@ fn store() -> Value {
     json!({ "url": "postgres://blindfold@127.0.0.1/sequencer", "password_file": "password" })
 }
 
+fn tls() -> Value {
+    json!({ "ca_file": "ca.pem", "cert_file": "client.pem", "key_file": "client-key.pem" })
+}
+
+fn certificate() -> Value {
+    json!({ "cert_file": "server.pem", "key_file": "server-key.pem" })
+}
+
+fn inbound() -> Value {
+    json!({ "tls": certificate() })
+}
+
+fn peer_listener() -> Value {
+    let more = [
+        ("/addr", json!("127.0.0.1:9547")),
+        ("/client_ca_file", json!("ca.pem")),
+        ("/max_connections", json!(256)),
+    ];
+    with(&certificate(), &more)
+}
+
 fn key() -> Value {
     json!({ "file": "key.json" })
 }
@@ -145,8 +166,11 @@ fn the_sequencers_settings_are_documented() {
         &minimal,
         &[
             ("/l1", full_l1()),
+            ("/tls", tls()),
             ("/signing_key", full_key()),
             ("/posting_key", full_key()),
+            ("/sequencer/inbound", inbound()),
+            ("/sequencer/peer_listener", peer_listener()),
             ("/store", store()),
             ("/failover", json!({ "url": "http://sequencer-2:9545", "lease_ms": 3_000 })),
         ],
@@ -164,9 +188,12 @@ fn a_members_settings_are_documented() {
         &minimal,
         &[
             ("/l1", full_l1()),
+            ("/tls", tls()),
             ("/key", full_key()),
             ("/posting_key", full_key()),
             ("/member/peers", member()),
+            ("/member/inbound", inbound()),
+            ("/member/peer_listener", peer_listener()),
             ("/store", store()),
         ],
     );
@@ -183,6 +210,7 @@ fn the_hint_publishers_settings_are_documented() {
         &minimal,
         &[
             ("/l1", full_l1()),
+            ("/tls", tls()),
             ("/hello_key", full_key()),
             ("/hint_publisher/members", member()),
             ("/l1_posting", posting),
@@ -204,7 +232,14 @@ fn a_full_nodes_settings_are_documented() {
     let watch = json!({ "key": full_key() });
     let full = with(
         &minimal,
-        &[("/l1", full_l1()), ("/full_node/members", member()), ("/watch", watch), ("/store", store())],
+        &[
+            ("/l1", full_l1()),
+            ("/tls", tls()),
+            ("/full_node/members", member()),
+            ("/full_node/inbound", inbound()),
+            ("/watch", watch),
+            ("/store", store()),
+        ],
     );
     check_settings::<FullNodeSettings>("### Settings of a full node", &minimal, &full);
 }
@@ -218,7 +253,10 @@ fn the_coprocessors_settings_are_documented() {
             "rpc_addr": "127.0.0.1:9600", "admin_addr": "127.0.0.1:9601", "node_url": "http://127.0.0.1:9580",
         },
     });
-    let full = with(&minimal, &[("/l1", full_l1()), ("/store", store())]);
+    let full = with(
+        &minimal,
+        &[("/l1", full_l1()), ("/tls", tls()), ("/coprocessor/inbound", inbound()), ("/store", store())],
+    );
     check_settings::<CoprocessorSettings>("### Settings of the coprocessor", &minimal, &full);
 }
 
@@ -229,7 +267,9 @@ fn the_proxys_settings_are_documented() {
         &minimal,
         &[
             ("/l1", full_l1()),
+            ("/tls", tls()),
             ("/fee_key", full_key()),
+            ("/proxy", json!({ "inbound": inbound() })),
             ("/pinned_key_hash", json!(format!("0x{}", "11".repeat(32)))),
         ],
     );
@@ -282,7 +322,10 @@ fn every_metric_is_documented_and_no_other() {
     let proxy = names_in(include_str!("../../../client/src/proxy/mod.rs"));
     let member = blindfold_committee::MemberMetrics::new().expect("registers").registry;
     let hint_publisher = blindfold_hint_publisher::HintPublisherMetrics::new().expect("registers").registry;
+    let every = Metrics::new("any", "test").expect("a registry");
+    blindfold_rpc::TlsMetrics::new(&every).expect("registers");
     for (heading, registered) in [
+        ("### Metrics of every role", names_of(&every)),
         ("### Metrics of the sequencer", sequencer),
         ("### Metrics of a committee member", names_of(&member)),
         ("### Metrics of the hint publisher", names_of(&hint_publisher)),

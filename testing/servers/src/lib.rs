@@ -10,7 +10,10 @@ use std::{
     ffi::OsStr,
     fs, io,
     io::Write,
-    os::unix::{fs::chown, process::CommandExt},
+    os::unix::{
+        fs::{PermissionsExt, chown},
+        process::CommandExt,
+    },
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     sync::{
@@ -71,6 +74,8 @@ pub struct Postgres {
     /// Settings that it is started with, beside those of every server here.
     settings: Vec<String>,
     supervisor: Option<Child>,
+    /// Of TCP, where it listens there, over TLS; its socket has the number in its name.
+    port: Option<u16>,
 }
 
 impl Postgres {
@@ -104,7 +109,7 @@ impl Postgres {
         if let Some(user) = server_user() {
             chown(folder.path(), Some(user.uid.as_raw()), Some(user.gid.as_raw()))?;
         }
-        Ok(Self { folder, tools, settings: settings.to_vec(), supervisor: None })
+        Ok(Self { folder, tools, settings: settings.to_vec(), supervisor: None, port: None })
     }
 
     /// Makes a server that follows this one under a name, and starts it with these settings, each `name=value`.
@@ -159,7 +164,14 @@ impl Postgres {
     pub fn resume_start(&mut self) -> Result<(), ServerError> {
         let mut shell = self.command("/bin/sh");
         shell.args(["-c", SUPERVISED, "sh"]).arg(self.folder.path()).arg(self.tools.join("postgres"));
-        shell.arg("-D").arg(self.data()).arg("-k").arg(self.folder.path()).args(["-c", "listen_addresses="]);
+        shell.arg("-D").arg(self.data()).arg("-k").arg(self.folder.path());
+        match self.port {
+            None => shell.args(["-c", "listen_addresses="]),
+            Some(port) => shell
+                .args(["-c", "listen_addresses=127.0.0.1", "-c", "ssl=on"])
+                .arg("-p")
+                .arg(port.to_string()),
+        };
         shell.arg("-c").arg(format!("max_connections={MAX_CONNECTIONS}"));
         for setting in &self.settings {
             shell.arg("-c").arg(setting);
@@ -174,6 +186,29 @@ impl Postgres {
         }
         let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
         Err(ServerError::Failed("postgres", log))
+    }
+
+    /// Starts the server on its database, after [`Postgres::end`], so that it listens on this port of 127.0.0.1 too, there with
+    /// a certificate.
+    ///
+    /// # Errors
+    /// As [`Postgres::resume_start`].
+    pub fn resume_start_over_tls(
+        &mut self,
+        port: u16,
+        certificate: &str,
+        key: &str,
+    ) -> Result<(), ServerError> {
+        for (name, text) in [("server.crt", certificate), ("server.key", key)] {
+            let path = self.data().join(name);
+            fs::write(&path, text)?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+            if let Some(user) = server_user() {
+                chown(&path, Some(user.uid.as_raw()), Some(user.gid.as_raw()))?;
+            }
+        }
+        self.port = Some(port);
+        self.resume_start()
     }
 
     /// The folder of its socket.
@@ -251,6 +286,9 @@ impl Postgres {
     fn tool(&self, name: &str) -> Command {
         let mut tool = Command::new(self.tools.join(name));
         tool.arg("--host").arg(self.folder.path()).args(["--username", NAME]);
+        if let Some(port) = self.port {
+            tool.arg("--port").arg(port.to_string());
+        }
         tool
     }
 

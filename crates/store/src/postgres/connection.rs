@@ -17,12 +17,12 @@ use bytes::BytesMut;
 use futures::{TryStreamExt, future::join, stream::FuturesOrdered, stream::StreamExt};
 use tokio::{runtime::Runtime, task::JoinHandle, time};
 use tokio_postgres::{
-    Client, NoTls, Statement,
+    Client, Statement,
     error::{Severity, SqlState},
     types::{IsNull, ToSql, Type, to_sql_checked},
 };
 
-use super::{LOCK_NOT_AVAILABLE, PostgresUrl};
+use super::{LOCK_NOT_AVAILABLE, PostgresUrl, tls::connector};
 use crate::{
     Candidate, Leader, StoreError, What,
     sql::{
@@ -301,7 +301,8 @@ impl PostgresConnection {
         self.ahead.get_mut().clear();
         self.failed.set(false);
         self.open.set(false);
-        let (client, connection) = match self.drive(self.server.config().connect(NoTls)) {
+        let tls = connector(&self.server)?;
+        let (client, connection) = match self.drive(self.server.config().connect(tls)) {
             Some(connected) => connected.map_err(|error| error_of(&error))?,
             None => return Err(StoreError::Failed(SILENT.to_owned())),
         };
@@ -440,7 +441,10 @@ fn is_lost(error: &tokio_postgres::Error) -> bool {
 fn error_of(error: &tokio_postgres::Error) -> StoreError {
     let Some(told) = error.as_db_error() else {
         let reason = error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
-        return StoreError::Failed(reason);
+        return StoreError::Failed(match blindfold_tls::advice(&reason) {
+            Some(advice) => format!("{advice} ({reason})"),
+            None => reason,
+        });
     };
     let reason = format!("{} (SQLSTATE {})", told.message(), told.code().code());
     let damaged = [SqlState::DATA_CORRUPTED, SqlState::INDEX_CORRUPTED, SqlState::IO_ERROR];

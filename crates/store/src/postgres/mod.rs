@@ -3,6 +3,7 @@
 mod connection;
 mod lease;
 mod schema;
+mod tls;
 
 use std::{fmt, str::FromStr};
 
@@ -45,6 +46,11 @@ impl PostgresUrl {
         &self.server
     }
 
+    /// Whether it is spoken to over TLS.
+    fn is_secure(&self) -> bool {
+        self.server.get_ssl_mode() == SslMode::Require
+    }
+
     /// The one schema that the store is in.
     fn schema(&self) -> &str {
         &self.schema
@@ -55,10 +61,12 @@ impl FromStr for PostgresUrl {
     type Err = StoreError;
 
     /// Reads `postgres://user@host:port/database?options`; `options=-csearch_path%3Dname` names a schema other than
-    /// `public`. Or several hosts of one replicated server, of which the one
-    /// that takes writes is used. The errors do not repeat it.
+    /// `public`. Or several hosts of one replicated server, of which the one that takes writes is used.
+    /// `sslmode=verify-full`, or `require`, which means the same here, is TLS with a certificate that is checked. The errors do
+    /// not repeat it.
     fn from_str(url: &str) -> Result<Self, StoreError> {
         let fault = |reason: String| StoreError::Open { store: "postgres://…".to_owned(), reason };
+        let (mode, url) = tls::mode_of(url).map_err(|reason| fault(reason.to_owned()))?;
         let mut server: Config = url.parse().map_err(|error: tokio_postgres::Error| {
             let source = std::error::Error::source(&error);
             fault(source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}")))
@@ -74,10 +82,11 @@ impl FromStr for PostgresUrl {
         if server.get_hosts().is_empty() {
             return Err(fault("the URL names no host".to_owned()));
         }
-        if server.get_ssl_mode() == SslMode::Require {
-            let reason = "sslmode=require is not built in: reach the server by a Unix socket or a tunnel";
+        if mode == SslMode::Require && server.get_hosts().iter().any(|host| matches!(host, Host::Unix(_))) {
+            let reason = "sslmode is for hosts: a Unix socket does not leave this machine";
             return Err(fault(reason.to_owned()));
         }
+        server.ssl_mode(mode);
         if server.get_application_name().is_none() {
             server.application_name(APPLICATION);
         }
@@ -112,10 +121,14 @@ impl fmt::Display for PostgresUrl {
             }
         }
         write!(formatter, "/{}", encoded(self.server.get_dbname().unwrap_or_default()))?;
-        match self.server.get_options() {
-            Some(options) => write!(formatter, "?options={}", encoded(options)),
-            None => Ok(()),
+        let secure = self.is_secure().then(|| "sslmode=verify-full".to_owned());
+        let options = self.server.get_options().map(|options| format!("options={}", encoded(options)));
+        let mut mark = '?';
+        for option in [secure, options].into_iter().flatten() {
+            write!(formatter, "{mark}{option}")?;
+            mark = '&';
         }
+        Ok(())
     }
 }
 

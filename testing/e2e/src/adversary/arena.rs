@@ -421,7 +421,7 @@ impl Arena {
     /// # Errors
     /// When it does not answer.
     pub async fn unready(&self, admin: u16) -> Result<BTreeMap<String, String>> {
-        let answer = reqwest::get(format!("{}/readyz", http(admin))).await?;
+        let answer = crate::http_client().get(format!("{}/readyz", http(admin))).send().await?;
         let mut answer: Value = serde_json::from_str(&answer.text().await?)?;
         match answer["reasons"].take() {
             Value::Null => Ok(BTreeMap::new()),

@@ -46,7 +46,7 @@ pub struct RawL1 {
 impl RawL1 {
     /// For the development L1 at `url`.
     pub fn new(url: &str) -> Self {
-        Self { url: url.to_owned(), http: reqwest::Client::new() }
+        Self { url: url.to_owned(), http: crate::http_client() }
     }
 
     async fn answer(&self, method: &str, params: Value) -> Result<Value> {
