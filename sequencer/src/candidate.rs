@@ -9,20 +9,26 @@
 
 use std::{fmt, io::ErrorKind, pin::Pin, sync::Arc, time::Duration};
 
-use axum::{Router, http::StatusCode, routing::post};
+use axum::{
+    Router,
+    http::{HeaderMap, StatusCode, header},
+    routing::post,
+};
 use blindfold_chain::warm_up;
 use blindfold_engine::ExecutionClient;
 use blindfold_rpc::{RoleBase, RunningRole, ServeError, ServerConfig, standing_by};
-use blindfold_runtime::{Backoff, Spawner, Stop, now, until};
+use blindfold_runtime::{Backoff, Spawner, Stop, until};
 use blindfold_store::{Attempt, Leader, SqlStore, Standby, Store, StoreError};
 use blindfold_telemetry::Metrics;
+use futures::future::OptionFuture;
 use tokio::{
     sync::{Notify, watch},
-    time::{MissedTickBehavior, interval, sleep, timeout},
+    time::{MissedTickBehavior, interval, sleep},
 };
 
 use crate::{
     SequencerConfig,
+    lock::DataLock,
     metrics::StandbyMetrics,
     start::{Sequencer, SequencerDeps, SequencerHandle, StartError},
 };
@@ -36,8 +42,9 @@ const HANDED_OVER_MS: u64 = 2_000;
 /// How often a port that is not free yet is tried, the first pause and the longest one, in milliseconds.
 const PORT_ATTEMPTS: usize = 30;
 const PORT_RETRY_MS: (u64, u64) = (10, 200);
-/// Renewals in the time of a lease.
+/// Renewals in the time of a lease, where nothing else is written, and looks whether one is due.
 const RENEWALS: u32 = 3;
+const LOOKS: u32 = 12;
 /// What must hold before one that stands by could lead.
 const CONDITIONS: &[&str] = &["store", "execution"];
 
@@ -86,7 +93,11 @@ impl HandOver {
     /// `POST /hand-over` of the admin server.
     pub(crate) fn route(&self) -> Router {
         let asked = Arc::clone(&self.0);
-        let ask = move || async move {
+        let ask = move |headers: HeaderMap| async move {
+            // A page in a browser of this machine reaches the port, too, and cannot leave its origin out.
+            if headers.contains_key(header::ORIGIN) {
+                return (StatusCode::FORBIDDEN, "not from a page\n");
+            }
             asked.notify_one();
             (StatusCode::ACCEPTED, "handing over\n")
         };
@@ -105,6 +116,7 @@ pub(crate) struct Predecessor {
 pub struct CandidateHandle {
     base: RoleBase,
     state: watch::Receiver<CandidateState>,
+    lock: DataLock,
 }
 
 impl fmt::Debug for CandidateHandle {
@@ -124,13 +136,14 @@ impl Sequencer {
     /// A setting that cannot work. What comes later ends the role ([`RunningRole::failed`]).
     pub fn stand_by(config: SequencerConfig, deps: CandidateDeps) -> Result<CandidateHandle, StartError> {
         config.validate()?;
+        let lock = DataLock::acquire_to_stand_by(&config.data_dir)?;
         let metrics = StandbyMetrics::new()?;
         let base = RoleBase::new(metrics.registry, &[]);
         let (state, watched) = watch::channel(CandidateState::StandsBy(Leader::default()));
         let (stop, spawner) = (base.tasks().stop(), base.tasks().spawner());
         let candidate = Candidate { config, deps, state, stop, spawner };
         base.tasks().spawn("candidate", candidate.run());
-        Ok(CandidateHandle { base, state: watched })
+        Ok(CandidateHandle { base, state: watched, lock })
     }
 }
 
@@ -153,7 +166,8 @@ impl RunningRole for CandidateHandle {
 
     /// Who leads gives the store back, which another one takes at once.
     async fn shutdown(self) {
-        self.base.shutdown(async {}).await;
+        let Self { base, lock, .. } = self;
+        base.shutdown(async { drop(lock) }).await;
     }
 }
 
@@ -258,7 +272,13 @@ impl Candidate {
                     Ok(Attempt::Taken(store)) => return Ok(store),
                     Ok(Attempt::Led(leader)) => {
                         pauses.reset();
-                        readiness.set_ready("store");
+                        match (leader.term, leader.lease) {
+                            (1.., None) => readiness.set_not_ready(
+                                "store",
+                                "another program has it without a lease: it is taken when that one ends only",
+                            ),
+                            _ => readiness.set_ready("store"),
+                        }
                         metrics.term.set(leader.term);
                         named.send_replace(leader.url.clone());
                         state.send_if_modified(|state| {
@@ -288,7 +308,11 @@ impl Candidate {
             () = warm => Err(Ended::Stopped),
         };
         match taken {
-            Ok(store) => Ok((served, Arc::new(store))),
+            Ok(store) => {
+                // Nobody serves for a moment.
+                named.send_replace(None);
+                Ok((served, Arc::new(store)))
+            }
             Err(ended) => {
                 served.abort().await;
                 Err(ended)
@@ -310,7 +334,14 @@ impl Candidate {
         let starting = async move {
             let deps = prepared.await.map_err(|error| Ended::Failed(error.to_string()))?;
             let predecessor = Some(Predecessor { base: served, hand_over, term });
-            Ok::<_, Ended>(Sequencer::start_after(config, deps, predecessor).await?)
+            match Sequencer::start_after(config, deps, predecessor).await {
+                // The store is given back: another one may have better luck, or this one later.
+                Err(error) if error.may_pass() => {
+                    tracing::warn!(%error, "cannot lead now");
+                    Ok(None)
+                }
+                started => Ok::<_, Ended>(Some(started?)),
+            }
         };
         let started = tokio::select! {
             biased;
@@ -322,7 +353,8 @@ impl Candidate {
             started = starting => started,
         };
         let handle: SequencerHandle = match started {
-            Ok(handle) => handle,
+            Ok(Some(handle)) => handle,
+            Ok(None) => return Ok(Led::HandedOver),
             Err(_) if store.is_fenced() => return Ok(Led::Lost),
             Err(ended) => return Err(ended),
         };
@@ -331,12 +363,12 @@ impl Candidate {
         tokio::select! {
             biased;
             () = until(&mut self.stop) => {
-                handle.shutdown().await;
+                end(handle, &mut lost).await;
                 Ok(Led::Stopped)
             }
             () = asked.notified() => {
                 tracing::info!("asked to hand over");
-                handle.shutdown().await;
+                end(handle, &mut lost).await;
                 Ok(Led::HandedOver)
             }
             reason = &mut lost => {
@@ -384,20 +416,45 @@ async fn try_serve(
     Ok(served)
 }
 
-/// Sets the lease anew again and again; resolves, and says why, when it may be another's.
+/// Ends in order, for as long as nobody else has the store.
+async fn end(handle: SequencerHandle, lost: &mut (impl Future<Output = String> + Unpin)) {
+    tokio::select! {
+        () = handle.shutdown() => {}
+        reason = lost => tracing::warn!(reason, "did not end in order: the store is not this sequencer's any more"),
+    }
+}
+
+/// Sets the lease anew where nothing else does; resolves, and says why, when the store may be another's.
 async fn keep(store: Arc<SqlStore>, lease: Duration) -> String {
-    let mut ticks = interval(lease / RENEWALS);
+    let mut ticks = interval(lease / LOOKS);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut renewed = now();
+    let mut stopped = store.stopped();
+    let mut renewal = None;
     loop {
-        ticks.tick().await;
-        let begun = now();
-        let left = lease.saturating_sub(renewed.elapsed());
-        match timeout(left, store.renew()).await {
-            Ok(Ok(())) => renewed = begun,
-            Ok(Err(fault)) if !fault.retry() => return fault.to_string(),
-            Ok(Err(fault)) => tracing::warn!(%fault, "the lease was not set anew"),
-            Err(_) => return format!("the lease was not set anew for {} ms", lease.as_millis()),
+        tokio::select! {
+            biased;
+            reason = &mut stopped => return reason,
+            _ = ticks.tick() => {}
+            renewed = OptionFuture::from(renewal.as_mut()), if renewal.is_some() => {
+                let renewed: Result<(), StoreError> = renewed.unwrap_or(Ok(()));
+                renewal = None;
+                if let Err(fault) = renewed {
+                    tracing::warn!(%fault, "the lease was not set anew");
+                }
+                continue;
+            }
+        }
+        // Every write sets it anew; one that waits behind many others comes late, and does not matter.
+        let idle = store.renewed().elapsed();
+        if idle >= lease {
+            return format!(
+                "nothing was written for {} ms: another one may have the store",
+                lease.as_millis()
+            );
+        }
+        if idle >= lease / RENEWALS && renewal.is_none() {
+            let store = Arc::clone(&store);
+            renewal = Some(Box::pin(async move { store.renew().await }));
         }
     }
 }

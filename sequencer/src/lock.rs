@@ -11,6 +11,9 @@ use thiserror::Error;
 /// Name of the lock file in the data folder.
 pub const LOCK_FILE: &str = "sequencer.lock";
 
+/// Name of the lock file of a process that may lead later.
+const STANDBY_LOCK_FILE: &str = "standby.lock";
+
 /// The lock of a data folder, held while this value lives.
 #[derive(Debug)]
 pub struct DataLock {
@@ -38,12 +41,21 @@ pub enum LockError {
 impl DataLock {
     /// Creates the folder if it is missing and locks it.
     pub fn acquire(folder: &Path) -> Result<Self, LockError> {
+        Self::acquire_file(folder, LOCK_FILE)
+    }
+
+    /// The same for a process that may lead later, and then acquires the folder's lock, too.
+    pub(crate) fn acquire_to_stand_by(folder: &Path) -> Result<Self, LockError> {
+        Self::acquire_file(folder, STANDBY_LOCK_FILE)
+    }
+
+    fn acquire_file(folder: &Path, name: &str) -> Result<Self, LockError> {
         let failed = |path: &Path| {
             let path = path.to_path_buf();
             move |cause| LockError::Io { path, cause }
         };
         std::fs::create_dir_all(folder).map_err(failed(folder))?;
-        let path = folder.join(LOCK_FILE);
+        let path = folder.join(name);
         let file =
             OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(failed(&path))?;
         match file.try_lock() {

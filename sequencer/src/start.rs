@@ -8,8 +8,8 @@ use std::{
 use blindfold_bte::Backend;
 use blindfold_chain::{
     Executor, ExecutorDeps, ExecutorStatus, HeaderSigner, HintIntake, L1Reader, L1Submitter, Office,
-    OpenError, ParameterSet, ReadApi, ReadContext, RebuildError, SealingError, Settlement, Tracker,
-    passthrough,
+    OpenError, ParameterSet, ReadApi, ReadContext, RebuildError, SealingError, Settlement, SignerError,
+    Tracker, passthrough,
 };
 use blindfold_engine::ExecutionClient;
 use blindfold_protocol::{Address, ChainConfig, ChainConfigError, limits::MAX_ENVELOPE_BYTES};
@@ -120,7 +120,7 @@ pub enum StartError {
     Store(#[from] StoreError),
     /// The disk does not go back to what L1 holds.
     #[error("rebuilding from L1: {0}")]
-    Rebuild(#[from] RebuildError),
+    Rebuild(Box<RebuildError>),
     /// Something was signed with this key that contradicts the disk.
     #[error("{0}")]
     Recovery(String),
@@ -133,6 +133,25 @@ pub enum StartError {
     /// Our own mistake in naming metrics.
     #[error("metrics: {0}")]
     Metrics(#[from] MetricsError),
+}
+
+impl StartError {
+    /// Whether the same may work later, with the same settings.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Self::Store(error) | Self::Open(OpenError::Store(error)) => error.retry(),
+            Self::Signer(SealingError::Store(error)) => error.retry(),
+            Self::Open(OpenError::L1(_)) | Self::Signer(SealingError::L1(_)) => true,
+            Self::Signer(SealingError::Signer(SignerError::Unavailable(_))) => true,
+            _ => false,
+        }
+    }
+}
+
+impl From<RebuildError> for StartError {
+    fn from(error: RebuildError) -> Self {
+        Self::Rebuild(Box::new(error))
+    }
 }
 
 /// The role: [`start`](Self::start) gives a running one.

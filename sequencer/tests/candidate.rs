@@ -74,9 +74,13 @@ impl One {
 
     /// The answer of the admin port.
     async fn admin(&self, request: &str) -> String {
+        self.admin_with(request, "").await
+    }
+
+    async fn admin_with(&self, request: &str, headers: &str) -> String {
         let mut stream = TcpStream::connect(self.config.admin_addr).await.unwrap();
-        let request =
-            format!("{request} HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        let more = "host: x\r\ncontent-length: 0\r\nconnection: close";
+        let request = format!("{request} HTTP/1.1\r\n{headers}{more}\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
@@ -156,6 +160,8 @@ async fn a_leader_that_is_asked_to_hands_over_and_stands_by() {
     second.stands_by(1).await;
     assert!(second.admin("POST /hand-over").await.starts_with("HTTP/1.1 404"), "it has nothing to hand over");
     first.send(1, 1).await;
+    let from_a_page = first.admin_with("POST /hand-over", "origin: https://example.org\r\n").await;
+    assert!(from_a_page.starts_with("HTTP/1.1 403"), "{from_a_page}");
     assert!(first.admin("POST /hand-over").await.starts_with("HTTP/1.1 202"));
     assert_eq!(second.leads().await, 2);
     first.stands_by(2).await;
@@ -183,9 +189,7 @@ async fn a_leader_whose_records_were_taken_stands_by() {
     // As a process that was stopped sees it when it goes on: its session is gone, and the row is another's.
     let server = Postgres::shared().unwrap();
     let schema = url.to_string().rsplit_once("%3D").unwrap().1.to_owned();
-    let takes = format!(
-        "UPDATE {schema}.writer SET holder = holder + 1, term = term + 1, expires_at = clock_timestamp() + interval '300 ms'"
-    );
+    let takes = format!("UPDATE {schema}.writer SET holder = holder + 1, term = term + 1");
     server.run(&takes).unwrap();
     within("the loss", first.handle.state().wait_for(|state| *state != CandidateState::Leads { term: 1 }))
         .await

@@ -28,7 +28,7 @@ pub trait HeaderSigner: Send + Sync {
     fn address(&self) -> Address;
 
     /// The key, where it is in this process: a signature that was made and went nowhere binds nobody then, and a header
-    /// may be signed in the same step that makes it durable.
+    /// may be signed in the same step that makes it durable, on a disk that nobody else sees.
     fn key(&self) -> Option<&SigningKey> {
         None
     }

@@ -2,7 +2,8 @@
 //!
 //! A lease lets another process go on soon after one that died, was stopped or was cut off. It gives nothing else: that
 //! nothing is signed twice rests on the row that every transaction changes and on what the tables refuse, however long a
-//! process that lost the store goes on believing that it has it.
+//! process that lost the store goes on believing that it has it. No two clocks are compared: whoever waits sees by its own how
+//! long the row has not changed.
 
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ pub struct Leader {
     pub term: u64,
     /// Where clients reach it; `None` where it did not say.
     pub url: Option<String>,
-    /// How long its lease runs on, by the server's clock; `None` where it took the store without one.
+    /// How long it may give no sign of life before another takes the store; `None` where it took it without a lease.
     pub lease: Option<Duration>,
 }
 

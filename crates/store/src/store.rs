@@ -28,6 +28,12 @@ pub trait Store: Send + Sync {
     /// opened anew ([`StoreError::Stopped`]), so the role has to end. Keeps nothing of the store open.
     fn stopped(&self) -> Stopped;
 
+    /// Whether anybody may be shown, or keep, what is written before it is durable: readers of a replicated server see what
+    /// its replicas may never get. Then nothing that binds is written but after what it binds to.
+    fn shows_early(&self) -> bool {
+        false
+    }
+
     /// Binds a fresh store to a deployment and a role (`sequencer`, `member-2`, …), or checks that it is bound to
     /// them. Called once at start.
     async fn bind(&self, deployment: &Deployment, role: &str) -> Result<(), StoreError>;

@@ -125,6 +125,10 @@ macro_rules! hand_on {
     ($(fn $name:ident($($argument:ident: $type:ty),*) -> $output:ty;)*) => {
         #[async_trait]
         impl Store for FaultyStore {
+            fn shows_early(&self) -> bool {
+                self.inner.shows_early()
+            }
+
             fn stopped(&self) -> Stopped {
                 let mut stopped = self.stopped.subscribe();
                 Box::pin(async move {

@@ -250,7 +250,9 @@ impl Tracker {
             self.shared.state.write().seal(timestamp_ms, &checked, &bytes, forced, &epoch, &facts)?;
         let hash = header.hash();
         let digest = header.signing_digest(&self.shared.config.deployment);
-        let signature = signer.key().map_or(Signature65::NONE, |key| key.sign(&digest));
+        // What is sent to a server before it is durable may be kept and shown although it is never durable.
+        let key = signer.key().filter(|_| !self.shared.store.shows_early());
+        let signature = key.map_or(Signature65::NONE, |key| key.sign(&digest));
         let verdicts = applied.verdicts.clone();
         let mut batch = SealedBatch { header, signature, items: bytes };
         self.make_durable(&batch, &checked, applied, Maker::Us).await?;
@@ -271,6 +273,11 @@ impl Tracker {
         let Some(record) = self.shared.store.batch(self.head().number).await? else { return Ok(()) };
         if record.is_signed() {
             return Ok(());
+        }
+        let origin = record.sealed.header.l1_origin_number;
+        let sequencer = self.sequencer_at(origin).await?;
+        if sequencer != signer.address() {
+            return Err(SealingError::NotOurs { origin, sequencer });
         }
         self.sign_stored(&record.sealed.header, signer).await.map(drop)
     }

@@ -68,9 +68,13 @@ enum Hold {
     /// It reads.
     None,
     /// It writes: the holder that it drew, and the number of the last transaction that it began. No number comes twice,
-    /// whatever became of the one before, so that a number that stands says which one does. Each sets the lease anew.
-    Writer { holder: i64, begun: i64, lease_ms: Option<i64> },
+    /// whatever became of the one before, so that a number that stands says which one does.
+    Writer { holder: i64, begun: i64 },
 }
+
+/// A sign of life of whoever has the store: holder, and number of its last transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sign(Option<i64>, Option<i64>);
 
 pub(super) struct PostgresConnection {
     /// `Some` until it is dropped.
@@ -161,11 +165,11 @@ impl PostgresConnection {
         self.script(WRITER_IDLE)?;
         let holder = random::<i64>();
         let (leader, lease_ms) = (candidate.map(|it| it.url.as_str()), candidate.map(Candidate::lease_ms));
-        let sql = "UPDATE writer SET holder = ?1, commits = 0, term = term + 1, leader = ?2,
-                   expires_at = clock_timestamp() + ?3::bigint * interval '1 millisecond' RETURNING term";
+        let sql = "UPDATE writer SET holder = ?1, commits = 0, term = term + 1, leader = ?2, lease_ms = ?3
+                   RETURNING term";
         let term = first(self, sql, &values![holder, leader, lease_ms], |row| number(row, 0, What::Meta))?;
         let term = term.ok_or_else(|| StoreError::Failed("the row of its writer is missing".to_owned()))?;
-        self.hold = Hold::Writer { holder, begun: 0, lease_ms };
+        self.hold = Hold::Writer { holder, begun: 0 };
         Ok(term)
     }
 
@@ -208,23 +212,21 @@ impl PostgresConnection {
         first(self, sql, &values![pid], |_| Ok(())).map(drop)
     }
 
-    /// Who took the store last, and how long the lease runs by the server's clock.
-    pub(super) fn leader(&self) -> Result<Leader, StoreError> {
-        let sql = "SELECT term, leader, (1000 * extract(epoch FROM expires_at - clock_timestamp()))::bigint FROM writer";
+    /// Who took the store last, and what changes with each of its transactions.
+    pub(super) fn leader(&self) -> Result<(Leader, Sign), StoreError> {
+        let sql = "SELECT term, leader, lease_ms, holder, commits FROM writer";
         let leader = first(self, sql, &[], |row| {
+            let integer = |column| match row.value(column)? {
+                Value::Integer(value) => Ok(Some(value)),
+                _ => Ok::<_, StoreError>(None),
+            };
             let url = match row.value(1)? {
                 Value::Text(url) => Some(url.into_owned()),
                 _ => None,
             };
-            let left = match row.value(2)? {
-                Value::Integer(left) => Some(left),
-                _ => None,
-            };
-            Ok(Leader {
-                term: number(row, 0, What::Meta)?,
-                url,
-                lease: left.map(|left| Duration::from_millis(u64::try_from(left).unwrap_or(0))),
-            })
+            let lease = integer(2)?.map(|lease| Duration::from_millis(u64::try_from(lease).unwrap_or(0)));
+            let sign = Sign(integer(3)?, integer(4)?);
+            Ok((Leader { term: number(row, 0, What::Meta)?, url, lease }, sign))
         })?;
         leader.ok_or_else(|| StoreError::Failed("the row of its writer is missing".to_owned()))
     }
@@ -505,17 +507,16 @@ impl Connection for PostgresConnection {
     }
 
     fn begin(&mut self) -> Result<(), StoreError> {
-        let Hold::Writer { holder, begun, lease_ms } = self.hold else {
+        let Hold::Writer { holder, begun } = self.hold else {
             return Err(StoreError::Failed("this store was opened to read".to_owned()));
         };
         let next = begun.saturating_add(1);
-        self.hold = Hold::Writer { holder, begun: next, lease_ms };
+        self.hold = Hold::Writer { holder, begun: next };
         self.open_with(|connection| {
             connection.put_ahead("BEGIN");
             connection.open.set(true);
-            let sql = "UPDATE writer SET commits = ?2,
-                       expires_at = clock_timestamp() + ?3::bigint * interval '1 millisecond' WHERE holder = ?1";
-            match execute(connection, sql, &values![holder, next, lease_ms])? {
+            let sql = "UPDATE writer SET commits = ?2 WHERE holder = ?1";
+            match execute(connection, sql, &values![holder, next])? {
                 1 => Ok(()),
                 _ => Err(StoreError::Fenced),
             }

@@ -2,9 +2,13 @@
 
 use std::fmt;
 
-use blindfold_runtime::blocking;
+use blindfold_runtime::{Instant, blocking, now};
 
-use super::{PostgresUrl, connection::PostgresConnection, readers, schema, to_open};
+use super::{
+    PostgresUrl,
+    connection::{PostgresConnection, Sign},
+    readers, schema, to_open,
+};
 use crate::{Attempt, Leader, SqlStore, Standby, StoreError, lease::Candidate};
 
 /// How long one attempt waits for the lock of the store. The server gives it at once when the connection of whoever has it
@@ -16,13 +20,13 @@ const HANDED_MS: u64 = 2_000;
 /// The connection of a process that waits.
 pub(crate) struct Watch {
     connection: PostgresConnection,
-    /// The session that had the lock when the lease was seen to have run out.
-    expired: Option<u64>,
+    /// The last sign of life of whoever has the store, and when it was new here.
+    seen: Option<(Sign, Instant)>,
 }
 
 impl fmt::Debug for Watch {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Watch").field("expired", &self.expired).finish_non_exhaustive()
+        formatter.debug_struct("Watch").field("seen", &self.seen).finish_non_exhaustive()
     }
 }
 
@@ -44,7 +48,7 @@ impl Standby {
                 Looked::Taken { writer, term } => {
                     let store = SqlStore::on_connections(Box::new(writer), readers(&server)?);
                     let store = store.map_err(|error| StoreError::Failed(error.to_string()))?;
-                    Ok((None, Attempt::Taken(store.in_term(term))))
+                    Ok((None, Attempt::Taken(store.on_server().in_term(term))))
                 }
                 Looked::Led(watch, leader) => Ok((Some(watch), Attempt::Led(leader))),
             };
@@ -57,12 +61,12 @@ impl Standby {
 }
 
 fn look(server: &PostgresUrl, candidate: &Candidate, watch: Option<Watch>) -> Result<Looked, StoreError> {
-    let Watch { connection, expired } = match watch {
+    let Watch { connection, seen } = match watch {
         Some(watch) => watch,
         None => {
             let connection = PostgresConnection::connect(server)?;
             connection.check_server()?;
-            Watch { connection, expired: None }
+            Watch { connection, seen: None }
         }
     };
     if connection.try_lock(ATTEMPT_MS)? {
@@ -70,25 +74,26 @@ fn look(server: &PostgresUrl, candidate: &Candidate, watch: Option<Watch>) -> Re
     }
     if !schema::tells_leader(&connection)? {
         // A program without leases has it.
-        return Ok(Looked::Led(Watch { connection, expired: None }, Leader::default()));
+        return Ok(Looked::Led(Watch { connection, seen: None }, Leader::default()));
     }
-    let leader = connection.leader()?;
-    if leader.lease.is_none_or(|lease| !lease.is_zero()) {
-        return Ok(Looked::Led(Watch { connection, expired: None }, leader));
-    }
-    let holder = connection.lock_holder()?;
-    match holder {
-        // It had as long as one attempt to set its lease anew: it is stopped, or cut off, or a machine that is gone. It may
-        // hold rows, too.
-        Some(holder) if expired == Some(holder) => {
+    let (leader, sign) = connection.leader()?;
+    let since = match seen {
+        Some((known, since)) if known == sign => since,
+        _ => now(),
+    };
+    if leader.lease.is_some_and(|lease| since.elapsed() >= lease) {
+        // Stopped, or cut off, or a machine that is gone. It may hold rows, too.
+        if let Some(holder) = connection.lock_holder()? {
+            tracing::warn!(term = leader.term, "whoever has the store gives no sign of life: taking it");
             connection.end_session(holder)?;
-            if connection.try_lock(HANDED_MS)? {
-                return take(connection, candidate);
-            }
         }
-        _ => {}
+        if connection.try_lock(HANDED_MS)? {
+            return take(connection, candidate);
+        }
+        // Another one was faster, which has as long as this one had.
+        return Ok(Looked::Led(Watch { connection, seen: None }, leader));
     }
-    Ok(Looked::Led(Watch { connection, expired: holder }, leader))
+    Ok(Looked::Led(Watch { connection, seen: Some((sign, since)) }, leader))
 }
 
 fn take(mut writer: PostgresConnection, candidate: &Candidate) -> Result<Looked, StoreError> {

@@ -212,6 +212,7 @@ async fn connected(
         let opened = || {
             let writer = writer(&url)?;
             SqlStore::on_connections(Box::new(writer), readers(&url)?)
+                .map(SqlStore::on_server)
                 .map_err(|error| StoreError::Failed(error.to_string()))
         };
         opened().map_err(|error| to_open(&url, error))

@@ -15,7 +15,7 @@ use blindfold_protocol::{
     BatchHints, Certificate, Deployment, Release, Signature65,
     ledger::{Account, Held, LedgerEntry, LiveNonce},
 };
-use blindfold_runtime::blocking;
+use blindfold_runtime::{Instant, blocking};
 use tokio::sync::Semaphore;
 
 use session::{Connection, Session};
@@ -41,6 +41,7 @@ pub struct SqlStore {
     writer: Writer,
     /// How often the store was taken when this one took it; `None` where only one process can.
     term: Option<u64>,
+    on_server: bool,
 }
 
 struct Readers {
@@ -63,7 +64,13 @@ impl SqlStore {
     ) -> std::io::Result<Self> {
         let places = Arc::new(Semaphore::new(readers.len()));
         let readers = (!readers.is_empty()).then(|| Arc::new(Readers { idle: Mutex::new(readers), places }));
-        Ok(Self { readers, writer: Writer::start(writer)?, term: None })
+        Ok(Self { readers, writer: Writer::start(writer)?, term: None, on_server: false })
+    }
+
+    /// The same, on a server.
+    pub(crate) const fn on_server(mut self) -> Self {
+        self.on_server = true;
+        self
     }
 
     /// The same, taken in this term.
@@ -73,7 +80,7 @@ impl SqlStore {
     }
 
     pub(crate) fn on_writer(writer: Writer) -> Self {
-        Self { readers: None, writer, term: None }
+        Self { readers: None, writer, term: None, on_server: false }
     }
 
     /// Gives this clone up and waits until the store is closed: until every other clone is gone, too, and everything
@@ -109,6 +116,11 @@ impl SqlStore {
     /// asked: until this succeeds another process may take it.
     pub async fn renew(&self) -> Result<(), StoreError> {
         self.write(|_| Ok(())).await
+    }
+
+    /// When the last transaction that stands began: the lease runs from then on.
+    pub fn renewed(&self) -> Instant {
+        self.writer.renewed()
     }
 
     /// Whether another process has taken this store, as far as this one was told.
@@ -165,6 +177,10 @@ impl SqlStore {
 impl Store for SqlStore {
     fn stopped(&self) -> Stopped {
         Box::pin(self.writer.stopped())
+    }
+
+    fn shows_early(&self) -> bool {
+        self.on_server
     }
 
     async fn bind(&self, deployment: &Deployment, role: &str) -> Result<(), StoreError> {

@@ -5,6 +5,7 @@
 
 use std::thread;
 
+use blindfold_runtime::{Instant, now};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::session::{Connection, Session};
@@ -36,6 +37,8 @@ pub(crate) enum Writer {
         jobs: mpsc::Sender<Job>,
         /// Why nothing is written any more. Its sender is gone when the thread has closed everything.
         stopped: watch::Receiver<Option<StoreError>>,
+        /// When the last transaction that stands began.
+        renewed: watch::Receiver<Instant>,
     },
     Inline(Inline),
 }
@@ -46,17 +49,18 @@ impl Writer {
     pub(crate) fn start(mut connection: Box<dyn Connection>) -> std::io::Result<Self> {
         let (jobs, queue) = mpsc::channel(WRITE_QUEUE_LIMIT);
         let (stop, stopped) = watch::channel(None);
+        let (renew, renewed) = watch::channel(now());
         thread::Builder::new().name("store-writer".to_owned()).spawn(move || {
-            write_all(&mut *connection, queue, &stop);
+            write_all(&mut *connection, queue, &stop, &renew);
             drop(connection);
             drop(stop);
         })?;
-        Ok(Self::Thread { jobs, stopped })
+        Ok(Self::Thread { jobs, stopped, renewed })
     }
 
     /// Gives this clone up and waits for the end of the thread.
     pub(crate) async fn close(self) {
-        let Self::Thread { jobs, mut stopped } = self else { return };
+        let Self::Thread { jobs, mut stopped, .. } = self else { return };
         drop(jobs);
         // What is awaited is the loss of the sender.
         while stopped.changed().await.is_ok() {}
@@ -81,6 +85,14 @@ impl Writer {
                 // Closed in good order.
                 None => std::future::pending().await,
             }
+        }
+    }
+
+    /// When the last transaction that stands began.
+    pub(crate) fn renewed(&self) -> Instant {
+        match self {
+            Self::Thread { renewed, .. } => *renewed.borrow(),
+            Self::Inline(_) => now(),
         }
     }
 
@@ -130,12 +142,13 @@ fn write_all(
     connection: &mut dyn Connection,
     mut queue: mpsc::Receiver<Job>,
     stop: &watch::Sender<Option<StoreError>>,
+    renew: &watch::Sender<Instant>,
 ) {
     // After an input/output error it is unknown what the disk holds, and a second attempt can seem to succeed
     // without having written anything. So the first such error is the last write.
     let mut stopped: Option<StoreError> = None;
     while let Some(first) = queue.blocking_recv() {
-        let mut finishes = Vec::new();
+        let (mut finishes, begun) = (Vec::new(), now());
         let outcome = match &stopped {
             Some(reason) => {
                 first(None).1(Err(reason.clone()));
@@ -143,6 +156,9 @@ fn write_all(
             }
             None => write_group(connection, first, &mut queue, &mut finishes),
         };
+        if outcome.is_ok() {
+            renew.send_replace(begun);
+        }
         if let Err(error) = &outcome {
             connection.roll_back();
             tracing::error!(%error, "nothing of this group of writes is stored");

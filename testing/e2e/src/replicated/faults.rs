@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use blindfold_runtime::wall_ms;
+use blindfold_servers::{PostgresCluster, ServerError};
 use rand::{RngExt, rngs::StdRng};
 use serde::{Deserialize, Serialize};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
-    time::sleep,
+    time::{Instant, sleep},
 };
 
-use super::{Run, SETTLE};
+use super::{LOOK, Run, SETTLE};
 
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -22,6 +23,8 @@ pub(super) enum Fault {
     Kill,
     /// Whoever leads is stopped, and goes on when another one leads.
     Pause,
+    /// The same for about as long as the lease, whoever leads then.
+    ShortPause,
     /// Whoever leads is cut off from the database, and reaches it again when another one leads. Everybody else reaches it.
     Partition,
     /// Whoever leads is asked to let another one lead.
@@ -32,26 +35,14 @@ pub(super) enum Fault {
     DatabaseFailover,
 }
 
-/// How long nothing was sealed.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Gap {
-    from_ms: u64,
-    to_ms: u64,
-}
-
-impl Gap {
-    pub(super) fn milliseconds(self) -> u64 {
-        self.to_ms.saturating_sub(self.from_ms)
-    }
-}
-
 impl Fault {
     /// The next one: each kind comes again and again, in an order that the seed draws.
     pub(super) fn draw(index: u64, random: &mut StdRng) -> Self {
         // Half of all are the two that say nothing before they happen.
         match (index % 2, random.random_range(0..4)) {
-            (0, 0 | 1) => Self::Kill,
-            (0, 2) => Self::Pause,
+            (0, 0) => Self::Kill,
+            (0, 1) => Self::Pause,
+            (0, 2) => Self::ShortPause,
             (0, _) => Self::Partition,
             (_, 0) => Self::Kill,
             (_, 1) => Self::HandOver,
@@ -64,6 +55,7 @@ impl Fault {
         match self {
             Self::Kill => "kill",
             Self::Pause => "pause",
+            Self::ShortPause => "short pause",
             Self::Partition => "partition",
             Self::HandOver => "hand-over",
             Self::Stop => "stop",
@@ -73,72 +65,78 @@ impl Fault {
 }
 
 impl Run {
-    /// Does it to whoever leads, and waits until headers are sealed again and everybody is back.
+    /// Does it to whoever leads, and waits until headers are sealed again and everybody is back. Gives the longest time
+    /// between two headers since, in milliseconds.
     pub(super) async fn inject(
         &mut self,
         fault: Fault,
         leader: &'static str,
         random: &mut StdRng,
-    ) -> Result<Gap> {
+    ) -> Result<u64> {
         // At any place of what a sequencer does.
         sleep(Duration::from_millis(random.random_range(200..1_200))).await;
-        let gap = match fault {
+        let from_ms = wall_ms();
+        match fault {
             Fault::Kill => {
-                let from_ms = wall_ms();
                 self.devnet.process(leader)?.kill().await?;
-                let gap = self.gap(from_ms).await?;
+                self.another_leads(leader).await?;
                 self.devnet.process(leader)?.start()?;
-                gap
             }
             Fault::Pause => {
                 self.devnet.process(leader)?.pause()?;
-                let gap = self.gap(wall_ms()).await;
+                let led = self.another_leads(leader).await;
                 sleep(Duration::from_millis(random.random_range(0..3_000))).await;
                 self.devnet.process(leader)?.resume()?;
-                gap?
+                led?;
+            }
+            Fault::ShortPause => {
+                self.devnet.process(leader)?.pause()?;
+                // About as long as the lease: it may go on leading, or be taken over while it wakes.
+                sleep(Duration::from_millis(random.random_range(300..5_000))).await;
+                self.devnet.process(leader)?.resume()?;
             }
             Fault::Partition => {
                 self.devnet.way(leader).context("a way")?.cut();
-                let gap = self.gap(wall_ms()).await;
+                let led = self.another_leads(leader).await;
                 sleep(Duration::from_millis(random.random_range(0..3_000))).await;
                 self.devnet.way(leader).context("a way")?.heal();
-                gap?
+                led?;
             }
             Fault::HandOver => {
-                let from_ms = wall_ms();
                 self.hand_over(leader).await?;
-                self.gap(from_ms).await?
+                self.another_leads(leader).await?;
             }
             Fault::Stop => {
-                let from_ms = wall_ms();
                 self.devnet.process(leader)?.stop().await;
-                let gap = self.gap(from_ms).await?;
+                self.another_leads(leader).await?;
                 self.devnet.process(leader)?.start()?;
-                gap
             }
             Fault::DatabaseFailover => {
-                let from_ms = wall_ms();
-                tokio::task::block_in_place(|| {
-                    self.devnet.cluster().context("a cluster")?.fail_over().context("fail over")
-                })?;
-                let gap = self.gap(from_ms).await?;
-                tokio::task::block_in_place(|| {
-                    self.devnet.cluster().context("a cluster")?.rejoin().context("rejoin")
-                })?;
-                gap
+                let cluster = |run: &mut Self, what: fn(&mut PostgresCluster) -> Result<(), ServerError>| {
+                    tokio::task::block_in_place(|| {
+                        anyhow::Ok(what(run.devnet.cluster().context("a cluster")?)?)
+                    })
+                };
+                cluster(self, PostgresCluster::fail_over)?;
+                self.load.sealed_after(wall_ms(), SETTLE).await?;
+                cluster(self, PostgresCluster::rejoin)?;
             }
-        };
+        }
+        self.load.sealed_after(wall_ms(), SETTLE).await?;
+        let gap = self.load.longest_gap(from_ms);
         for (name, _) in self.devnet.sequencers() {
             self.devnet.process(name)?.ready().await?;
         }
         Ok(gap)
     }
 
-    /// Waits for the first header that was sealed after what happened at this time and before which nothing was sealed for
-    /// longer than slots take.
-    async fn gap(&self, from_ms: u64) -> Result<Gap> {
-        let (_, to_ms) = self.load.sealed_after(from_ms, SETTLE).await?;
-        Ok(Gap { from_ms, to_ms })
+    async fn another_leads(&self, than: &str) -> Result<()> {
+        let deadline = Instant::now() + SETTLE;
+        while self.leader().await? == than {
+            ensure!(Instant::now() < deadline, "nobody leads in the place of {than}");
+            sleep(LOOK).await;
+        }
+        Ok(())
     }
 
     async fn hand_over(&mut self, leader: &str) -> Result<()> {

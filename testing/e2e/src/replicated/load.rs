@@ -90,6 +90,13 @@ impl Load {
         }
     }
 
+    /// The longest time between two headers of which the later one is stamped after this time, all in milliseconds.
+    pub(super) fn longest_gap(&self, after_ms: u64) -> u64 {
+        let stamps: Vec<u64> = self.seen.lock().stamped_ms.values().copied().collect();
+        let pairs = stamps.windows(2).filter_map(|pair| Some((*pair.first()?, *pair.last()?)));
+        pairs.filter(|(_, to)| *to > after_ms).map(|(from, to)| to.saturating_sub(from)).max().unwrap_or(0)
+    }
+
     /// Headers that were seen elsewhere.
     pub(super) fn seen_also(&self, headers: &[(u64, B256)]) {
         let mut seen = self.seen.lock();
@@ -115,8 +122,9 @@ impl Load {
 }
 
 async fn watch_headers(port: u16, seen: Arc<Mutex<Seen>>, newest: watch::Sender<u64>) {
-    // One that is stopped keeps its connections and says nothing.
-    let client = ClientConfig { ping_interval_ms: 500, ping_inactive_ms: 1_500, ..ClientConfig::default() };
+    // One that is stopped is still listened to when it goes on: what it says first is what matters.
+    let client =
+        ClientConfig { ping_interval_ms: 5_000, ping_inactive_ms: 60_000, ..ClientConfig::default() };
     let config = FeedConfig { client, backoff_initial_ms: 20, backoff_max_ms: 100, ..FeedConfig::default() };
     let mut feed = Feed::start(format!("ws://127.0.0.1:{port}"), [Topic::Headers], config);
     while let Some(item) = feed.next().await {

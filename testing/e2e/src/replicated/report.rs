@@ -15,10 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::{
-    faults::{Fault, Gap},
-    load::Sent,
-};
+use super::{faults::Fault, load::Sent};
 
 /// How long nothing was sealed, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -34,11 +31,12 @@ pub(super) struct Report {
     pub(super) faults: u64,
     kills: u64,
     pauses: u64,
+    short_pauses: u64,
     partitions: u64,
     hand_overs: u64,
     stops: u64,
     database_failovers: u64,
-    /// From the fault to the stamp of the next header.
+    /// The longest time between the stamps of two headers, from the fault until all is well again.
     failover_ms: BTreeMap<Fault, Percentiles>,
     pub(super) second_headers: u64,
     lost_promises: u64,
@@ -71,18 +69,19 @@ impl Report {
         Ok(serde_json::to_string_pretty(self)?)
     }
 
-    pub(super) fn add(&mut self, fault: Fault, gap: Gap) {
+    pub(super) fn add(&mut self, fault: Fault, gap_ms: u64) {
         self.faults += 1;
         *match fault {
             Fault::Kill => &mut self.kills,
             Fault::Pause => &mut self.pauses,
+            Fault::ShortPause => &mut self.short_pauses,
             Fault::Partition => &mut self.partitions,
             Fault::HandOver => &mut self.hand_overs,
             Fault::Stop => &mut self.stops,
             Fault::DatabaseFailover => &mut self.database_failovers,
         } += 1;
         let samples = self.samples_ms.entry(fault).or_default();
-        samples.push(gap.milliseconds());
+        samples.push(gap_ms);
         let mut sorted = samples.clone();
         sorted.sort_unstable();
         let at = |part: usize| sorted.get((sorted.len() * part / 100).min(sorted.len() - 1)).copied();
@@ -91,7 +90,7 @@ impl Report {
     }
 
     pub(super) fn take(&mut self, outcome: &Outcome, second_headers: u64) {
-        self.second_headers = second_headers;
+        self.second_headers = self.second_headers.max(second_headers);
         self.lost_promises += outcome.lost_promises;
         self.lost_envelopes += outcome.lost_envelopes;
         self.duplicated += outcome.duplicated;
