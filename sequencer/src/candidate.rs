@@ -412,6 +412,7 @@ async fn try_serve(
     let mut server = ServerConfig::new(config.rpc_addr);
     server.inbound = config.inbound.clone();
     served.serve_rpc(server, standing_by(leader.clone()), None).await?;
+    served.serve_peers(config.peer_listener.as_ref(), None, standing_by(leader.clone())).await?;
     served.serve_admin(config.admin_addr, None).await?;
     Ok(served)
 }
