@@ -6,8 +6,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use blindfold_chain::Settled;
 use blindfold_committee::VOTES_AFTER_KEY;
-use blindfold_store::{Copied, Purpose, SqlStore, Store, StoreUrl, Verified, transfer, verify};
+use blindfold_full_node::limits::MIN_KEPT_BATCHES;
+use blindfold_store::{Copied, Horizon, Purpose, SqlStore, Store, StoreUrl, Verified, transfer, verify};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -17,6 +19,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   blindfold store backup --store sequencer --out sequencer-2026-11-28.db
   blindfold store verify --store sequencer-2026-11-28.db
   blindfold store restore sequencer-2026-11-28.db --store sequencer
+  blindfold store prune --store full-node --keep-batches 100000 --dry-run
   blindfold store copy --from sequencer --to postgres://blindfold@db.internal/sequencer --to-password-file password
 
 A store is named by its role's folder (data_dir), by a SQLite file, or by its URL (sqlite:PATH, postgres://user@host/database).
@@ -72,6 +75,25 @@ pub enum StoreCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Forget what nobody needs any more of a full node's old batches; the node has to be stopped
+    ///
+    /// Of batches that L1 can change no more, that are executed, below the fee ledgers that are kept, and not among the
+    /// newest that are to be kept, the hashes stay. Hashes, blocks and what was signed are never pruned; records of other
+    /// roles are not at all. It may be interrupted: begun again, it goes on. A running node prunes by itself with
+    /// `full_node.keep_batches`.
+    Prune {
+        #[command(flatten)]
+        store: StoreArgs,
+        /// How many of the newest batches stay whole
+        #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(MIN_KEPT_BATCHES..))]
+        keep_batches: u64,
+        /// Say what would be pruned, and prune nothing; the node may be running
+        #[arg(long)]
+        dry_run: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Read all of a role's records, or of a backup, and say what does not fit together; the role may be running
     ///
     /// Ends with status 1 where something does not.
@@ -121,6 +143,12 @@ pub async fn run(command: StoreCommand) -> Result<()> {
         }
         StoreCommand::Backup { store, out, json } => backup(&store.url()?, &out, json).await,
         StoreCommand::Restore { backup, store, json } => restore(&backup, &store.url()?, json).await,
+        StoreCommand::Prune { store, keep_batches, dry_run: true, json } => {
+            prunable(&store.url()?, keep_batches, json).await
+        }
+        StoreCommand::Prune { store, keep_batches, dry_run: false, json } => {
+            prune(&store.url()?, keep_batches, json).await
+        }
         StoreCommand::Verify { store, json } => look(&store.url()?, json).await,
     }
 }
@@ -185,6 +213,79 @@ async fn restore(backup: &Path, to: &StoreUrl, json: bool) -> Result<()> {
     Ok(())
 }
 
+/// Says what pruning would do.
+async fn prunable(at: &StoreUrl, keep: u64, json: bool) -> Result<()> {
+    existing(at)?;
+    let store = at.open_reader().await.with_context(|| at.to_string())?;
+    bound(&store, at).await?;
+    let finalized = Settled::on_disk(&store).await?.finalized;
+    let horizon = store.horizon(finalized, keep).await?;
+    let (batches, bytes) = store.prunable(horizon).await?;
+    show_pruned(json, at, horizon, Pruning { batches, bytes, dry_run: true });
+    Ok(())
+}
+
+async fn prune(at: &StoreUrl, keep: u64, json: bool) -> Result<()> {
+    existing(at)?;
+    let running = "stop the node first, or let it prune by itself: full_node.keep_batches";
+    let store = at.open().await.with_context(|| format!("{at}: {running}"))?;
+    bound(&store, at).await?;
+    store.check_usable().await.with_context(|| at.to_string())?;
+    let finalized = Settled::on_disk(&store).await?.finalized;
+    let shows = std::io::stderr().is_terminal() && !json;
+    let mut done = Pruning { batches: 0, bytes: 0, dry_run: false };
+    loop {
+        let step = store.prune(finalized, keep).await?;
+        done.batches += step.batches;
+        done.bytes += step.bytes;
+        if shows && step.batches > 0 {
+            eprint!("\rbatch {}", step.through);
+        }
+        if !step.more {
+            break;
+        }
+    }
+    if shows && done.batches > 0 {
+        eprintln!();
+    }
+    let horizon = store.horizon(finalized, keep).await?;
+    store.close().await;
+    show_pruned(json, at, horizon, done);
+    Ok(())
+}
+
+/// What was pruned, or would be.
+struct Pruning {
+    batches: u64,
+    bytes: u64,
+    dry_run: bool,
+}
+
+fn show_pruned(json: bool, at: &StoreUrl, horizon: Horizon, done: Pruning) {
+    let Horizon { pruned, through, kept_for } = horizon;
+    let Pruning { batches, bytes, dry_run } = done;
+    let next = through.saturating_add(1);
+    if json {
+        let all = json!({
+            "store": at.to_string(),
+            "dryRun": dry_run,
+            "batches": batches,
+            "bytes": bytes,
+            "prunedThrough": pruned,
+            "through": through,
+            "keptFor": kept_for.to_string(),
+        });
+        println!("{all:#}");
+        return;
+    }
+    let would = if dry_run { "would be pruned" } else { "are pruned" };
+    println!(
+        "{batches} batches with {bytes} bytes of headers and items {would}, up to batch {}",
+        through.max(pruned)
+    );
+    println!("batch {next} is kept: {kept_for}");
+}
+
 /// What an operator has to know of a restored role.
 fn advice(role: &str) -> &'static str {
     match role {
@@ -214,6 +315,7 @@ async fn look(at: &StoreUrl, json: bool) -> Result<()> {
     }
     let Verified {
         bound,
+        pruned_through,
         batches,
         items,
         certificates,
@@ -230,6 +332,7 @@ async fn look(at: &StoreUrl, json: bool) -> Result<()> {
             "store": at.to_string(),
             "deployment": bound.as_ref().map(|(deployment, _)| deployment),
             "role": bound.as_ref().map(|(_, role)| role),
+            "prunedThrough": pruned_through,
             "batches": range(batches),
             "items": items,
             "certificates": certificates,
@@ -250,6 +353,7 @@ async fn look(at: &StoreUrl, json: bool) -> Result<()> {
         for (name, value) in [
             ("deployment", deployment),
             ("role", role),
+            ("pruned", range(&(*pruned_through > 0).then_some((1, *pruned_through)))),
             ("batches", range(batches)),
             ("items", items.to_string()),
             ("certificates", certificates.to_string()),

@@ -99,3 +99,30 @@ async fn records_move_to_a_server_and_back() {
         left.bind(&Deployment { l1_chain_id: 1, inbox: Address::ZERO }, "sequencer").await.unwrap_err();
     assert!(refused.to_string().contains("was moved to postgres://"), "{refused}");
 }
+
+#[tokio::test]
+async fn only_a_stopped_full_nodes_records_are_pruned() {
+    let folder = tempfile::tempdir().unwrap();
+    let (node, sequencer) = (folder.path().join("node"), folder.path().join("sequencer"));
+    with_records(&node, blindfold_full_node::ROLE).await;
+    with_records(&sequencer, blindfold_sequencer::ROLE).await;
+    let prune = |at: &Path, dry_run| StoreCommand::Prune {
+        store: store(at),
+        keep_batches: MIN_KEPT_BATCHES,
+        dry_run,
+        json: false,
+    };
+    for dry_run in [true, false] {
+        run(prune(&node, dry_run)).await.unwrap();
+        let refused = run(prune(&sequencer, dry_run)).await.unwrap_err();
+        assert!(format!("{refused:#}").contains("can be accused on L1 at any time"), "{refused:#}");
+    }
+    let running = StoreUrl::Sqlite(node.join("chain.sqlite")).open().await.unwrap();
+    run(prune(&node, true)).await.unwrap();
+    let refused = format!("{:#}", run(prune(&node, false)).await.unwrap_err());
+    assert!(
+        refused.contains("stop the node first") && refused.contains("full_node.keep_batches"),
+        "{refused}"
+    );
+    running.close().await;
+}

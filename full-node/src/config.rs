@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::{
     DEFAULT_HINT_DEADLINE_MS, DEFAULT_MEMBER_POLL_INTERVAL_MS, DEFAULT_MEMBER_TIMEOUT_MS,
-    MAX_HINT_DEADLINE_MS, MAX_MEMBER_TIMEOUT_MS, MIN_MEMBER_POLL_INTERVAL_MS,
+    MAX_HINT_DEADLINE_MS, MAX_MEMBER_TIMEOUT_MS, MIN_KEPT_BATCHES, MIN_MEMBER_POLL_INTERVAL_MS,
 };
 
 /// Settings of a full node; a table of the configuration file. Unknown keys are refused.
@@ -36,6 +36,10 @@ pub struct FullNodeConfig {
     /// How long without news from the sequencer before members are asked for certified batches, in milliseconds.
     #[serde(default = "default_member_poll_interval_ms")]
     pub member_poll_interval_ms: u64,
+    /// How many of the newest batches are kept at least, once L1 can change nothing of those before them; all where none is
+    /// given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_batches: Option<u64>,
     /// Reverse proxies before `rpc_addr`, its certificate, and what one address may take there.
     #[serde(default)]
     pub inbound: Inbound,
@@ -107,7 +111,11 @@ impl FullNodeConfig {
         check_range("hint_deadline_ms", self.hint_deadline_ms, 0, MAX_HINT_DEADLINE_MS)?;
         check_range("member_timeout_ms", self.member_timeout_ms, 1, MAX_MEMBER_TIMEOUT_MS)?;
         let interval = self.member_poll_interval_ms;
-        check_range("member_poll_interval_ms", interval, MIN_MEMBER_POLL_INTERVAL_MS, MAX_HINT_DEADLINE_MS)
+        check_range("member_poll_interval_ms", interval, MIN_MEMBER_POLL_INTERVAL_MS, MAX_HINT_DEADLINE_MS)?;
+        match self.keep_batches {
+            Some(keep) => check_range("keep_batches", keep, MIN_KEPT_BATCHES, u64::MAX),
+            None => Ok(()),
+        }
     }
 }
 
@@ -193,6 +201,7 @@ mod tests {
             ((|config| config.hint_deadline_ms = u64::MAX) as fn(&mut FullNodeConfig), "hint_deadline_ms"),
             (|config| config.member_timeout_ms = 0, "member_timeout_ms"),
             (|config| config.member_poll_interval_ms = 1, "member_poll_interval_ms"),
+            (|config| config.keep_batches = Some(1), "keep_batches"),
         ] {
             assert!(matches!(url(change), Err(ConfigError::Range { key: named, .. }) if named == key));
         }

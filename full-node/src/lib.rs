@@ -19,6 +19,7 @@ pub mod limits;
 mod member_rounds;
 mod members;
 mod node;
+mod prune;
 mod sequencer_round;
 mod sync;
 pub mod watch;
@@ -60,6 +61,7 @@ use limits::{
     READINESS_INTERVAL_MS, SHARE_HEDGE_MS, SHARE_RETRY_MS, STUCK_EXIT_MS,
 };
 use node::Node;
+use prune::Pruning;
 use watch::{EvidenceError, EvidenceStore, Judge, WatchConfig, WatchConfigError, Watcher, WatcherDeps};
 
 /// The name of the role: in metrics, in the status, and on its disk.
@@ -288,6 +290,10 @@ impl FullNode {
         }
         if let Some(settlement) = settlement {
             tasks.spawn("settlement", settlement.run(tasks.stop()));
+        }
+        if let Some(keep) = config.keep_batches {
+            let pruning = Pruning { tracker: tracker.clone(), executor: executor.clone(), keep };
+            tasks.spawn("pruning", pruning.run(tasks.stop()));
         }
         match from_l1 {
             Some(from_l1) => tasks.spawn("l1", from_l1.run(tasks.stop())),

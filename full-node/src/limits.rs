@@ -46,6 +46,12 @@ pub const SHARE_HEDGE_MS: u64 = 300;
 pub const SHARE_RETRY_MS: u64 = 200;
 /// Malformed items of one batch whose singleton shares are asked for at the same time.
 pub const MAX_PARALLEL_SINGLETONS: usize = 16;
+/// Fewest batches that a node may be set to keep.
+pub const MIN_KEPT_BATCHES: u64 = 1_024;
+/// How often a node that prunes looks for what it may prune, in milliseconds.
+pub const PRUNE_INTERVAL_MS: u64 = 30_000;
+/// Pause between two steps of pruning, so that what else is written is not held up, in milliseconds.
+pub const PRUNE_PAUSE_MS: u64 = 50;
 /// L1 blocks read in one step by a node that follows from L1 alone: what they hold is in memory at once.
 pub const L1_STEP_BLOCKS: u64 = 64;
 /// How often readiness is brought up to date, in milliseconds.

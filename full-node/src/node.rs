@@ -120,6 +120,9 @@ impl Node {
                 self.two_headers(ours.sealed.signed_header(), other).await;
             }
             Ok(_) => {}
+            Err(pruned) if pruned.is_pruned() => {
+                tracing::warn!(number, %pruned, "another header of this number cannot be shown beside ours");
+            }
             Err(error) => tracing::error!(number, %error, "the disk does not give the batch"),
         }
     }

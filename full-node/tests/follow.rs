@@ -103,6 +103,69 @@ async fn the_chain_goes_on_from_the_sequencer_that_takes_over() {
 }
 
 #[tokio::test]
+async fn a_pruned_node_goes_on_says_what_it_forgot_and_takes_nothing_of_it_back() {
+    let world = World::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("node.sqlite");
+    let node = world.start_on(&path).await;
+    node.tracker().store().keep_ledgers_from(0).await.unwrap();
+    let (mut sealed, mut certificates, mut hints) = (Vec::new(), Vec::new(), Vec::new());
+    let next = async |number: u64| {
+        let one = world.sequencer.seal((number - 1) * 1_000, &[envelope(1, number)]).await;
+        let certificate = world.sequencer.certify(&one).await;
+        let (_, of_one) = world.sequencer.hint(&one).await;
+        (one, certificate, of_one)
+    };
+    for number in 1..=4 {
+        let (one, certificate, of_one) = next(number).await;
+        sealed.push(one);
+        certificates.push(certificate);
+        hints.push(of_one);
+    }
+    executed(&node, 3).await;
+    let store = node.tracker().store();
+    store.keep_ledgers_from(3).await.unwrap();
+    let step = store.prune(u64::MAX, 0).await.unwrap();
+    assert_eq!((step.batches, step.through, step.more), (2, 2, false));
+    let before = node.counters().by_name();
+    // Whoever sends it again, or another header in its place, changes nothing.
+    world.sequencer.publish(&announce::header(&sealed[0].batch, sealed[0].hash, &sealed[0].verdicts));
+    world.sequencer.publish(&announce::certificate(&certificates[0]));
+    world.sequencer.publish(&announce::hints(&hints[0]));
+    let other = resigned(&sealed[1].batch, |header| header.timestamp_ms += 1);
+    world.sequencer.publish(&announce::header(&other, other.header.hash(), &sealed[1].verdicts));
+    next(5).await;
+    executed(&node, 4).await;
+    let after = node.counters().by_name();
+    for name in ["bad_certificates_rejected", "bad_hints_rejected", "faulty_members"] {
+        assert_eq!(after[name], before[name], "{name}");
+    }
+
+    let forgotten = async |node: &FullNode| {
+        let client = client(node.rpc_addr());
+        for number in [1, 2] {
+            let batch = ReceivedError::from(client.get_batch(number).await.unwrap_err());
+            let hints = ReceivedError::from(client.get_hints(number).await.unwrap_err());
+            assert_eq!((batch.reason(), hints.reason()), ("pruned", "pruned"));
+            assert!(batch.to_string().contains("kept from 3 on") && !batch.retry(), "{batch}");
+        }
+        assert_eq!(client.get_batch(3).await.unwrap().unwrap().hash, sealed[2].hash);
+        assert_eq!(client.get_batch(9_999).await.unwrap(), None);
+        assert_eq!(client.get_receipt(envelope(1, 1).id()).await.unwrap(), None);
+        let kept = client.get_receipt(envelope(1, 3).id()).await.unwrap().unwrap();
+        assert_eq!(kept.state, EnvelopeState::Executed);
+    };
+    forgotten(&node).await;
+    drop(node);
+    // No start needs it either.
+    let node = world.start_on(&path).await;
+    forgotten(&node).await;
+    next(6).await;
+    executed(&node, 5).await;
+    node.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_forged_hint_is_refused_and_a_true_copy_fetched() {
     let world = World::new().await;
     let node = world.start().await;

@@ -158,6 +158,7 @@ async fn what_the_contracts_hold_gives_the_same_blocks() {
         hint_deadline_ms: NEVER_MS,
         member_timeout_ms: 5_000,
         member_poll_interval_ms: 50,
+        keep_batches: None,
         inbound: Default::default(),
     };
     let deps = FullNodeDeps {

@@ -250,6 +250,7 @@ impl Layout<'_> {
                 hint_deadline_ms,
                 member_timeout_ms: blindfold_full_node::limits::DEFAULT_MEMBER_TIMEOUT_MS,
                 member_poll_interval_ms: blindfold_full_node::limits::DEFAULT_MEMBER_POLL_INTERVAL_MS,
+                keep_batches: None,
                 inbound: Default::default(),
             },
         }

@@ -50,7 +50,11 @@ pub enum HintsIntakeError {
 impl HintsIntakeError {
     /// Whether the same hints may be taken later.
     pub fn retry(&self) -> bool {
-        matches!(self, Self::UnknownBatch { .. } | Self::NotCertified { .. } | Self::Store(_) | Self::Stopped)
+        match self {
+            Self::UnknownBatch { .. } | Self::NotCertified { .. } | Self::Stopped => true,
+            Self::Store(error) => !error.is_pruned(),
+            Self::NoParameters { .. } | Self::Wrong { .. } => false,
+        }
     }
 
     /// A stable name, in snake case.

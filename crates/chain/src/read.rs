@@ -18,7 +18,7 @@ use blindfold_rpc::types::{
     FeeAccountProof, LedgerAt, LedgerTag, Receipt, Status,
 };
 use blindfold_rpc::{BlindApiServer, Encoded, Hub, Passthrough, RpcError};
-use blindfold_store::BatchRecord;
+use blindfold_store::{BatchRecord, StoreError};
 use serde_json::value::RawValue;
 
 use crate::{AccountProofError, Executor, ParameterSet, ProvedAccount, Tracker, accepted};
@@ -83,7 +83,11 @@ impl ReadApi {
 
     async fn stored_batch(&self, number: u64) -> Result<Option<BatchRecord>, RpcError> {
         let tracker = &self.context.tracker;
-        let record = tracker.for_caller(tracker.store().batch(number)).await.map_err(RpcError::internal)?;
+        let record =
+            tracker.for_caller(tracker.store().batch(number)).await.map_err(|error| match error {
+                pruned @ StoreError::Pruned { .. } => RpcError::refused("pruned", pruned),
+                error => RpcError::internal(error),
+            })?;
         // What is still to be signed is nobody's to know.
         Ok(record.filter(BatchRecord::is_signed))
     }

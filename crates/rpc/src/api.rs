@@ -31,7 +31,7 @@ pub trait BlindApi {
     #[method(name = "getEncryptionKey")]
     async fn get_encryption_key(&self) -> Result<Vec<EncryptionKeyInfo>, RpcError>;
 
-    /// Where an envelope stands; null if this server does not know it. A full node knows what stands in a batch; only
+    /// Where an envelope stands; null if this server does not know it, or not any more. A full node knows what stands in a batch; only
     /// the sequencer knows what is pending or expired.
     ///
     /// # Parameters
@@ -43,6 +43,9 @@ pub trait BlindApi {
     ///
     /// # Parameters
     /// - `number`: the batch's number, from 1.
+    ///
+    /// # Errors
+    /// - `pruned`: the server forgot the batch, which is final on L1; the message says from which number on it keeps them.
     #[method(name = "getBatch")]
     async fn get_batch(&self, number: u64) -> Result<Option<BatchInfo>, RpcError>;
 
@@ -50,6 +53,9 @@ pub trait BlindApi {
     ///
     /// # Parameters
     /// - `number`: the batch's number, from 1.
+    ///
+    /// # Errors
+    /// - `pruned`: the server forgot the batch, which is final on L1; the message says from which number on it keeps them.
     #[method(name = "getHints")]
     async fn get_hints(&self, number: u64) -> Result<Option<Encoded<BatchHints>>, RpcError>;
 

@@ -169,6 +169,23 @@ pub enum StoreError {
     /// The store is not one to run on: a backup, what a copy left behind, or one that is not whole.
     #[error("{0}")]
     Retired(String),
+    /// The batch was pruned: it is final on L1, and of it this store keeps the hash alone.
+    #[error("batch {number} was pruned; batches are kept from {kept_from} on")]
+    Pruned {
+        /// The batch that was asked for.
+        number: u64,
+        /// The first batch that is kept whole.
+        kept_from: u64,
+    },
+    /// Only a full node's records can be pruned.
+    #[error(
+        "the records of {role:?} are not pruned: a sequencer's promise can be accused on L1 at any time, and members are \
+         asked for what they hold; full nodes prune"
+    )]
+    NotPruned {
+        /// The role that the store is bound to.
+        role: String,
+    },
     /// The files cannot be opened or prepared.
     #[error("cannot open {store}: {reason}")]
     Open {
@@ -203,6 +220,11 @@ impl StoreError {
     /// Whether the same operation may succeed later on this store.
     pub const fn retry(&self) -> bool {
         matches!(self, Self::Failed(_))
+    }
+
+    /// Whether the record was there and is pruned.
+    pub const fn is_pruned(&self) -> bool {
+        matches!(self, Self::Pruned { .. })
     }
 
     pub(crate) fn corrupt(what: What, fault: &DecodeError) -> Self {

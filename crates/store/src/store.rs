@@ -10,8 +10,8 @@ use blindfold_protocol::{
 };
 
 use crate::{
-    BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
-    StoreError,
+    BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, Pruned,
+    SealedRecord, StoreError,
 };
 
 /// What [`Store::stopped`] gives.
@@ -111,13 +111,13 @@ pub trait Store: Send + Sync {
     /// The newest post on L1.
     async fn posted(&self) -> Result<Option<PostedRecord>, StoreError>;
 
-    /// A batch with everything known about it.
+    /// A batch with everything known about it. [`StoreError::Pruned`] for one that was [pruned](Store::prune).
     async fn batch(&self, number: u64) -> Result<Option<BatchRecord>, StoreError>;
 
     /// A batch's header hash alone, which costs no reading of its items.
     async fn header_hash(&self, number: u64) -> Result<Option<B256>, StoreError>;
 
-    /// Batches by number from `from` on; at most `limit` and at most the implementation's page.
+    /// Batches by number from `from` on, which must not be pruned; at most `limit` and at most the implementation's page.
     async fn batches(&self, from: u64, limit: usize) -> Result<Vec<BatchRecord>, StoreError>;
 
     /// A block by its number.
@@ -170,6 +170,18 @@ pub trait Store: Send + Sync {
         number: u64,
         up_to: u64,
     ) -> Result<Option<Vec<LedgerEntry>>, StoreError>;
+
+    /// Forgets what nobody needs any more of a few old batches: of those up to `final_through`, which L1 can change no more,
+    /// that are executed, below the ledgers that are kept ([`Store::keep_ledgers_from`]), and not among the newest `keep`.
+    /// Their hashes, their blocks and what was signed stay. A step is one transaction over at most
+    /// [`PRUNE_STEP_BATCHES`](crate::PRUNE_STEP_BATCHES); it is called again while there is more. A store that keeps
+    /// everything does nothing.
+    ///
+    /// Refuses with [`StoreError::NotPruned`] for any role but a full node.
+    async fn prune(&self, final_through: u64, keep: u64) -> Result<Pruned, StoreError> {
+        let _ = (final_through, keep);
+        Ok(Pruned::default())
+    }
 
     /// A small value under a name; `None` where there is none.
     async fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError>;

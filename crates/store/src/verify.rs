@@ -7,11 +7,12 @@ use blindfold_protocol::ledger::FeeLedger;
 
 use crate::{
     BatchRecord, BlockRecord, MAX_PAGE_RECORDS, SqlStore, StoreError, What,
+    prune::pruned_through,
     sql::{
         confidential,
-        convert::{hash, number, optional_number},
+        convert::{hash, integer, number, optional_number},
         reads,
-        session::{Session, each},
+        session::{Session, each, first, values},
     },
 };
 
@@ -27,7 +28,9 @@ const SEQUENCER: &str = "sequencer";
 pub struct Verified {
     /// Deployment and role that the store is bound to.
     pub bound: Option<(String, String)>,
-    /// First and last number of the batches.
+    /// The last batch that was pruned; 0 before the first.
+    pub pruned_through: u64,
+    /// First and last number of the batches that are whole.
     pub batches: Option<(u64, u64)>,
     /// Items in all of them.
     pub items: u64,
@@ -136,8 +139,8 @@ fn batches(session: &dyn Session, found: &mut Verified, progress: &dyn Fn(u64)) 
     let signs_all = found.bound.as_ref().is_some_and(|(_, role)| role == SEQUENCER);
     let signed = if signs_all { signed(session)? } else { BTreeMap::new() };
     let mut waiting = waiting(session)?;
-    let mut before: Option<(u64, B256)> = None;
-    let mut from = 0;
+    let mut before = pruned(session, found)?;
+    let mut from = found.pruned_through.saturating_add(1);
     loop {
         let Some(page) = readable(found, reads::batches(session, from, PAGE))? else { return Ok(()) };
         let Some(last) = page.last() else { break };
@@ -159,6 +162,33 @@ fn batches(session: &dyn Session, found: &mut Verified, progress: &dyn Fn(u64)) 
         found.fault(format!("batch {number} waits for hints, and is not stored"));
     }
     Ok(())
+}
+
+/// What is left of pruned batches; gives the last one, which the first whole one has to follow.
+fn pruned(session: &dyn Session, found: &mut Verified) -> Result<Option<(u64, B256)>, StoreError> {
+    let through = readable(found, pruned_through(session))?.unwrap_or_default();
+    if through == 0 {
+        return Ok(None);
+    }
+    found.pruned_through = through;
+    let with = values![integer(through, "batch number")?];
+    let sql =
+        "SELECT COUNT(*), CAST(COALESCE(SUM(LENGTH(sealed)), 0) AS BIGINT) FROM batches WHERE number <= ?1";
+    let counted =
+        first(session, sql, &with, |row| Ok((number(row, 0, What::Batch)?, number(row, 1, What::Batch)?)))?;
+    let (rows, bytes) = counted.unwrap_or_default();
+    found.check(rows == through, || {
+        format!("{rows} batches up to {through} are stored, which was pruned last")
+    });
+    found.check(bytes == 0, || format!("not all batches up to {through} are pruned"));
+    for table in ["items", "certificates", "releases", "hints", "batches_without_hints"] {
+        let sql = format!("SELECT MIN(number) FROM {table} WHERE number <= ?1");
+        let left = first(session, &sql, &with, |row| optional_number(row, 0, What::Batch))?.flatten();
+        if let Some(left) = left {
+            found.fault(format!("batch {left} was pruned, and {table} has records of it"));
+        }
+    }
+    Ok(reads::batch_hash(session, through)?.map(|hash| (through, hash)))
 }
 
 fn batch(found: &mut Verified, record: &BatchRecord, before: Option<(u64, B256)>) {

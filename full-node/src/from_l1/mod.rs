@@ -208,8 +208,7 @@ impl FromL1 {
         let Some(posted) = posting.headers.last().map(|header| header.hash()) else { return Ok(()) };
         let (_, number) = posting.numbers();
         if number <= self.node.tracker.certified().number {
-            let known = self.node.tracker.store().batch(number).await?;
-            let ours = known.map_or(B256::ZERO, |record| record.hash);
+            let ours = self.node.tracker.store().header_hash(number).await?.unwrap_or_default();
             // The last one stands for all before it.
             return if ours == posted { Ok(()) } else { Err(Obstacle::OtherChain { number, posted, ours }) };
         }
@@ -402,7 +401,11 @@ impl FromL1 {
     async fn without_hints(&self, first: u64, last: u64) -> Result<Vec<(u64, B256)>, StoreError> {
         let mut lacking = Vec::new();
         for number in first..=last {
-            let record = self.node.tracker.store().batch(number).await?;
+            let record = match self.node.tracker.store().batch(number).await {
+                // It is executed.
+                Err(pruned) if pruned.is_pruned() => continue,
+                record => record?,
+            };
             let record = record.filter(|record| record.hints.is_none() && accepted(record) > 0);
             lacking.extend(record.map(|record| (number, record.hash)));
         }

@@ -291,8 +291,13 @@ impl Watcher {
         }
         let mut records = Vec::new();
         for number in posting.first..=posting.last {
-            let Some(record) = self.store.batch(number).await? else { return Ok(None) };
-            records.push(record);
+            match self.store.batch(number).await {
+                Ok(Some(record)) => records.push(record),
+                Ok(None) => return Ok(None),
+                // It is final: no posting of it changes anything.
+                Err(pruned) if pruned.is_pruned() => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
         }
         let Some(data) = self.data_of(posting).await? else { return Ok(None) };
         let mut batches = data.hints.batches.into_iter();

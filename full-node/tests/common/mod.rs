@@ -537,6 +537,7 @@ impl World {
             hint_deadline_ms: NEVER_MS,
             member_timeout_ms: 5_000,
             member_poll_interval_ms: NEVER_MS,
+            keep_batches: None,
             inbound: Default::default(),
         };
         Self { l1, sequencer, members, client: ScriptedExecution::new(), config }

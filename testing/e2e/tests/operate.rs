@@ -237,6 +237,7 @@ fn a_full_nodes_settings_are_documented() {
             ("/tls", tls()),
             ("/full_node/members", member()),
             ("/full_node/inbound", inbound()),
+            ("/full_node/keep_batches", json!(100_000)),
             ("/watch", watch),
             ("/store", store()),
         ],

@@ -527,6 +527,7 @@ impl World {
                     hint_deadline_ms: 5_000,
                     member_timeout_ms: 5_000,
                     member_poll_interval_ms: 5_000,
+                    keep_batches: None,
                     inbound: Default::default(),
                 };
                 let deps = FullNodeDeps {

@@ -16,6 +16,14 @@ pub struct Settled {
 }
 
 impl Settled {
+    /// The marks that a role has left on its disk; zeros where it never knew any.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub async fn on_disk(store: &dyn Store) -> Result<Self, StoreError> {
+        Ok(Stored::load(store, 0).await?.marks)
+    }
+
     /// Moves each mark up to that of `other` where it is higher. Whether one moved.
     pub(crate) fn raise(&mut self, other: Self) -> bool {
         let before = *self;
@@ -86,6 +94,7 @@ mod tests {
             Stored { after: 9, as_of: 12, marks: Settled { posted: 5, safe: 4, finalized: u64::MAX } };
         stored.save(&store).await.unwrap();
         assert_eq!(Stored::load(&store, 7).await, Ok(stored));
+        assert_eq!(Settled::on_disk(&store).await, Ok(stored.marks));
         let four = [9, 5, 4, u64::MAX].map(u64::to_be_bytes).concat();
         store.put_meta(KEY, &four).await.unwrap();
         assert_eq!(

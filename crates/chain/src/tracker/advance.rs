@@ -302,9 +302,24 @@ impl Tracker {
         Ok(signature)
     }
 
+    /// [`Tracker::known`] for a batch that was pruned.
+    async fn pruned(&self, number: u64, offered: B256) -> Result<Applied, TrackerError> {
+        match self.shared.store.header_hash(number).await?.unwrap_or_default() {
+            known if known == offered => {
+                Ok(Applied { number, hash: offered, verdicts: Vec::new(), items: None })
+            }
+            known => Err(TrackerError::Second { number, known, offered }),
+        }
+    }
+
     /// Answers for a number that has a header already.
     async fn known(&self, number: u64, offered: B256) -> Result<Applied, TrackerError> {
-        let Some(record) = self.shared.store.batch(number).await? else {
+        let record = match self.shared.store.batch(number).await {
+            // Of a pruned batch the hash is here, and nobody asks for more.
+            Err(pruned) if pruned.is_pruned() => return self.pruned(number, offered).await,
+            record => record?,
+        };
+        let Some(record) = record else {
             // Genesis has no batch; every other number up to the head has one.
             return Err(TrackerError::Second { number, known: self.head().hash, offered });
         };

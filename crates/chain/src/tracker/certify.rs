@@ -276,7 +276,17 @@ impl Tracker {
             return Err(TrackerError::Behind { expected: head.number + 1, offered: number });
         }
         let offered = certificate.header_hash;
-        let record = self.shared.store.batch(number).await?;
+        let record = match self.shared.store.batch(number).await {
+            // What was pruned was certified.
+            Err(pruned) if pruned.is_pruned() => {
+                let known = self.hash_at(number).await?;
+                return match known == offered {
+                    true => Ok(CertificateOutcome::Known),
+                    false => Err(self.contradiction(number, known, offered).await?),
+                };
+            }
+            record => record?,
+        };
         let known = record.as_ref().map_or(B256::ZERO, |record| record.hash);
         let certified = self.certified();
         if known != offered {
@@ -365,7 +375,7 @@ impl Tracker {
         if number == certified.number {
             return Ok(certified.hash);
         }
-        Ok(self.shared.store.batch(number).await?.map_or(B256::ZERO, |record| record.hash))
+        Ok(self.shared.store.header_hash(number).await?.unwrap_or_default())
     }
 
     /// A certificate for another header than the certified one here: the committee is broken, unless L1 made ours, or one

@@ -107,7 +107,16 @@ impl Tracker {
             return Err(TrackerError::Behind { expected: head.number + 1, offered: number });
         }
         if number <= certified.number {
-            let record = self.shared.store.batch(number).await?;
+            let record = match self.shared.store.batch(number).await {
+                Err(pruned) if pruned.is_pruned() => {
+                    let known = self.hash_at(number).await?;
+                    return match known == made {
+                        true => Ok(Applied { number, hash: made, verdicts: Vec::new(), items: None }),
+                        false => Err(TrackerError::VoidedByL1 { number, known, made }),
+                    };
+                }
+                record => record?,
+            };
             let known = record.as_ref().map_or(B256::ZERO, |record| record.hash);
             return match record {
                 Some(record) if known == made => {

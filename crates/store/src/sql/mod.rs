@@ -24,8 +24,8 @@ pub use writer::{MAX_GROUP_WRITES, WRITE_QUEUE_LIMIT};
 pub use writes::MAX_META_VALUE_BYTES;
 
 use crate::{
-    BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
-    Stopped, Store, StoreError, transfer,
+    BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, Pruned,
+    SealedRecord, Stopped, Store, StoreError, prune, transfer,
 };
 
 /// Connections that read beside the writer.
@@ -343,6 +343,10 @@ impl Store for SqlStore {
         up_to: u64,
     ) -> Result<Option<Vec<LedgerEntry>>, StoreError> {
         self.read(move |session| reads::entries_changed_after(session, number, up_to)).await
+    }
+
+    async fn prune(&self, final_through: u64, keep: u64) -> Result<Pruned, StoreError> {
+        self.write(move |session| prune::prune(session, final_through, keep)).await
     }
 
     async fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {

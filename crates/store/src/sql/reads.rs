@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     BatchRecord, BlockRecord, Heads, ItemLocation, ItemRecord, LedgerHead, PendingEnvelope, PostedRecord,
-    StoreError, What,
+    StoreError, What, prune::pruned,
 };
 
 pub(crate) fn pending_envelopes(session: &dyn Session) -> Result<Vec<PendingEnvelope>, StoreError> {
@@ -81,9 +81,13 @@ pub(crate) fn batches(
     // Numbers above what is stored are asked for in good faith: there is nothing there.
     let Ok(from) = i64::try_from(from) else { return Ok(Vec::new()) };
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut found = all(session, sql, &values![from, limit], |row| {
+    let found = all(session, sql, &values![from, limit], |row| {
+        let number = number(row, 0, What::Batch)?;
+        if bytes(row, 2, What::Batch)?.is_empty() {
+            return Err(StoreError::Pruned { number, kept_from: number });
+        }
         Ok(BatchRecord {
-            number: number(row, 0, What::Batch)?,
+            number,
             hash: hash(row, 1, What::Batch)?,
             sealed: structure(row, 2, What::Batch)?,
             items: Vec::new(),
@@ -92,7 +96,11 @@ pub(crate) fn batches(
             hints: optional_structure(row, 5, What::Hints)?,
             by_l1: flag(row, 6, What::Batch)?,
         })
-    })?;
+    });
+    let mut found = match found {
+        Err(StoreError::Pruned { number, .. }) => return Err(pruned(session, number)),
+        found => found?,
+    };
     for record in &mut found {
         let sql = "SELECT id, fault FROM items WHERE number = ?1 ORDER BY item";
         record.items = all(session, sql, &values![integer(record.number, "batch number")?], |row| {
@@ -106,6 +114,9 @@ pub(crate) fn batches(
 }
 
 pub(crate) fn batch(session: &dyn Session, number: u64) -> Result<Option<BatchRecord>, StoreError> {
+    if number == 0 {
+        return Ok(None);
+    }
     let found = batches(session, number, 1)?;
     Ok(found.into_iter().next().filter(|record| record.number == number))
 }

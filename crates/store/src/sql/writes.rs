@@ -11,7 +11,7 @@ use blindfold_protocol::{
 
 use super::{
     convert::{
-        account, address, array, bytes, hash, held_from_bytes, held_to_bytes, integer, number,
+        account, address, array, bytes, flag, hash, held_from_bytes, held_to_bytes, integer, number,
         optional_account, optional_number,
     },
     reads,
@@ -19,7 +19,9 @@ use super::{
         Row, Session, Statements, all, execute, execute_each, first, for_keys, insert_returning, values,
     },
 };
-use crate::{BlockRecord, PendingEnvelope, PostedRecord, SealedRecord, StoreError, What, transfer};
+use crate::{
+    BlockRecord, PendingEnvelope, PostedRecord, SealedRecord, StoreError, What, prune::pruned, transfer,
+};
 
 /// Longest value of [`crate::Store::put_meta`], in bytes.
 pub const MAX_META_VALUE_BYTES: usize = 1 << 20;
@@ -521,10 +523,15 @@ fn release_envelopes(
 
 /// Checks that a batch is stored under the hash that a record names.
 fn belongs(session: &dyn Session, number: u64, offered: B256) -> Result<i64, StoreError> {
-    match reads::batch_hash(session, number)? {
+    let sql = "SELECT hash, CASE WHEN LENGTH(sealed) = 0 THEN 1 ELSE 0 END FROM batches WHERE number = ?1";
+    let found = first(session, sql, &values![integer(number, "batch number")?], |row| {
+        Ok((hash(row, 0, What::Batch)?, flag(row, 1, What::Batch)?))
+    })?;
+    match found {
         None => Err(StoreError::Missing { what: What::Batch, number }),
-        Some(stored) if stored == offered => integer(number, "batch number"),
-        Some(stored) => Err(StoreError::Conflict { what: What::Batch, number, stored, offered }),
+        Some((stored, false)) if stored == offered => integer(number, "batch number"),
+        Some((stored, true)) if stored == offered => Err(pruned(session, number)),
+        Some((stored, _)) => Err(StoreError::Conflict { what: What::Batch, number, stored, offered }),
     }
 }
 
