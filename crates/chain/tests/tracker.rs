@@ -11,7 +11,7 @@ use blindfold_protocol::{
     B256, Certificate, CertifiedBatch, Epoch, Epochs, ForcedEntry, RulesChange, SealedBatch, Signature65,
     SigningKey,
 };
-use blindfold_store::{StoreError, What};
+use blindfold_store::{Store, StoreError, What};
 
 /// The same header with something changed, signed by whom it may concern.
 fn resigned(
@@ -523,4 +523,31 @@ async fn items_are_checked_in_chunks_and_in_order() {
     assert_eq!(checked.len(), many);
     let accepted = blindfold_chain::accepted_items(&checked, &sealed.verdicts);
     assert_eq!(accepted.iter().map(|(index, _)| *index as usize).collect::<Vec<_>>(), vec![0, many - 1]);
+}
+
+/// What is sent to a server before it is durable may stay in its log, or be shown to a reader, and never be durable.
+#[tokio::test]
+async fn on_a_server_a_header_is_signed_after_it_is_durable() {
+    let (l1, store) = (l1(), FaultyStore::new(memory()));
+    store.show_early();
+    let tracker = tracker_on(store.clone(), &l1).await;
+    store.hold("put_signature");
+    let signer = signer_of(&tracker);
+    let sealing = {
+        let tracker = tracker.clone();
+        blindfold_runtime::spawn(
+            async move { tracker.seal(START_MS, 0, vec![], &l1_block(2), &signer).await },
+        )
+    };
+    within("the signature", store.somebody_waits()).await;
+    assert!(!store.batch(1).await.unwrap().unwrap().is_signed());
+    assert_eq!(tracker.watch_sealed().borrow().number, 0, "and it is not to be seen");
+    store.release();
+    let sealed = sealing.await.unwrap().unwrap();
+    assert_eq!(store.batch(1).await.unwrap().unwrap().sealed, *sealed.batch);
+    assert_eq!(
+        sealed.batch.signed_header().signer(&chain_config().deployment),
+        Ok(sequencer_key().address())
+    );
+    assert_eq!(tracker.watch_sealed().borrow().number, 1);
 }

@@ -5,7 +5,7 @@ use std::{
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -53,6 +53,7 @@ pub struct FaultyStore {
     waiting: watch::Sender<usize>,
     /// Why nothing is written any more.
     stopped: watch::Sender<Option<String>>,
+    early: AtomicBool,
 }
 
 impl FaultyStore {
@@ -60,7 +61,12 @@ impl FaultyStore {
     pub fn new(inner: Arc<dyn Store>) -> Arc<Self> {
         let (held, waiting) = (watch::Sender::new(None), watch::Sender::new(0));
         let (faults, failures, stopped) = (Mutex::default(), AtomicUsize::new(0), watch::Sender::new(None));
-        Arc::new(Self { inner, faults, failures, held, waiting, stopped })
+        Arc::new(Self { inner, faults, failures, held, waiting, stopped, early: AtomicBool::new(false) })
+    }
+
+    /// From now on it is as on a replicated server.
+    pub fn show_early(&self) {
+        self.early.store(true, Ordering::SeqCst);
     }
 
     /// From now on `operation` takes until [`release`](Self::release); with ` done` behind its name it takes so long
@@ -126,7 +132,7 @@ macro_rules! hand_on {
         #[async_trait]
         impl Store for FaultyStore {
             fn shows_early(&self) -> bool {
-                self.inner.shows_early()
+                self.early.load(Ordering::SeqCst) || self.inner.shows_early()
             }
 
             fn stopped(&self) -> Stopped {
