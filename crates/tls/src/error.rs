@@ -29,7 +29,7 @@ pub enum TlsError {
     /// A file has no private key.
     #[error(
         "{}: no private key in it that can be used; it must be PEM without a password (PKCS#8, PKCS#1 or SEC1; RSA, \
-         ECDSA P-256 or P-384, or Ed25519)",
+         ECDSA secp256r1 or secp384r1, or Ed25519)",
         file.display()
     )]
     NoKey {
