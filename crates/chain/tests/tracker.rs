@@ -551,3 +551,29 @@ async fn on_a_server_a_header_is_signed_after_it_is_durable() {
     );
     assert_eq!(tracker.watch_sealed().borrow().number, 1);
 }
+
+/// The header is stored, and the server is away when its signature is to be: what is sealed next has to wait for it.
+#[tokio::test]
+async fn nothing_is_sealed_above_a_header_whose_signature_is_not_stored() {
+    let (l1, store) = (l1(), FaultyStore::new(memory()));
+    store.show_early();
+    let tracker = tracker_on(store.clone(), &l1).await;
+    let signer = signer_of(&tracker);
+    store.fail("put_signature", StoreError::Failed("away".to_owned()));
+    let sealing = {
+        let (tracker, signer) = (tracker.clone(), signer.clone());
+        blindfold_runtime::spawn(
+            async move { tracker.seal(START_MS, 0, vec![], &l1_block(2), &signer).await },
+        )
+    };
+    within("two failures", async {
+        while store.failures() < 2 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    store.heal();
+    assert_eq!(sealing.await.unwrap().unwrap().batch.header.number, 1, "the same call goes on");
+    assert!(store.batch(1).await.unwrap().unwrap().is_signed());
+    assert_eq!(tracker.watch_sealed().borrow().number, 1);
+}

@@ -298,8 +298,22 @@ impl Tracker {
                 Err(fault) => return Err(fault.into()),
             }
         };
-        self.shared.store.put_signature(header.number, signature).await?;
-        Ok(signature)
+        // Nothing may be sealed above it before: only the newest header is ever without its signature.
+        loop {
+            match self.shared.store.put_signature(header.number, signature).await {
+                Ok(()) => return Ok(signature),
+                Err(fault) if fault.retry() && now() < deadline => {
+                    tracing::warn!(%fault, number = header.number, "a signature is not stored yet");
+                    sleep(Duration::from_millis(SIGNER_PAUSE_MS)).await;
+                }
+                Err(fault) if fault.retry() => {
+                    return Err(
+                        SignerError::Unavailable(format!("the signature is not stored: {fault}")).into()
+                    );
+                }
+                Err(fault) => return Err(fault.into()),
+            }
+        }
     }
 
     /// [`Tracker::known`] for a batch that was pruned.
