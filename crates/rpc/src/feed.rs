@@ -18,7 +18,7 @@ use crate::{
     carrier::{Link, carrier},
     limits::{
         FEED_BACKOFF_INITIAL_MS, FEED_BACKOFF_MAX_MS, FEED_BUFFER_EVENTS, FEED_STABLE_MS,
-        SEVERAL_PING_INACTIVE_MS, SEVERAL_PING_INTERVAL_MS,
+        SEVERAL_MAX_PAUSE_MS, SEVERAL_PING_INACTIVE_MS, SEVERAL_PING_INTERVAL_MS,
     },
     types::{
         BlockNotification, CertificateNotification, HeaderNotification, HintsNotification,
@@ -154,6 +154,8 @@ impl Feed {
             let client = &mut config.client;
             client.ping_interval_ms = client.ping_interval_ms.min(SEVERAL_PING_INTERVAL_MS);
             client.ping_inactive_ms = client.ping_inactive_ms.min(SEVERAL_PING_INACTIVE_MS);
+            // Whoever leads next does so within seconds, and needs its members.
+            config.backoff_max_ms = config.backoff_max_ms.min(SEVERAL_MAX_PAUSE_MS);
         }
         let task = spawn(follow(urls, topics.into(), config, sender));
         Self { items, task }

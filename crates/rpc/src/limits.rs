@@ -118,6 +118,8 @@ pub const SHUTDOWN_GRACE_MS: u64 = 5_000;
 pub const MAX_SEQUENCER_URLS: usize = 16;
 /// How long a server that stands for others may take to answer before the next one is asked beside it.
 pub const SEVERAL_STEP_MS: u64 = 2_000;
+/// Longest pause of a feed that has several servers before it tries them again, in milliseconds.
+pub const SEVERAL_MAX_PAUSE_MS: u64 = 1_000;
 /// How often a feed with somewhere else to go asks its server for a sign of life.
 pub const SEVERAL_PING_INTERVAL_MS: u64 = 2_000;
 /// After how long without any it goes there.
