@@ -112,10 +112,8 @@ impl Story<'_> {
         let key = || account_key(index);
         let keys = ProvingKeys::new(keys_dir(devnet.dir()), deployment.keys);
         let confidential = ConfidentialWallet::new(self.state.clone(), Arc::clone(&self.public), key());
-        let endpoints = WalletEndpoints {
-            node: http(devnet.ports.full_node.0),
-            sequencers: http(devnet.ports.sequencer.0).into(),
-        };
+        let endpoints =
+            WalletEndpoints { node: http(devnet.ports.full_node.0), sequencers: devnet.sequencer_urls() };
         let source = Arc::new(devnet.l1.clone());
         let wallet = Wallet::new((*devnet.chain).clone(), key(), &endpoints, source, None)?;
         Ok(User { confidential, keys, wallet })

@@ -350,6 +350,12 @@ impl Devnet {
         self.processes.values_mut()
     }
 
+    /// Where clients find whichever sequencer leads.
+    #[must_use]
+    pub fn sequencer_urls(&self) -> SequencerUrls {
+        SequencerUrls::new(self.sequencers().iter().map(|(_, (rpc, _))| http(*rpc)))
+    }
+
     /// Kills a role (`SIGKILL`) and starts it again.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use blindfold_client::{
     Node,
     transaction::{TransactionFields, sign},
 };
+use blindfold_rpc::{ClientConfig, http_client_of};
 use blindfold_runtime::now;
 use serde_json::json;
 use tokio::time::{Duration, sleep};
@@ -104,7 +105,7 @@ fn sentence(state: &str, receipt: &serde_json::Value) -> String {
 
 /// The proxy's fee deposit counts once its L1 block is final; envelopes before that would be refused.
 async fn wait_for_deposit(devnet: &Devnet) -> Result<()> {
-    let node = Node::new(&http(devnet.ports.sequencer.0))?;
+    let node = Node::from(http_client_of(&devnet.sequencer_urls(), &ClientConfig::default())?);
     let payer = super::accounts::named_key(super::accounts::PROXY).address();
     let started = now();
     loop {

@@ -14,7 +14,7 @@ use blindfold::devnet::{
     ports::{Ports, http},
 };
 use blindfold_client::{CommitteeKey, Node, WalletEndpoints};
-use blindfold_rpc::{ClientConfig, CommitteeApiClient, SequencerUrls, http_client};
+use blindfold_rpc::{ClientConfig, CommitteeApiClient, http_client};
 use clap::Parser;
 use rand::{SeedableRng, rngs::StdRng};
 use tokio::time::{Instant, sleep};
@@ -114,8 +114,8 @@ impl Run {
         };
         let devnet = Devnet::start(options, &progress).await?;
         let sequencers = devnet.sequencers();
-        let urls = SequencerUrls::new(sequencers.iter().map(|(_, (rpc, _))| http(*rpc)));
-        let endpoints = WalletEndpoints { node: http(devnet.ports.full_node.0), sequencers: urls };
+        let endpoints =
+            WalletEndpoints { node: http(devnet.ports.full_node.0), sequencers: devnet.sequencer_urls() };
         let l1 = Arc::new(devnet.l1.clone());
         let committee = CommitteeKey::fetch(&*l1, 1, None).await?;
         let mut senders = Vec::new();
