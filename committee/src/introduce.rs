@@ -48,6 +48,7 @@ pub(crate) fn doorkeeper(context: &Arc<Context>) -> Doorkeeper {
                     let ours = context.config.hint_publishers.contains(&account);
                     ours.then_some(PartyKey::Address(account))
                 }
+                Party::Gateway(_) => None,
             }
         };
         Box::pin(key) as Pin<Box<dyn Future<Output = _> + Send>>

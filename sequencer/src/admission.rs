@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, ops::RangeInclusive, sync::Arc};
 
-use blindfold_chain::{Closing, Office, ParameterSet};
+use blindfold_chain::{Closing, Office, ParameterSet, Verifier};
 use blindfold_l1::GivenPromise;
 use blindfold_protocol::{
     B256, Canonical, Envelope, EnvelopeError, Epoch, Promise,
@@ -10,6 +10,7 @@ use blindfold_protocol::{
     limits::{EXPIRY_WINDOW, HANDOVER_BLOCKS, MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS},
     validity::{ChainState, CheckedEnvelope, most_after},
 };
+use blindfold_rpc::SourceLimits;
 use blindfold_runtime::{now, spawn};
 use blindfold_store::PendingEnvelope;
 
@@ -24,8 +25,6 @@ use crate::{
     recover::Recovered,
     refusal::AdmissionRefusal,
     reservations::Demand,
-    sources::SourceLimits,
-    verifier::Verifier,
 };
 
 /// What the store remembers of an envelope that gave its place in a full mempool to one that ranks higher.

@@ -1,7 +1,8 @@
 //! Settings of the sequencer: every limit has a name with its unit, and is checked before anything is bound or opened.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
+use blindfold_chain::VerifierLimits;
 use blindfold_l1::DataPlace;
 use blindfold_protocol::{
     Address,
@@ -40,6 +41,8 @@ pub struct SequencerConfig {
     pub outputs: OutputsConfig,
     /// Accounts of hint publishers that prove who they are: their hints find a place, whoever else sends any.
     pub hint_publishers: Vec<Address>,
+    /// Accounts of this operator's gateways: what they forward is counted by the addresses that they saw, not by theirs.
+    pub gateways: Vec<Address>,
     /// The committee's members, asked before the first header what this sequencer has signed.
     pub members: Vec<MemberUrl>,
     /// How they are asked.
@@ -207,6 +210,7 @@ impl Default for SequencerConfig {
             accusations: AccusationsConfig::default(),
             outputs: OutputsConfig::default(),
             hint_publishers: Vec::new(),
+            gateways: Vec::new(),
             members: Vec::new(),
             recovery: RecoveryConfig::default(),
             l1_poll_ms: 1_000,
@@ -241,6 +245,17 @@ impl Default for MempoolConfig {
             max_bytes: 64 << 20,
             max_per_payer: 1_024,
             max_gas_per_payer: 800_000_000,
+        }
+    }
+}
+
+impl AdmissionConfig {
+    pub(crate) const fn verifier(&self) -> VerifierLimits {
+        VerifierLimits {
+            group_items: self.proof_batch_items,
+            group_wait: Duration::from_micros(self.proof_wait_us),
+            queue_items: self.proof_queue_items,
+            threads: self.proof_threads,
         }
     }
 }

@@ -22,12 +22,14 @@ pub fn introduction(
     })
 }
 
-/// Knows the members of the head's committee, and the hint publishers that the settings name.
+/// Knows the members of the head's committee, and the hint publishers and gateways that the settings name.
 pub(crate) fn doorkeeper(cx: &Context) -> Doorkeeper {
     let (tracker, clock) = (cx.tracker.clone(), Arc::clone(&cx.clock));
     let hint_publishers: Arc<[Address]> = cx.config.hint_publishers.clone().into();
+    let gateways: Arc<[Address]> = cx.config.gateways.clone().into();
     let key_of = move |party| {
         let (tracker, hint_publishers) = (tracker.clone(), Arc::clone(&hint_publishers));
+        let gateways = Arc::clone(&gateways);
         let key = async move {
             match party {
                 Party::Member(member) => {
@@ -37,6 +39,7 @@ pub(crate) fn doorkeeper(cx: &Context) -> Doorkeeper {
                 Party::HintPublisher(account) => {
                     hint_publishers.contains(&account).then_some(PartyKey::Address(account))
                 }
+                Party::Gateway(account) => gateways.contains(&account).then_some(PartyKey::Address(account)),
                 Party::Sequencer => None,
             }
         };

@@ -11,7 +11,7 @@
 //! | module | part | does |
 //! |---|---|---|
 //! | `context` | `Context` | handles that all parts have: settings, chain, disk, key, clock, feed, counts |
-//! | `admission`, `promises`; `verifier`, `sources` | `Admission` | every check of an envelope, durable, acknowledged |
+//! | `admission`, `promises` | `Admission` | every check of an envelope, durable, acknowledged |
 //! | `pool`; `mempool`, `reservations` | `Pool` | what waits for a batch |
 //! | `backlog` | `Backlog` | how much more may be admitted |
 //! | `recover`; `members` | `Recovery` | what was signed before, asked of the committee and L1 before the first header |
@@ -58,10 +58,8 @@ mod refusal;
 mod reservations;
 mod rpc;
 mod sealer;
-mod sources;
 mod start;
 mod supplier;
-mod verifier;
 
 pub use blindfold_runtime::{Clock, SteadyClock};
 pub use candidate::{CandidateDeps, CandidateHandle, CandidateState, Prepare, PrepareError};

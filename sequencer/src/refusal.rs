@@ -1,5 +1,6 @@
 //! What the sequencer refuses, why, and whether to try again. Each has a stable snake_case reason.
 
+use blindfold_chain::VerifierError;
 use blindfold_protocol::{B256, EnvelopeError};
 use blindfold_rpc::RpcError;
 use thiserror::Error;
@@ -177,6 +178,15 @@ impl AdmissionRefusal {
             Self::Storage => "storage",
             Self::Signer => "signer",
             Self::ShuttingDown => "shutting_down",
+        }
+    }
+}
+
+impl From<VerifierError> for AdmissionRefusal {
+    fn from(error: VerifierError) -> Self {
+        match error {
+            VerifierError::Full => Self::Overloaded,
+            VerifierError::Stopped => Self::ShuttingDown,
         }
     }
 }

@@ -6,13 +6,16 @@ use async_trait::async_trait;
 use blindfold_chain::{ReadApi, RoleView};
 use blindfold_protocol::{Acknowledgement, Address, B256, BatchHints, Party, Release};
 use blindfold_rpc::{
-    BlindApiServer, Encoded, KnownPeer, PeerAddress, RawEnvelope, RpcError, SequencerApiServer,
+    BlindApiServer, Encoded, ForwardApiServer, KnownPeer, PeerAddress, RawEnvelope, RpcError,
+    SequencerApiServer,
     jsonrpsee::{Extensions, PendingSubscriptionSink, RpcModule, core::SubscriptionResult},
+    limits::{MAX_FORWARDED_BYTES, MAX_FORWARDED_ENVELOPES},
     types::{
-        BatchInfo, EncryptionKeyInfo, EnvelopeState, FeeAccount, FeeAccountProof, LedgerAt, Receipt, Refusal,
-        SendOptions, SentEnvelope, Status,
+        BatchInfo, EncryptionKeyInfo, EnvelopeState, FeeAccount, FeeAccountProof, ForwardedAnswer,
+        ForwardedEnvelope, LedgerAt, Receipt, Refusal, SendOptions, SentEnvelope, Status,
     },
 };
+use futures::future::join_all;
 
 use crate::{
     admission::Admission, certifier::Certifier, context::Context, hints::HintReceiver, pool::Pool,
@@ -98,8 +101,9 @@ impl SequencerRpc {
     /// All methods in one table.
     pub(crate) fn into_module(self) -> RpcModule<Self> {
         let mut module = BlindApiServer::into_rpc(self.clone());
-        let merged = module.merge(SequencerApiServer::into_rpc(self));
-        assert!(merged.is_ok(), "the two traits name different methods");
+        let own = module.merge(SequencerApiServer::into_rpc(self.clone()));
+        let forwarded = module.merge(ForwardApiServer::into_rpc(self));
+        assert!(own.is_ok() && forwarded.is_ok(), "the traits name different methods");
         module
     }
 }
@@ -176,8 +180,7 @@ impl SequencerApiServer for SequencerRpc {
         options: Option<SendOptions>,
     ) -> Result<SentEnvelope, RpcError> {
         let promise = options.unwrap_or_default().promise;
-        let admitted = self.admission.admit(address(caller), envelope.into_bytes().to_vec(), promise).await?;
-        Ok(SentEnvelope { id: admitted.id, promise: admitted.promise.as_ref().map(Encoded::new) })
+        self.admit(address(caller), envelope, promise).await
     }
 
     async fn submit_acknowledgement(
@@ -207,6 +210,50 @@ impl SequencerApiServer for SequencerRpc {
         let from_hint_publisher = matches!(known, Some(Party::HintPublisher(_)));
         self.hints.take_hints(release.decode_param()?, hints.decode_param()?, from_hint_publisher).await?;
         Ok(true)
+    }
+}
+
+#[async_trait]
+impl ForwardApiServer for SequencerRpc {
+    async fn send_envelopes(
+        &self,
+        caller: &Extensions,
+        envelopes: Vec<ForwardedEnvelope>,
+    ) -> Result<Vec<ForwardedAnswer>, RpcError> {
+        let known = caller.get::<KnownPeer>().map(|peer| peer.0);
+        if !matches!(known, Some(Party::Gateway(_))) {
+            return Err(RpcError::refused(
+                "not_a_gateway",
+                "only gateways that `sequencer.gateways` names forward envelopes, and show so by a hello",
+            ));
+        }
+        let bytes: usize = envelopes.iter().map(|forwarded| forwarded.envelope.bytes().len()).sum();
+        if envelopes.len() > MAX_FORWARDED_ENVELOPES || envelopes.len() > 1 && bytes > MAX_FORWARDED_BYTES {
+            let message = format!(
+                "{} envelopes of {bytes} bytes; one call has at most {MAX_FORWARDED_ENVELOPES} of {MAX_FORWARDED_BYTES} \
+                 bytes",
+                envelopes.len()
+            );
+            return Err(RpcError::invalid_params("too_many_envelopes", message));
+        }
+        // All at once: they are verified together, and written down in one step of the disk.
+        let answers = envelopes.into_iter().map(|forwarded| async move {
+            let ForwardedEnvelope { envelope, promise } = forwarded;
+            ForwardedAnswer::from(self.admit(None, envelope, promise).await)
+        });
+        Ok(join_all(answers).await)
+    }
+}
+
+impl SequencerRpc {
+    async fn admit(
+        &self,
+        source: Option<IpAddr>,
+        envelope: Encoded<RawEnvelope>,
+        promise: bool,
+    ) -> Result<SentEnvelope, RpcError> {
+        let admitted = self.admission.admit(source, envelope.into_bytes().to_vec(), promise).await?;
+        Ok(SentEnvelope { id: admitted.id, promise: admitted.promise.as_ref().map(Encoded::new) })
     }
 }
 

@@ -9,11 +9,11 @@ use blindfold_bte::Backend;
 use blindfold_chain::{
     Executor, ExecutorDeps, ExecutorStatus, HeaderSigner, HintIntake, L1Reader, L1Submitter, Office,
     OpenError, ParameterSet, ReadApi, ReadContext, RebuildError, SealingError, Settlement, SignerError,
-    Tracker, passthrough,
+    Tracker, Verifier, passthrough,
 };
 use blindfold_engine::ExecutionClient;
 use blindfold_protocol::{Address, ChainConfig, ChainConfigError, limits::MAX_ENVELOPE_BYTES};
-use blindfold_rpc::{Hub, READ_METHODS, RoleBase, RunningRole, ServeError, ServerConfig};
+use blindfold_rpc::{Hub, READ_METHODS, RoleBase, RunningRole, ServeError, ServerConfig, SourceLimits};
 use blindfold_runtime::{Agreement, Clock, now};
 use blindfold_store::{Store, StoreError};
 use blindfold_telemetry::MetricsError;
@@ -45,9 +45,7 @@ use crate::{
     reservations::Demand,
     rpc::{SequencerRpc, SequencerView},
     sealer::{Sealer, open_block},
-    sources::SourceLimits,
     supplier::Supplier,
-    verifier::Verifier,
 };
 
 /// Name under which the store is bound, beside the deployment.
@@ -300,6 +298,7 @@ impl Sequencer {
         cx.show_chain();
 
         let limits = &cx.config.admission;
+        let group_items = cx.metrics.proof_group_items.clone();
         let admission = Admission {
             cx: Arc::clone(&cx),
             pool: Arc::clone(&pool),
@@ -314,8 +313,8 @@ impl Sequencer {
             ),
             verifier: Verifier::start(
                 Arc::clone(&cx.chain),
-                limits,
-                Arc::clone(&cx.metrics),
+                limits.verifier(),
+                move |items| group_items.observe(items as f64),
                 &base.serving().spawner(),
             ),
             late_promises: LatePromises::new(LatePromises::load(cx.store.as_ref()).await?),

@@ -7,6 +7,7 @@
 //! - [`Decryption`]: opening batches with what the members give.
 //! - [`verify_hints`]: what the batch says, proved and not believed; [`HintIntake`] stores what stands.
 //! - [`Executor`]: one L2 block per second from certified and hinted batches, through an execution client.
+//! - [`Verifier`]: signatures and proofs of envelopes that come in, in groups.
 //! - [`RunFetcher`]: fetching certified batches from members, of whom some may be slow.
 //! - [`Settlement`]: which batches are safe and which are final on L1, for the execution client to know.
 //! - [`SubstitutePoster`]: posting to L1 what the sequencer keeps from it.
@@ -37,12 +38,13 @@ mod run;
 mod settlement;
 mod signer;
 mod tracker;
+mod verifier;
 
 pub use ancestors::{HeaderSource, TakenRun};
 pub use closing::Closing;
 pub use decrypt::{
     AcceptedItem, BatchView, Begun, DecryptError, Decryption, DecryptionWatch, MemberLimits, MemberWatch,
-    Pool, ShareMembers, Step, ViewError,
+    Pool, ShareMembers, Step, ViewError, told_verdicts,
 };
 pub use executor::{
     BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope, ExecutionError, ExecutionState, Executor,
@@ -73,3 +75,4 @@ pub use tracker::{
     OpenError, ProvedAccount, Sealed, SealingError, Tracker, TrackerError, accepted_items,
     certificate_fault_name, check_items,
 };
+pub use verifier::{Verifier, VerifierError, VerifierLimits};

@@ -8,19 +8,26 @@ use blindfold_store::{BatchRecord, ItemRecord, SealedRecord, StoreError, What};
 ///
 /// An error means that the record is damaged, or was written by a program with other reasons.
 pub fn verdicts(record: &BatchRecord) -> Result<Vec<Verdict>, StoreError> {
+    verdicts_named(record.items.iter().map(|item| item.fault.as_deref()))
+        .map_err(|fault| StoreError::Corrupt { what: What::Batch, fault })
+}
+
+/// Verdicts by their names, as they travel; an error for a name that no verdict has.
+pub(crate) fn verdicts_named<'n>(
+    names: impl Iterator<Item = Option<&'n str>>,
+) -> Result<Vec<Verdict>, String> {
     let mut position = 0;
-    let verdict = |item: &ItemRecord| match item.fault.as_deref() {
+    let verdict = |name| match name {
         None => {
             position += 1;
             Ok(Verdict::Accepted { position: position - 1 })
         }
         Some(FORCED_TRANSACTION_REASON) => Ok(Verdict::ForcedTransaction),
-        Some(name) => match EnvelopeError::from_name(name) {
-            Some(fault) => Ok(Verdict::Skipped(fault)),
-            None => Err(StoreError::Corrupt { what: What::Batch, fault: format!("unknown reason {name:?}") }),
-        },
+        Some(name) => EnvelopeError::from_name(name)
+            .map(Verdict::Skipped)
+            .ok_or_else(|| format!("unknown reason {name:.64?}")),
     };
-    record.items.iter().map(verdict).collect()
+    names.map(verdict).collect()
 }
 
 /// Accepted items of a stored batch: how many hints it needs.

@@ -21,6 +21,8 @@ pub enum Party {
     Member(u16),
     /// A hint publisher, by the key of this account. Who counts as one, each server's operator says.
     HintPublisher(Address),
+    /// A gateway of the sequencer's operator, by the key of this account.
+    Gateway(Address),
 }
 
 impl fmt::Display for Party {
@@ -29,6 +31,7 @@ impl fmt::Display for Party {
             Self::Sequencer => formatter.write_str("sequencer"),
             Self::Member(index) => write!(formatter, "member-{index}"),
             Self::HintPublisher(address) => write!(formatter, "helper-{address:#x}"),
+            Self::Gateway(address) => write!(formatter, "gateway-{address:#x}"),
         }
     }
 }
@@ -41,6 +44,8 @@ impl FromStr for Party {
             Self::Member(index.parse().map_err(|_| HelloError::Form)?)
         } else if let Some(address) = text.strip_prefix("helper-") {
             Self::HintPublisher(address.parse().map_err(|_| HelloError::Form)?)
+        } else if let Some(address) = text.strip_prefix("gateway-") {
+            Self::Gateway(address.parse().map_err(|_| HelloError::Form)?)
         } else {
             Self::Sequencer
         };
@@ -118,6 +123,17 @@ impl Hello {
         nonce: FixedBytes<16>,
     ) -> Self {
         Self::of_account(Party::HintPublisher(key.address()), key, deployment, server, timestamp_ms, nonce)
+    }
+
+    /// A gateway's hello to a server.
+    pub fn of_gateway(
+        key: &SigningKey,
+        deployment: &Deployment,
+        server: Party,
+        timestamp_ms: u64,
+        nonce: FixedBytes<16>,
+    ) -> Self {
+        Self::of_account(Party::Gateway(key.address()), key, deployment, server, timestamp_ms, nonce)
     }
 
     fn of_account(

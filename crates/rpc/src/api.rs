@@ -18,8 +18,9 @@ use serde_json::value::RawValue;
 use crate::{
     Encoded, RawEnvelope, RpcError,
     types::{
-        BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, HeldBatch, LedgerAt,
-        Receipt, Refusal, SendOptions, SentEnvelope, Status, TracedTransaction,
+        BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, ForwardedAnswer,
+        ForwardedEnvelope, HeldBatch, LedgerAt, Receipt, Refusal, SendOptions, SentEnvelope, Status,
+        TracedTransaction,
     },
 };
 
@@ -173,6 +174,25 @@ pub trait SequencerApi {
         release: Encoded<Release>,
         hints: Encoded<BatchHints>,
     ) -> Result<bool, RpcError>;
+}
+
+/// What a sequencer serves to the gateways that its settings name.
+#[rpc(server, client, namespace = "blind")]
+pub trait ForwardApi {
+    /// Admits envelopes that a gateway took, each as `blind_sendEnvelope` does: checked anew, and durable before it is
+    /// answered. What one address may send is the gateway's to count. The answers come in the order of the envelopes.
+    ///
+    /// # Parameters
+    /// - `envelopes`: at most 256, of 1 MiB together unless it is a single one.
+    ///
+    /// # Errors
+    /// - `not_a_gateway`: the caller has not shown that it is one of the gateways that the sequencer's settings name.
+    /// - `too_many_envelopes`: more than one call may have.
+    #[method(name = "sendEnvelopes", with_extensions)]
+    async fn send_envelopes(
+        &self,
+        envelopes: Vec<ForwardedEnvelope>,
+    ) -> Result<Vec<ForwardedAnswer>, RpcError>;
 }
 
 /// What a committee member serves to anyone.

@@ -35,6 +35,7 @@ mod role;
 mod secure;
 mod server;
 mod several;
+mod sources;
 mod standing_by;
 mod tls_metrics;
 mod turns;
@@ -45,8 +46,8 @@ mod wire;
 pub use admin::{AdminConfig, Readiness, admin};
 pub use answers::BULK_METHODS;
 pub use api::{
-    BlindApiClient, BlindApiServer, CommitteeApiClient, CommitteeApiServer, ProxyApiClient, ProxyApiServer,
-    SequencerApiClient, SequencerApiServer,
+    BlindApiClient, BlindApiServer, CommitteeApiClient, CommitteeApiServer, ForwardApiClient,
+    ForwardApiServer, ProxyApiClient, ProxyApiServer, SequencerApiClient, SequencerApiServer,
 };
 pub use client::HttpClient;
 pub use client::{ClientBuildError, ClientConfig, http_client, http_client_of, ws_client};
@@ -68,6 +69,7 @@ pub use peer_listener::PeerListener;
 pub use peers::PeerAddress;
 pub use role::{RoleBase, RunningRole};
 pub use server::{ServeError, ServerConfig, ServerHandle, serve};
+pub use sources::{SourceLimits, TokenBuckets};
 pub use standing_by::standing_by;
 pub use tls_metrics::TlsMetrics;
 pub use types::Topic;

@@ -114,6 +114,11 @@ pub const ACCEPT_RETRY_MS: u64 = 50;
 /// How long a stopping server waits for calls under way.
 pub const SHUTDOWN_GRACE_MS: u64 = 5_000;
 
+/// Most envelopes that a gateway forwards in one call.
+pub const MAX_FORWARDED_ENVELOPES: usize = 256;
+/// Most bytes of envelopes in one such call, unless it has a single one: in hex they leave room in a peer's largest request.
+pub const MAX_FORWARDED_BYTES: usize = 1 << 20;
+
 /// Most sequencers of one chain that a client is told of.
 pub const MAX_SEQUENCER_URLS: usize = 16;
 /// How long a server that stands for others may take to answer before the next one is asked beside it.

@@ -9,10 +9,10 @@ use jsonrpsee::{
 use tokio::sync::watch;
 
 use crate::{
-    BlindApiServer, Encoded, READ_METHODS, RawEnvelope, RpcError, SequencerApiServer,
+    BlindApiServer, Encoded, ForwardApiServer, READ_METHODS, RawEnvelope, RpcError, SequencerApiServer,
     types::{
-        BatchInfo, EncryptionKeyInfo, FeeAccount, FeeAccountProof, LedgerAt, Receipt, Refusal, SendOptions,
-        SentEnvelope, Status,
+        BatchInfo, EncryptionKeyInfo, FeeAccount, FeeAccountProof, ForwardedAnswer, ForwardedEnvelope,
+        LedgerAt, Receipt, Refusal, SendOptions, SentEnvelope, Status,
     },
 };
 
@@ -22,8 +22,9 @@ use crate::{
 /// anew.
 pub fn standing_by(leader: watch::Receiver<Option<String>>) -> RpcModule<watch::Receiver<Option<String>>> {
     let (common, own) = (BlindApiServer::into_rpc(Nobody), SequencerApiServer::into_rpc(Nobody));
-    let names: Vec<&'static str> =
-        common.method_names().chain(own.method_names()).chain(READ_METHODS.iter().copied()).collect();
+    let forwarded = ForwardApiServer::into_rpc(Nobody);
+    let served = common.method_names().chain(own.method_names()).chain(forwarded.method_names());
+    let names: Vec<&'static str> = served.chain(READ_METHODS.iter().copied()).collect();
     let mut module = RpcModule::new(leader);
     for name in names {
         let registered = module.register_method(name, |_, leader, _| {
@@ -116,6 +117,17 @@ impl SequencerApiServer for Nobody {
         _: Encoded<Release>,
         _: Encoded<BatchHints>,
     ) -> Result<bool, RpcError> {
+        nobody()
+    }
+}
+
+#[async_trait]
+impl ForwardApiServer for Nobody {
+    async fn send_envelopes(
+        &self,
+        _: &Extensions,
+        _: Vec<ForwardedEnvelope>,
+    ) -> Result<Vec<ForwardedAnswer>, RpcError> {
         nobody()
     }
 }

@@ -6,7 +6,7 @@ use alloy_primitives::{Address, B256};
 use blindfold_protocol::{BatchHints, Certificate, Deployment, Promise, Release, SealedBatch};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use crate::{Encoded, encoded::quantity, limits::MAX_TEXT_BYTES};
+use crate::{Encoded, RawEnvelope, RpcError, encoded::quantity, limits::MAX_TEXT_BYTES};
 
 /// One epoch's encryption key, as `blind_getEncryptionKey` tells it. A client believes only a hash that it has from L1 or
 /// that its user pinned.
@@ -47,6 +47,66 @@ pub struct SentEnvelope {
     /// The promise, if asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promise: Option<Encoded<Promise>>,
+}
+
+/// One envelope of `blind_sendEnvelopes`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ForwardedEnvelope {
+    /// The envelope as it came.
+    pub envelope: Encoded<RawEnvelope>,
+    /// Whether its sender asks for a signed promise.
+    #[serde(default)]
+    pub promise: bool,
+}
+
+/// What became of one envelope of `blind_sendEnvelopes`: it was taken, or refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ForwardedAnswer {
+    /// The result of `blind_sendEnvelope`, once the envelope is durable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<SentEnvelope>,
+    /// The error of `blind_sendEnvelope`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<ForwardedRefusal>,
+}
+
+/// An error of `blind_sendEnvelope` for one of several envelopes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ForwardedRefusal {
+    /// The JSON-RPC error code.
+    pub code: i32,
+    /// What happened, for a program.
+    pub reason: String,
+    /// Whether the same envelope may be taken later.
+    pub retry: bool,
+    /// What happened, for a person.
+    pub message: String,
+}
+
+impl From<RpcError> for ForwardedRefusal {
+    fn from(error: RpcError) -> Self {
+        let RpcError { code, message, reason, retry, .. } = error;
+        Self { code, reason: reason.into_owned(), retry, message }
+    }
+}
+
+impl From<ForwardedRefusal> for RpcError {
+    fn from(refusal: ForwardedRefusal) -> Self {
+        let ForwardedRefusal { code, reason, retry, message } = refusal;
+        Self::new(code, reason, retry, message)
+    }
+}
+
+impl From<Result<SentEnvelope, RpcError>> for ForwardedAnswer {
+    fn from(answer: Result<SentEnvelope, RpcError>) -> Self {
+        match answer {
+            Ok(sent) => Self { sent: Some(sent), refused: None },
+            Err(refusal) => Self { sent: None, refused: Some(refusal.into()) },
+        }
+    }
 }
 
 /// What has become of an envelope, as receipts tell it.

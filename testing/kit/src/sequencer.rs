@@ -5,17 +5,18 @@ use std::{collections::BTreeMap, net::SocketAddr, pin::Pin, sync::Arc};
 use async_trait::async_trait;
 use blindfold_chain::announce;
 use blindfold_protocol::{
-    Acknowledgement, Address, B256, BatchHints, Certificate, Party, PartyKey, Release, SealedBatch,
-    certificate, validity::Verdict,
+    Acknowledgement, Address, B256, BatchHints, Canonical, Certificate, Envelope, Party, PartyKey, Release,
+    SealedBatch, certificate, validity::Verdict,
 };
 use blindfold_rpc::{
-    BlindApiServer, Doorkeeper, Encoded, Hub, KnownPeer, RawEnvelope, RpcError, SequencerApiServer,
-    ServerConfig, ServerHandle, Topic,
+    BlindApiServer, Doorkeeper, Encoded, FeedEvent, ForwardApiServer, Hub, KnownPeer, RawEnvelope, RpcError,
+    SequencerApiServer, ServerConfig, ServerHandle, Topic,
     jsonrpsee::{Extensions, Methods, PendingSubscriptionSink, core::SubscriptionResult},
     serve, standing_by,
     types::{
-        BatchHead, BatchInfo, BatchState, BlockHead, EncryptionKeyInfo, FeeAccount, FeeAccountProof,
-        LedgerAt, Receipt, Refusal, SendOptions, SentEnvelope, Status,
+        BatchHead, BatchInfo, BatchState, BlockHead, BlockNotification, EncryptionKeyInfo, FeeAccount,
+        FeeAccountProof, ForwardedAnswer, ForwardedEnvelope, LedgerAt, Receipt, Refusal, SendOptions,
+        SentEnvelope, Status,
     },
 };
 use parking_lot::Mutex;
@@ -54,6 +55,12 @@ pub struct SequencerState {
     pub late_hints_asked: usize,
     /// How often its status was asked for.
     pub status_calls: usize,
+    /// Envelopes that gateways forwarded, call by call.
+    pub forwarded: Vec<Vec<ForwardedEnvelope>>,
+    /// The reason for which envelopes are refused, each by itself.
+    pub refuses_envelopes: Option<&'static str>,
+    /// Who asked for receipts, and for which.
+    pub receipts_asked: usize,
 }
 
 /// What lives as long as anybody calls.
@@ -104,9 +111,15 @@ impl SequencerDouble {
     fn server(double: &Arc<Double>, addr: SocketAddr) -> (ServerConfig, Methods) {
         let mut methods = BlindApiServer::into_rpc(Api(Arc::clone(double)));
         methods.merge(SequencerApiServer::into_rpc(Api(Arc::clone(double)))).expect("names differ");
+        methods.merge(ForwardApiServer::into_rpc(Api(Arc::clone(double)))).expect("names differ");
         let key_of = |party| {
-            let Party::Member(member) = party else { panic!("only members introduce themselves") };
-            let key = committee().public.get(usize::from(member) - 1).copied().map(PartyKey::Bls);
+            let key = match party {
+                Party::Member(member) => {
+                    committee().public.get(usize::from(member) - 1).copied().map(PartyKey::Bls)
+                }
+                Party::Gateway(account) => Some(PartyKey::Address(account)),
+                other => panic!("{other} does not introduce itself"),
+            };
             Box::pin(std::future::ready(key)) as Pin<Box<dyn Future<Output = _> + Send>>
         };
         let mut config = ServerConfig::new(addr);
@@ -152,6 +165,20 @@ impl SequencerDouble {
             verdicts: announce::verdict_names(verdicts),
         };
         self.double.state.lock().batches.insert(number, info);
+    }
+
+    /// Keeps hints with their batch, and announces them.
+    pub fn publish_hints(&self, release: &Release, hints: &BatchHints) {
+        if let Some(info) = self.double.state.lock().batches.get_mut(&hints.number) {
+            (info.release, info.hints) = (Some(Encoded::new(release)), Some(Encoded::new(hints)));
+        }
+        self.double.hub.publish(&announce::release(release));
+        self.double.hub.publish(&announce::hints(hints));
+    }
+
+    /// Announces a block.
+    pub fn announce_block(&self, block: &BlockNotification) {
+        self.double.hub.publish(&FeedEvent::Block(block.clone()));
     }
 
     /// Announces a header.
@@ -286,6 +313,8 @@ impl BlindApiServer for Api {
     }
 
     async fn get_receipt(&self, _id: B256) -> Result<Option<Receipt>, RpcError> {
+        self.0.state.lock().receipts_asked += 1;
+        self.0.touch();
         Ok(None)
     }
 
@@ -357,6 +386,33 @@ impl BlindApiServer for Api {
         topic: String,
     ) -> SubscriptionResult {
         self.0.hub.attach(pending, extensions, &topic).await
+    }
+}
+
+#[async_trait]
+impl ForwardApiServer for Api {
+    async fn send_envelopes(
+        &self,
+        caller: &Extensions,
+        envelopes: Vec<ForwardedEnvelope>,
+    ) -> Result<Vec<ForwardedAnswer>, RpcError> {
+        if !matches!(caller.get::<KnownPeer>().map(|peer| peer.0), Some(Party::Gateway(_))) {
+            return Err(RpcError::refused("not_a_gateway", "scripted"));
+        }
+        let refuses = self.0.state.lock().refuses_envelopes;
+        let answer = |forwarded: &ForwardedEnvelope| {
+            let id =
+                Envelope::decode(forwarded.envelope.bytes()).map_or(B256::ZERO, |envelope| envelope.id());
+            match refuses {
+                Some(reason) => Err(RpcError::refused(reason, "scripted")),
+                None => Ok(SentEnvelope { id, promise: None }),
+            }
+            .into()
+        };
+        let answers = envelopes.iter().map(answer).collect();
+        self.0.state.lock().forwarded.push(envelopes);
+        self.0.touch();
+        Ok(answers)
     }
 }
 

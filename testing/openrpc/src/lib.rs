@@ -34,7 +34,8 @@ const DESCRIPTION: &str = "\
     The methods that Blindfold's servers add to an execution client's reads. Tags say who serves what. Encodings and \
     rules: protocol.md; ports and limits: operate.md. Reads that pass through (`eth_*`, `net_*`, `web3_*`) are \
     described where Ethereum's are. Every error carries `data.reason` (stable snake_case) and `data.retry`; in this \
-    document `data.reasons` lists the reasons under one code. A method that is not served is -32601 \
+    document `data.reasons` lists the reasons under one code. A relay serves what a full node serves of `blind_*`, a \
+    gateway `blind_sendEnvelope` besides. A method that is not served is -32601 \
     `unknown_method`; one that would show a server a plaintext is -38002 `plaintext_refused`. Examples are from one \
     development network, those of `confidential_*` from another.";
 
@@ -50,7 +51,7 @@ const SERVERS: &[(&str, &str, &[&str])] = &[
 const PROXY: &str = "proxy";
 
 /// What a sequencer serves, or refuses while it stands by.
-const SEQUENCER_APIS: &[&str] = &["BlindApi", "SequencerApi"];
+const SEQUENCER_APIS: &[&str] = &["BlindApi", "SequencerApi", "ForwardApi"];
 const STANDING_BY: &str = "StandingBy";
 
 /// Errors that no method has to name, with their reasons.
@@ -71,6 +72,11 @@ const COMMON: &[(&str, &[&str], &str)] = &[
         STANDING_BY,
         &["standing_by"],
         "This sequencer stands by, and another one leads: `data.leader` is its URL, if known.",
+    ),
+    (
+        "SourceUnavailable",
+        &["source_unavailable", "no_leader"],
+        "What stands behind this relay or gateway does not answer, or no sequencer leads; ask again.",
     ),
     ("ShuttingDown", &["shutting_down"], "The server is stopping."),
     ("Internal", &["internal"], "A fault of the server; its log has the cause."),

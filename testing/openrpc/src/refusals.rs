@@ -19,8 +19,9 @@ use crate::source::read;
 /// Where a caller's reasons come from that have no type: by trait, the files that make them.
 const UNTYPED: &[(&str, &[&str])] = &[
     ("BlindApi", &["crates/chain/src/read.rs", "crates/rpc/src/hub.rs"]),
+    ("ForwardApi", &["sequencer/src/rpc.rs"]),
     ("ConfidentialApi", &["fhe-coprocessor/service/src/api.rs", "fhe-coprocessor/service/src/invoices.rs"]),
-    (EVERY, &["crates/rpc/src/middleware.rs", "crates/rpc/src/encoded.rs"]),
+    (EVERY, &["crates/rpc/src/middleware.rs", "crates/rpc/src/encoded.rs", "gateway/src/coalesce.rs"]),
 ];
 
 /// In place of a trait: what every method may answer.

@@ -58,6 +58,7 @@ pub fn of(given: &Type) -> Result<Node> {
         "Encoded" => reference(&name(inner()?).context("a structure without a name")?.to_string()),
         "String" => object! { "type": "string" },
         "bool" => object! { "type": "boolean" },
+        "i32" => object! { "type": "integer" },
         "u16" => integer(Some(u16::MAX.into())),
         "u32" => integer(Some(u32::MAX.into())),
         "u64" => integer(None),

@@ -17,16 +17,17 @@ use blindfold_protocol::{
     SingletonShare,
 };
 use blindfold_rpc::{
-    BlindApiServer, CommitteeApiServer, Encoded, FeedEvent, ProxyApiServer, RawEnvelope, RpcError,
-    SequencerApiServer, Topic, Wire,
+    BlindApiServer, CommitteeApiServer, Encoded, FeedEvent, ForwardApiServer, ProxyApiServer, RawEnvelope,
+    RpcError, SequencerApiServer, Topic, Wire,
     confidential::{
         ConfidentialAccount, ConfidentialApiServer, ConfidentialParameters, ConfidentialStatus,
         ConfidentialTransactionInfo, PublicBalance,
     },
     jsonrpsee::{Extensions, PendingSubscriptionSink, core::SubscriptionResult},
     types::{
-        BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, HeldBatch, LedgerAt,
-        Receipt, Refusal, SendOptions, SentEnvelope, Status, TracedTransaction,
+        BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, ForwardedAnswer,
+        ForwardedEnvelope, HeldBatch, LedgerAt, Receipt, Refusal, SendOptions, SentEnvelope, Status,
+        TracedTransaction,
     },
 };
 use blindfold_sequencer::{ADMISSION_REASONS, SUBMISSION_REASONS};
@@ -102,6 +103,9 @@ serve_nothing! {
         submit_refusal(&Extensions, Refusal) -> bool;
         submit_hints(&Extensions, Encoded<Release>, Encoded<BatchHints>) -> bool;
     }
+    ForwardApiServer {
+        send_envelopes(&Extensions, Vec<ForwardedEnvelope>) -> Vec<ForwardedAnswer>;
+    }
     CommitteeApiServer {
         get_certified(&Extensions, u64) -> Option<Encoded<CertifiedBatch>>;
         get_sealed(&Extensions, u64) -> Option<HeldBatch>;
@@ -129,6 +133,7 @@ fn the_methods_are_those_that_the_servers_register() {
     let mut served = BTreeSet::new();
     served.extend(BlindApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
     served.extend(SequencerApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
+    served.extend(ForwardApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
     served.extend(CommitteeApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
     served.extend(ConfidentialApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
     served.extend(ProxyApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
@@ -181,7 +186,9 @@ fn matches_schema(document: &Value, schema: &Value, value: &Value) -> Result<(),
                     "object" => value.is_object(),
                     "array" => value.is_array(),
                     "string" => value.is_string(),
-                    "integer" => value.is_u64(),
+                    // What has a minimum is counted from zero.
+                    "integer" if schema.get("minimum").is_some() => value.is_u64(),
+                    "integer" => value.is_i64(),
                     "boolean" => value.is_boolean(),
                     "null" => value.is_null(),
                     other => return Err(format!("unknown type {other}")),
@@ -324,6 +331,16 @@ fn check_example(document: &Examples<'_>, method: &str, params: &[&str], result:
             if let Some(promise) = sent.promise {
                 let promise: Promise = promise.decode().expect("a promise");
                 assert_eq!(promise.envelope_id, sent.id);
+            }
+        }
+        ("blind_sendEnvelopes", [envelopes]) => {
+            let envelopes: Vec<ForwardedEnvelope> = real(envelopes);
+            let answers: Vec<ForwardedAnswer> = real(result);
+            assert_eq!(envelopes.len(), answers.len());
+            for (forwarded, answer) in envelopes.iter().zip(answers) {
+                let id = Envelope::decode(forwarded.envelope.bytes()).expect("an envelope").id();
+                assert!(answer.sent.is_some() != answer.refused.is_some());
+                assert!(answer.sent.is_none_or(|sent| sent.id == id));
             }
         }
         ("blind_getReceipt", [id]) => {

@@ -24,7 +24,7 @@ use crate::EpochParameters;
 
 pub use members::{MemberLimits, MemberWatch, ShareMembers};
 pub use pool::Pool;
-pub use view::{AcceptedItem, BatchView, ViewError};
+pub use view::{AcceptedItem, BatchView, ViewError, told_verdicts};
 
 use release::Releaser;
 

@@ -8,6 +8,8 @@ use blindfold_protocol::fault::CODE_VOID;
 use blindfold_protocol::validity::{Verdict, cut, item_leaf};
 use blindfold_protocol::{Canonical, DecodeError, Envelope, SealedBatch, merkle};
 
+use crate::records::verdicts_named;
+
 /// An accepted envelope.
 #[derive(Clone, Debug)]
 pub struct AcceptedItem {
@@ -103,23 +105,14 @@ impl BatchView {
         let mut leaves = Vec::with_capacity(items);
         let mut accepted = Vec::with_capacity(items);
         for ((index, item), verdict) in (0u32..).zip(&sealed.items).zip(verdicts) {
-            let code = Verdict::code_of_reason(verdict.as_deref()).ok_or(ViewError::Verdict { index })?;
-            let envelope = Envelope::decode(item);
-            let id = match &envelope {
-                Ok(envelope) if code != CODE_VOID => envelope.id(),
-                _ => B256::ZERO,
-            };
-            leaves.push(item_leaf(&id, &keccak256(item), code));
+            let (leaf, envelope) = leaf(index, item, verdict.as_deref())?;
+            leaves.push(leaf);
             if verdict.is_some() {
                 continue;
             }
             accepted.push(AcceptedItem::new(index, envelope)?);
         }
-        let count = u32::try_from(items).ok();
-        if merkle::root(&leaves) != sealed.header.envelope_root || count != Some(sealed.header.envelope_count)
-        {
-            return Err(ViewError::Root);
-        }
+        check_root(sealed, &leaves)?;
         Ok(Self::new(sealed, accepted, max_batch))
     }
 
@@ -159,6 +152,46 @@ impl BatchView {
     pub fn sub_batch(&self, place: usize) -> &[AcceptedItem] {
         self.sub_batches().nth(place).unwrap_or_default()
     }
+}
+
+/// The verdicts that somebody tells of a batch, once they and the items are shown to be those that the header commits to. Two
+/// hashes for each item, blocking; points are not looked at.
+///
+/// # Errors
+/// [`ViewError`].
+pub fn told_verdicts(sealed: &SealedBatch, names: &[Option<String>]) -> Result<Vec<Verdict>, ViewError> {
+    let items = sealed.items.len();
+    if names.len() != items {
+        return Err(ViewError::VerdictCount { items, verdicts: names.len() });
+    }
+    let leaf_of = |((index, item), name): ((u32, &Vec<u8>), &Option<String>)| {
+        leaf(index, item, name.as_deref()).map(|(leaf, _)| leaf)
+    };
+    let leaves = (0u32..).zip(&sealed.items).zip(names).map(leaf_of).collect::<Result<Vec<_>, _>>()?;
+    check_root(sealed, &leaves)?;
+    verdicts_named(names.iter().map(Option::as_deref)).map_err(|_| ViewError::Verdict { index: 0 })
+}
+
+/// An item's leaf in the tree of its batch, and what it decodes to.
+fn leaf(
+    index: u32,
+    item: &[u8],
+    verdict: Option<&str>,
+) -> Result<(B256, Result<Envelope, DecodeError>), ViewError> {
+    let code = Verdict::code_of_reason(verdict).ok_or(ViewError::Verdict { index })?;
+    let envelope = Envelope::decode(item);
+    let id = match &envelope {
+        Ok(envelope) if code != CODE_VOID => envelope.id(),
+        _ => B256::ZERO,
+    };
+    Ok((item_leaf(&id, &keccak256(item), code), envelope))
+}
+
+fn check_root(sealed: &SealedBatch, leaves: &[B256]) -> Result<(), ViewError> {
+    let count = u32::try_from(leaves.len()).ok();
+    let stands =
+        merkle::root(leaves) == sealed.header.envelope_root && count == Some(sealed.header.envelope_count);
+    if stands { Ok(()) } else { Err(ViewError::Root) }
 }
 
 /// The ciphertext points of these items.

@@ -76,7 +76,8 @@ fn a_hello_is_worth_something_at_its_server_only_and_from_its_peer_only() {
 #[test]
 fn parties_have_one_name_each() {
     let publisher = Party::HintPublisher(Address::repeat_byte(0xab));
-    for party in [Party::Sequencer, Party::Member(1), Party::Member(64), publisher] {
+    let gateway = Party::Gateway(Address::repeat_byte(0xab));
+    for party in [Party::Sequencer, Party::Member(1), Party::Member(64), publisher, gateway] {
         assert_eq!(party.to_string().parse(), Ok(party));
     }
     let checksummed = format!("helper-{}", Address::repeat_byte(0xab));
@@ -92,6 +93,7 @@ fn parties_have_one_name_each() {
         "member-1 ",
         "helper-",
         "helper-0x01",
+        "gateway-",
         &checksummed,
         &bare,
     ] {

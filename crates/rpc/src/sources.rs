@@ -1,18 +1,30 @@
-//! Limit of envelopes per network address: one token bucket each, in a table of bounded size.
+//! Limits of how many envelopes come from where: one token bucket each, in a table of bounded size.
 
-use std::{collections::HashMap, net::IpAddr};
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    net::IpAddr,
+    sync::{Mutex, PoisonError},
+};
 
 use blindfold_runtime::Instant;
-use parking_lot::Mutex;
 
-/// Token buckets by network address. An IPv6 address counts by its /64, which is what one customer gets.
-pub struct SourceLimits {
+use crate::peers::group;
+
+/// Token buckets by key.
+#[derive(Debug)]
+pub struct TokenBuckets<K> {
     rate_per_second: f64,
     burst: f64,
-    max_sources: usize,
-    buckets: Mutex<HashMap<IpAddr, Bucket>>,
+    max_keys: usize,
+    buckets: Mutex<HashMap<K, Bucket>>,
 }
 
+/// Token buckets by network address. An IPv6 address counts by its /64, which is what one customer gets.
+#[derive(Debug)]
+pub struct SourceLimits(TokenBuckets<IpAddr>);
+
+#[derive(Debug)]
 struct Bucket {
     tokens: f64,
     filled: Instant,
@@ -21,26 +33,43 @@ struct Bucket {
 impl SourceLimits {
     /// `rate_per_second` tokens flow into a bucket of `burst`; at most `max_sources` buckets are kept.
     pub fn new(rate_per_second: u32, burst: u32, max_sources: usize) -> Self {
-        Self {
-            rate_per_second: rate_per_second.into(),
-            burst: burst.into(),
-            max_sources,
-            buckets: Mutex::new(HashMap::new()),
-        }
+        Self(TokenBuckets::new(rate_per_second, burst, max_sources))
     }
 
     /// Takes one token of this address; false when it has none left.
     pub fn allow(&self, source: IpAddr, now: Instant) -> bool {
-        let key = prefix(source);
-        let mut buckets = self.buckets.lock();
-        if !buckets.contains_key(&key) && buckets.len() >= self.max_sources {
+        self.0.allow(group(source), now)
+    }
+
+    /// The address that a source counts by.
+    pub fn counted(source: IpAddr) -> IpAddr {
+        group(source)
+    }
+}
+
+impl<K: Eq + Hash> TokenBuckets<K> {
+    /// `rate_per_second` tokens flow into a bucket of `burst`; at most `max_keys` buckets are kept.
+    pub fn new(rate_per_second: u32, burst: u32, max_keys: usize) -> Self {
+        Self {
+            rate_per_second: rate_per_second.into(),
+            burst: burst.into(),
+            max_keys,
+            buckets: Mutex::new(HashMap::new()),
+        }
+    }
+
+    /// Takes one token of this key; false when it has none left, or when all that are remembered are busy.
+    pub fn allow(&self, key: K, now: Instant) -> bool {
+        // Nothing panics while the lock is held.
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if !buckets.contains_key(&key) && buckets.len() >= self.max_keys {
             // A full bucket says nothing that a missing one does not: forget those first.
             let (rate, burst) = (self.rate_per_second, self.burst);
             buckets.retain(|_, bucket| {
                 bucket.tokens + now.saturating_duration_since(bucket.filled).as_secs_f64() * rate < burst
             });
-            if buckets.len() >= self.max_sources {
-                // Every remembered address is busy: a flood from many addresses. Newcomers wait.
+            if buckets.len() >= self.max_keys {
+                // Every remembered key is busy: a flood from many. Newcomers wait.
                 return false;
             }
         }
@@ -53,13 +82,6 @@ impl SourceLimits {
         }
         bucket.tokens -= 1.0;
         true
-    }
-}
-
-fn prefix(source: IpAddr) -> IpAddr {
-    match source.to_canonical() {
-        IpAddr::V4(address) => IpAddr::V4(address),
-        IpAddr::V6(address) => IpAddr::V6((u128::from(address) & !u128::from(u64::MAX)).into()),
     }
 }
 
@@ -104,6 +126,6 @@ mod tests {
         assert!(limits.allow("10.0.0.2".parse().unwrap(), now));
         assert!(!limits.allow("10.0.0.3".parse().unwrap(), now));
         assert!(limits.allow("10.0.0.3".parse().unwrap(), now + Duration::from_secs(2)));
-        assert!(limits.buckets.lock().len() <= 2);
+        assert!(limits.0.buckets.lock().unwrap().len() <= 2);
     }
 }

@@ -1,19 +1,41 @@
 //! Verification of fee signatures and proofs in small groups: one multi-scalar multiplication serves a whole group,
-//! on a bounded number of blocking threads.
+//! on a bounded number of blocking threads. What sequencer and gateway both do with an envelope that comes in.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 
-use blindfold_protocol::{
-    ChainConfig, EnvelopeError, Epoch,
-    validity::{CheckedEnvelope, check_proofs, check_static},
-};
+use blindfold_protocol::validity::{CheckedEnvelope, check_proofs, check_static};
+use blindfold_protocol::{ChainConfig, EnvelopeError, Epoch};
 use blindfold_runtime::{Cancelled, Spawner, blocking, now, rng, until};
-use tokio::{
-    sync::{Semaphore, mpsc, oneshot},
-    time::timeout_at,
-};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::timeout_at;
 
-use crate::{config::AdmissionConfig, metrics::SequencerMetrics, refusal::AdmissionRefusal};
+/// How groups are formed, and how much may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VerifierLimits {
+    /// Envelopes of one group at most.
+    pub group_items: usize,
+    /// How long the first envelope of a group waits for others.
+    pub group_wait: Duration,
+    /// Envelopes that wait for a group at most.
+    pub queue_items: usize,
+    /// Groups that are verified at the same time at most.
+    pub threads: usize,
+}
+
+/// Why an envelope was not looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VerifierError {
+    /// As many wait as may.
+    #[error("too many envelopes wait for verification")]
+    Full,
+    /// The role is stopping.
+    #[error("shutting down")]
+    Stopped,
+}
+
+/// Is told of each group's size.
+type Watch = Arc<dyn Fn(usize) + Send + Sync>;
 
 /// A valid envelope, or the first rule it breaks.
 type Verified = Result<CheckedEnvelope, EnvelopeError>;
@@ -33,15 +55,16 @@ pub struct Verifier {
 
 impl Verifier {
     /// Starts the task that forms the groups.
+    /// `watch` is told how many envelopes each group has.
     pub fn start(
         chain: Arc<ChainConfig>,
-        limits: &AdmissionConfig,
-        metrics: Arc<SequencerMetrics>,
+        limits: VerifierLimits,
+        watch: impl Fn(usize) + Send + Sync + 'static,
         spawner: &Spawner,
     ) -> Self {
-        let (queue, jobs) = mpsc::channel(limits.proof_queue_items);
-        let (work, mut stop) =
-            (form_groups(chain, limits.clone(), metrics, jobs, spawner.clone()), spawner.stop());
+        let (queue, jobs) = mpsc::channel(limits.queue_items);
+        let work = form_groups(chain, limits, Arc::new(watch), jobs, spawner.clone());
+        let mut stop = spawner.stop();
         spawner.spawn("verifier", async move {
             tokio::select! {
                 () = work => {}
@@ -52,34 +75,37 @@ impl Verifier {
     }
 
     /// Checks one envelope of `epoch` for batch `number`: everything that does not depend on the fee ledger.
+    ///
+    /// # Errors
+    /// [`VerifierError`]: nothing was checked. The fault of an envelope that was is the inner result.
     pub async fn verify(
         &self,
         bytes: Arc<[u8]>,
         epoch: Arc<Epoch>,
         number: u64,
-    ) -> Result<Verified, AdmissionRefusal> {
+    ) -> Result<Verified, VerifierError> {
         let (answer, checked) = oneshot::channel();
         self.queue.try_send(Job { bytes, epoch, number, answer }).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => AdmissionRefusal::Overloaded,
-            mpsc::error::TrySendError::Closed(_) => AdmissionRefusal::ShuttingDown,
+            mpsc::error::TrySendError::Full(_) => VerifierError::Full,
+            mpsc::error::TrySendError::Closed(_) => VerifierError::Stopped,
         })?;
-        checked.await.map_err(|_| AdmissionRefusal::ShuttingDown)
+        checked.await.map_err(|_| VerifierError::Stopped)
     }
 }
 
 async fn form_groups(
     chain: Arc<ChainConfig>,
-    limits: AdmissionConfig,
-    metrics: Arc<SequencerMetrics>,
+    limits: VerifierLimits,
+    watch: Watch,
     mut jobs: mpsc::Receiver<Job>,
     spawner: Spawner,
 ) {
-    let threads = Arc::new(Semaphore::new(limits.proof_threads));
+    let threads = Arc::new(Semaphore::new(limits.threads));
     while let Some(first) = jobs.recv().await {
-        let mut group = Vec::with_capacity(limits.proof_batch_items);
+        let mut group = Vec::with_capacity(limits.group_items);
         group.push(first);
-        let deadline = now() + Duration::from_micros(limits.proof_wait_us);
-        while group.len() < limits.proof_batch_items {
+        let deadline = now() + limits.group_wait;
+        while group.len() < limits.group_items {
             match timeout_at(deadline, jobs.recv()).await {
                 Ok(Some(job)) => group.push(job),
                 Ok(None) | Err(_) => break,
@@ -87,7 +113,7 @@ async fn form_groups(
         }
         // A closed semaphore is impossible: this task owns it.
         let Ok(permit) = Arc::clone(&threads).acquire_owned().await else { return };
-        metrics.proof_group_items.observe(group.len() as f64);
+        watch(group.len());
         let chain = Arc::clone(&chain);
         let work = blocking(move || {
             check_group(&chain, group);
@@ -125,14 +151,14 @@ mod tests {
     #[tokio::test]
     async fn a_full_queue_refuses_and_the_rest_is_answered() {
         let epoch = Arc::new(blindfold_kit::epoch());
-        let limits = AdmissionConfig { proof_queue_items: 1, ..AdmissionConfig::default() };
-        let metrics = Arc::new(SequencerMetrics::new().unwrap());
+        let (group_wait, threads) = (Duration::from_micros(1), 1);
+        let limits = VerifierLimits { group_items: 1, group_wait, queue_items: 1, threads };
         let tasks = blindfold_runtime::Tasks::new();
-        let verifier = Verifier::start(blindfold_kit::chain_config(), &limits, metrics, &tasks.spawner());
+        let verifier = Verifier::start(blindfold_kit::chain_config(), limits, |_| {}, &tasks.spawner());
         let ask = || verifier.verify(Arc::from([0u8].as_slice()), Arc::clone(&epoch), 1);
         // On one thread the queue's task has not run before both have asked.
         let (first, second) = tokio::join!(ask(), ask());
         assert!(matches!(first, Ok(Err(EnvelopeError::Undecodable))));
-        assert_eq!(second.map(drop), Err(AdmissionRefusal::Overloaded));
+        assert_eq!(second.map(drop), Err(VerifierError::Full));
     }
 }
