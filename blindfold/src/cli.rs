@@ -17,8 +17,8 @@ use crate::{
     health::HealthArgs,
     member_keys::{self, KeyCommand},
     roles::{
-        self, CommitteeSettings, CoprocessorSettings, FullNodeSettings, HintPublisherSettings, ProxySettings,
-        SequencerSettings,
+        self, CommitteeSettings, CoprocessorSettings, FullNodeSettings, GatewaySettings,
+        HintPublisherSettings, ProxySettings, RelaySettings, SequencerSettings,
     },
     settings::SettingsArgs,
     setup::SetupCommand,
@@ -75,6 +75,16 @@ enum Command {
     /// Follow, verify and execute the chain; serve eth_* and blind_*
     #[command(after_help = "Example:\n  blindfold full-node --config full-node.toml")]
     FullNode(SettingsArgs),
+    /// Hand the feed and the public reads on, verified, to as many as ask
+    #[command(
+        after_help = "Example:\n  blindfold relay --config relay.toml --set relay.rpc_addr=0.0.0.0:9620"
+    )]
+    Relay(SettingsArgs),
+    /// Be one of a sequencer's front-ends: a relay that takes envelopes, verifies and forwards them
+    #[command(
+        after_help = "Examples:\n  blindfold gateway --config gateway.toml\n  blindfold doctor gateway --config gateway.toml"
+    )]
+    Gateway(SettingsArgs),
     /// Execute confidential transactions in committed order; serve confidential_*
     #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLE_COPROCESSOR)]
     Coprocessor(CoprocessorArgs),
@@ -269,6 +279,8 @@ async fn dispatch(command: Command) -> Result<()> {
         }
         Command::HintPublisher(args) => roles::run::<HintPublisherSettings>(&args, false).await,
         Command::FullNode(args) => roles::run::<FullNodeSettings>(&args, false).await,
+        Command::Relay(args) => roles::run::<RelaySettings>(&args, false).await,
+        Command::Gateway(args) => roles::run::<GatewaySettings>(&args, false).await,
         Command::Coprocessor(CoprocessorArgs { settings, command: None }) => {
             roles::run::<CoprocessorSettings>(&settings, false).await
         }

@@ -30,8 +30,8 @@ use self::{
 };
 use crate::{
     roles::{
-        CommitteeSettings, CoprocessorSettings, FullNodeSettings, HintPublisherSettings, ProxySettings,
-        SequencerSettings,
+        CommitteeSettings, CoprocessorSettings, FullNodeSettings, GatewaySettings, HintPublisherSettings,
+        ProxySettings, RelaySettings, SequencerSettings,
     },
     settings::{Examined, FaultKind, SettingFault, SettingsArgs, examine},
     wallet::print,
@@ -55,6 +55,8 @@ enum RoleName {
     Committee,
     HintPublisher,
     FullNode,
+    Relay,
+    Gateway,
     Coprocessor,
     Proxy,
 }
@@ -101,6 +103,8 @@ pub(crate) async fn run(args: DoctorArgs) -> Result<()> {
         RoleName::Committee => look::<CommitteeSettings>(&args).await,
         RoleName::HintPublisher => look::<HintPublisherSettings>(&args).await,
         RoleName::FullNode => look::<FullNodeSettings>(&args).await,
+        RoleName::Relay => look::<RelaySettings>(&args).await,
+        RoleName::Gateway => look::<GatewaySettings>(&args).await,
         RoleName::Coprocessor => look::<CoprocessorSettings>(&args).await,
         RoleName::Proxy => look::<ProxySettings>(&args).await,
     };

@@ -17,8 +17,8 @@ use super::{
     local::Local,
 };
 use crate::roles::{
-    CommitteeSettings, CoprocessorSettings, ExecutionSettings, FullNodeSettings, HintPublisherSettings,
-    L1Settings, ProxySettings, Role, SequencerSettings, StoreSettings,
+    CommitteeSettings, CoprocessorSettings, ExecutionSettings, FullNodeSettings, GatewaySettings,
+    HintPublisherSettings, L1Settings, ProxySettings, RelaySettings, Role, SequencerSettings, StoreSettings,
 };
 
 /// How old L1's newest block may be for a role that has no setting for it, in milliseconds.
@@ -73,7 +73,7 @@ pub(super) enum AccountUse {
     PaysL1,
     /// The same, and its bond answers for hints.
     PostsHints,
-    /// Shows who its hint publisher is.
+    /// Shows who its hint publisher or gateway is.
     Introduces,
     /// Pays ordering fees out of its deposit.
     PaysFees,
@@ -117,7 +117,7 @@ pub(super) enum PeerKind {
         /// Whether no other sequencer is named.
         alone: bool,
     },
-    /// A full node, or a sequencer in its place.
+    /// A full node, or whatever else has the feed and the reads.
     Node,
     Member(u16),
 }
@@ -336,6 +336,57 @@ impl Examinable for HintPublisherSettings {
             admin: config.admin_addr,
             tls: self.tls.clone(),
             listeners: Vec::new(),
+        }
+    }
+}
+
+impl Examinable for RelaySettings {
+    fn subject(&self) -> Subject {
+        let peers = self.relay.sequencer_urls.iter().enumerate();
+        let setting = |place| format!("relay.sequencer_urls[{place}]");
+        Subject {
+            faults: faults(self),
+            chain: self.chain.clone(),
+            parameters: self.parameters.clone(),
+            needs_all_epochs: true,
+            l1: self.l1.clone(),
+            max_l1_age_ms: DEFAULT_MAX_L1_AGE_MS,
+            accounts: Vec::new(),
+            member: None,
+            execution: None,
+            confidential: None,
+            store: None,
+            // Any server that has the feed and the reads.
+            peers: peers.map(|(place, url)| peer(&setting(place), url, PeerKind::Node)).collect(),
+            needs_threshold: false,
+            admin: self.relay.admin_addr,
+            tls: self.tls.clone(),
+            listeners: listeners("relay.inbound.tls", self.relay.inbound.tls.as_ref(), "", None),
+        }
+    }
+}
+
+impl Examinable for GatewaySettings {
+    fn subject(&self) -> Subject {
+        Subject {
+            faults: faults(self),
+            chain: self.chain.clone(),
+            parameters: self.parameters.clone(),
+            needs_all_epochs: true,
+            l1: self.l1.clone(),
+            max_l1_age_ms: DEFAULT_MAX_L1_AGE_MS,
+            accounts: account("hello_key", Some(&self.hello_key), AccountUse::Introduces)
+                .into_iter()
+                .collect(),
+            member: None,
+            execution: None,
+            confidential: None,
+            store: None,
+            peers: sequencers("relay.sequencer_urls", &self.relay.sequencer_urls),
+            needs_threshold: false,
+            admin: self.relay.admin_addr,
+            tls: self.tls.clone(),
+            listeners: listeners("relay.inbound.tls", self.relay.inbound.tls.as_ref(), "", None),
         }
     }
 }

@@ -35,6 +35,7 @@ const CHAIN: &[(&str, &[&str])] = &[
         "blindfold-hint-publisher",
         &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "runtime", "telemetry"],
     ),
+    ("blindfold-gateway", &["protocol", "bte", "rpc", "chain", "runtime", "telemetry"]),
     (
         "blindfold-full-node",
         &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "runtime", "telemetry"],
@@ -114,15 +115,22 @@ fn crates_depend_only_down_the_declared_chain() {
 #[test]
 fn every_role_with_a_backend_counts_what_was_overruled() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let roles =
-        ["sequencer", "committee", "hint-publisher", "full-node", "client", "fhe-coprocessor/service"];
+    let roles = [
+        "sequencer",
+        "committee",
+        "hint-publisher",
+        "gateway",
+        "full-node",
+        "client",
+        "fhe-coprocessor/service",
+    ];
     let with_backend = roles.into_iter().filter(|role| {
         let text = sources(&root.join(role).join("src"));
         let given = text.contains("dyn Backend");
         assert_eq!(given, text.contains(".on_overruled("), "{role}");
         given
     });
-    assert_eq!(with_backend.count(), 4);
+    assert_eq!(with_backend.count(), 5);
 }
 
 /// All Rust below a folder.

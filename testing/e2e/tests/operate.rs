@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use blindfold::{
     devnet::ports::Ports,
     roles::{
-        CommitteeSettings, CoprocessorSettings, FullNodeSettings, HintPublisherSettings, ProxySettings,
-        SequencerSettings,
+        CommitteeSettings, CoprocessorSettings, FullNodeSettings, GatewaySettings, HintPublisherSettings,
+        ProxySettings, RelaySettings, SequencerSettings,
     },
 };
 use blindfold_kit::chain_config;
@@ -246,6 +246,18 @@ fn a_full_nodes_settings_are_documented() {
 }
 
 #[test]
+fn a_relays_and_a_gateways_settings_are_documented() {
+    let minimal =
+        json!({ "chain": "rollup.json", "parameters": ["parameters.bin"], "l1": l1(), "relay": {} });
+    let full =
+        with(&minimal, &[("/l1", full_l1()), ("/tls", tls()), ("/relay", json!({ "inbound": inbound() }))]);
+    check_settings::<RelaySettings>("### Settings of a relay", &minimal, &full);
+    let (minimal, full) =
+        (with(&minimal, &[("/hello_key", key())]), with(&full, &[("/hello_key", full_key())]));
+    check_settings::<GatewaySettings>("### Settings of a gateway", &minimal, &full);
+}
+
+#[test]
 fn the_coprocessors_settings_are_documented() {
     let minimal = json!({
         "chain": "rollup.json", "deployment": "confidential.json", "keys_dir": "confidential-keys",
@@ -323,6 +335,7 @@ fn every_metric_is_documented_and_no_other() {
     let proxy = names_in(include_str!("../../../client/src/proxy/mod.rs"));
     let member = blindfold_committee::MemberMetrics::new().expect("registers").registry;
     let hint_publisher = blindfold_hint_publisher::HintPublisherMetrics::new().expect("registers").registry;
+    let gateway = blindfold_gateway::GatewayMetrics::new("gateway").expect("registers").registry;
     let every = Metrics::new("any", "test").expect("a registry");
     blindfold_rpc::TlsMetrics::new(&every).expect("registers");
     for (heading, registered) in [
@@ -330,6 +343,7 @@ fn every_metric_is_documented_and_no_other() {
         ("### Metrics of the sequencer", sequencer),
         ("### Metrics of a committee member", names_of(&member)),
         ("### Metrics of the hint publisher", names_of(&hint_publisher)),
+        ("### Metrics of relays and gateways", names_of(&gateway)),
         ("### Metrics of a full node", names_of(&full_node)),
         ("### Metrics of the coprocessor", names_of(&coprocessor)),
         ("### Metrics of the proxy", proxy),

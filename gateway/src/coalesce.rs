@@ -1,0 +1,131 @@
+//! Calls to the source that many ask for at the same time: made once, and answered to all; kept for a moment.
+
+use std::{num::NonZeroUsize, sync::Arc, time::Duration};
+
+use blindfold_rpc::{
+    HttpClient, ReceivedError, RpcError,
+    jsonrpsee::core::{client::ClientT, traits::ToRpcParams},
+};
+use blindfold_runtime::{Instant, now};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, Shared},
+};
+use lru::LruCache;
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use crate::limits::{MAX_KEPT_BYTES, MAX_QUESTION_BYTES};
+
+type Answer = Result<Arc<RawValue>, RpcError>;
+
+/// A call as it was asked: method and parameters.
+type Question = (String, Option<String>);
+
+enum Known {
+    UnderWay(Shared<BoxFuture<'static, Answer>>),
+    Kept(Arc<RawValue>, Instant),
+}
+
+/// The source, as many ask it.
+#[derive(Clone)]
+pub(crate) struct Source {
+    client: HttpClient,
+    keep: Duration,
+    known: Arc<Mutex<LruCache<Question, Known>>>,
+}
+
+/// Parameters as they came.
+struct Raw(Option<String>);
+
+impl ToRpcParams for Raw {
+    fn to_rpc_params(self) -> Result<Option<Box<RawValue>>, serde_json::Error> {
+        self.0.map(RawValue::from_string).transpose()
+    }
+}
+
+impl Source {
+    /// Keeps at most `entries` answers, each for `keep`.
+    pub(crate) fn new(client: HttpClient, keep: Duration, entries: usize) -> Self {
+        let entries = NonZeroUsize::new(entries).unwrap_or(NonZeroUsize::MIN);
+        Self { client, keep, known: Arc::new(Mutex::new(LruCache::new(entries))) }
+    }
+
+    /// The client itself, for what nobody else asks.
+    pub(crate) const fn client(&self) -> &HttpClient {
+        &self.client
+    }
+
+    /// The source's answer, maybe to somebody else's call a moment ago. Refusals are not kept.
+    pub(crate) async fn raw(&self, method: &str, params: Option<&RawValue>) -> Answer {
+        let question = (method.to_owned(), params.map(|params| params.get().to_owned()));
+        if question.1.as_ref().is_some_and(|params| params.len() > MAX_QUESTION_BYTES) {
+            let (method, params) = question;
+            return self.call(&method, params).await;
+        }
+        let asked = {
+            let mut known = self.known.lock();
+            match known.get(&question) {
+                Some(Known::Kept(answer, since)) if since.elapsed() < self.keep => {
+                    return Ok(Arc::clone(answer));
+                }
+                Some(Known::UnderWay(asked)) => asked.clone(),
+                _ => {
+                    let asked = self.clone().ask(question.clone()).boxed().shared();
+                    known.put(question, Known::UnderWay(asked.clone()));
+                    asked
+                }
+            }
+        };
+        asked.await
+    }
+
+    async fn ask(self, question: Question) -> Answer {
+        let (method, params) = question.clone();
+        // Should everybody who waits hang up, the next one to ask drives it on.
+        let answer = self.call(&method, params).await;
+        let mut known = self.known.lock();
+        match &answer {
+            Ok(answer) if !self.keep.is_zero() && answer.get().len() <= MAX_KEPT_BYTES => {
+                known.put(question, Known::Kept(Arc::clone(answer), now()));
+            }
+            _ => drop(known.pop(&question)),
+        }
+        answer
+    }
+
+    async fn call(&self, method: &str, params: Option<String>) -> Answer {
+        let answered: Result<Box<RawValue>, _> = self.client.request(method, Raw(params)).await;
+        answered.map(Arc::from).map_err(|error| away(error.into()))
+    }
+
+    /// The same, read.
+    pub(crate) async fn get<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &impl serde::Serialize,
+    ) -> Result<T, RpcError> {
+        let params = serde_json::value::to_raw_value(params).map_err(RpcError::internal)?;
+        let answer = self.raw(method, Some(&params)).await?;
+        serde_json::from_str(answer.get()).map_err(|fault| {
+            tracing::warn!(method, %fault, "an answer of the source that is none");
+            RpcError::unavailable(
+                "source_unavailable",
+                "what the source answered is no answer to this method",
+            )
+        })
+    }
+}
+
+/// What a caller hears when the source refused, or did not answer.
+pub(crate) fn away(error: ReceivedError) -> RpcError {
+    match error {
+        ReceivedError::Refused(refusal) if !refusal.is_standing_by() => refusal,
+        ReceivedError::Refused(_) => RpcError::unavailable("no_leader", "no sequencer leads now; ask again"),
+        ReceivedError::NoAnswer(cause) => {
+            tracing::debug!(cause, "the source does not answer");
+            RpcError::unavailable("source_unavailable", "what stands behind this server does not answer")
+        }
+    }
+}

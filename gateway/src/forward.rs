@@ -1,0 +1,197 @@
+//! Envelopes on their way to whichever sequencer leads: many in one call, and again until one answers as the leader. The
+//! same envelope may be sent again anywhere and any number of times (J-5).
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use blindfold_rpc::{
+    Encoded, ForwardApiClient, HttpClient, RawEnvelope, ReceivedError, RpcError,
+    limits::{MAX_FORWARDED_BYTES, MAX_FORWARDED_ENVELOPES},
+    types::{ForwardedAnswer, ForwardedEnvelope, SentEnvelope},
+};
+use blindfold_runtime::{Backoff, Instant, Spawner, Stop, now, until};
+use tokio::{
+    sync::{Semaphore, mpsc, oneshot},
+    time::{sleep, timeout_at},
+};
+
+use crate::{
+    limits::{FORWARD_RETRY_MS, MAX_FORWARD_RETRY_MS, MAX_WAITING_ENVELOPES, PARALLEL_FORWARDS},
+    metrics::GatewayMetrics,
+};
+
+/// What an envelope came to.
+pub(crate) type Forwarded = Result<SentEnvelope, NotForwarded>;
+
+/// Why an envelope was not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NotForwarded {
+    /// The sequencer refused it.
+    Refused(RpcError),
+    /// Nobody answered as the one that leads.
+    NoLeader,
+    /// As many wait as may.
+    Full,
+    /// The gateway is stopping.
+    Stopped,
+}
+
+struct Job {
+    envelope: ForwardedEnvelope,
+    deadline: Instant,
+    answer: oneshot::Sender<Forwarded>,
+}
+
+impl Job {
+    fn bytes(&self) -> usize {
+        self.envelope.envelope.bytes().len()
+    }
+}
+
+/// The queue in front of the sequencers.
+#[derive(Clone)]
+pub(crate) struct Forwarder {
+    queue: mpsc::Sender<Job>,
+    wait: Duration,
+}
+
+impl Forwarder {
+    /// Starts the task that makes the calls. The first envelope of a call waits for others for `group_wait`, and each at
+    /// most `leader_wait` for an answer.
+    pub(crate) fn start(
+        sequencers: HttpClient,
+        group_wait: Duration,
+        leader_wait: Duration,
+        metrics: GatewayMetrics,
+        spawner: &Spawner,
+    ) -> Self {
+        let (queue, jobs) = mpsc::channel(MAX_WAITING_ENVELOPES);
+        let (stop, caller) = (spawner.stop(), Arc::new(Caller { sequencers, metrics }));
+        spawner.spawn("forwarder", form_calls(caller, group_wait, jobs, spawner.clone(), stop));
+        Self { queue, wait: leader_wait }
+    }
+
+    /// Forwards an envelope, and waits for what becomes of it.
+    pub(crate) async fn forward(&self, envelope: Encoded<RawEnvelope>, promise: bool) -> Forwarded {
+        let (answer, answered) = oneshot::channel();
+        let envelope = ForwardedEnvelope { envelope, promise };
+        let job = Job { envelope, deadline: now() + self.wait, answer };
+        self.queue.try_send(job).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => NotForwarded::Full,
+            mpsc::error::TrySendError::Closed(_) => NotForwarded::Stopped,
+        })?;
+        answered.await.unwrap_or(Err(NotForwarded::Stopped))
+    }
+}
+
+struct Caller {
+    sequencers: HttpClient,
+    metrics: GatewayMetrics,
+}
+
+async fn form_calls(
+    caller: Arc<Caller>,
+    group_wait: Duration,
+    mut jobs: mpsc::Receiver<Job>,
+    spawner: Spawner,
+    mut stop: Stop,
+) {
+    let calls = Arc::new(Semaphore::new(PARALLEL_FORWARDS));
+    // One that did not fit into the call before.
+    let mut left: Option<Job> = None;
+    loop {
+        let first = match left.take() {
+            Some(job) => job,
+            None => tokio::select! {
+                () = until(&mut stop) => return,
+                job = jobs.recv() => match job {
+                    Some(job) => job,
+                    None => return,
+                },
+            },
+        };
+        let mut bytes = first.bytes();
+        let mut group = vec![first];
+        let deadline = now() + group_wait;
+        while group.len() < MAX_FORWARDED_ENVELOPES {
+            let Ok(Some(job)) = timeout_at(deadline, jobs.recv()).await else { break };
+            bytes += job.bytes();
+            if bytes > MAX_FORWARDED_BYTES {
+                left = Some(job);
+                break;
+            }
+            group.push(job);
+        }
+        // While all places are taken the queue grows, and the next call has more.
+        let permit = tokio::select! {
+            () = until(&mut stop) => return,
+            permit = Arc::clone(&calls).acquire_owned() => match permit {
+                Ok(permit) => permit,
+                Err(_) => return,
+            },
+        };
+        let caller = Arc::clone(&caller);
+        spawner.run("forwarding", async move {
+            caller.deliver(group).await;
+            drop(permit);
+        });
+    }
+}
+
+impl Caller {
+    /// Makes a call until it is answered by whoever leads, or nobody waits any more.
+    async fn deliver(&self, group: Vec<Job>) {
+        let mut waiting: VecDeque<Job> = group.into();
+        let mut pauses = Backoff::new(FORWARD_RETRY_MS, MAX_FORWARD_RETRY_MS);
+        loop {
+            // Whoever asked may have hung up before it was sent: then nobody has to know.
+            waiting.retain(|job| !job.answer.is_closed());
+            let Some(deadline) = waiting.iter().map(|job| job.deadline).max() else { return };
+            let call: Vec<ForwardedEnvelope> = waiting.iter().map(|job| job.envelope.clone()).collect();
+            let asked = call.len();
+            self.metrics.forwarded_items.observe(asked as f64);
+            let answer = timeout_at(deadline, self.sequencers.send_envelopes(call)).await;
+            match answer.map(|answer| answer.map_err(ReceivedError::from)) {
+                Ok(Ok(answers)) if answers.len() == asked => {
+                    for (job, answer) in waiting.drain(..).zip(answers) {
+                        drop(job.answer.send(read(answer)));
+                    }
+                    return;
+                }
+                Ok(Ok(answers)) => {
+                    tracing::warn!(
+                        asked,
+                        answered = answers.len(),
+                        "the sequencer did not answer for each envelope"
+                    );
+                }
+                Ok(Err(ReceivedError::Refused(refusal))) if !refusal.retry && !refusal.is_standing_by() => {
+                    // It is us: the sequencer's settings do not name this gateway, for one.
+                    tracing::error!(%refusal, "the sequencer takes no envelopes from this gateway");
+                    for job in waiting.drain(..) {
+                        drop(job.answer.send(Err(NotForwarded::NoLeader)));
+                    }
+                    return;
+                }
+                Ok(Err(error)) => tracing::debug!(%error, "no sequencer took the envelopes; trying again"),
+                Err(_) => tracing::debug!("no sequencer answered in time"),
+            }
+            self.metrics.forward_failures.increment();
+            let late = now();
+            let (left, over): (VecDeque<_>, VecDeque<_>) =
+                waiting.into_iter().partition(|job| job.deadline > late);
+            for job in over {
+                drop(job.answer.send(Err(NotForwarded::NoLeader)));
+            }
+            waiting = left;
+            sleep(pauses.pause()).await;
+        }
+    }
+}
+
+fn read(answer: ForwardedAnswer) -> Forwarded {
+    match answer {
+        ForwardedAnswer { sent: Some(sent), .. } => Ok(sent),
+        ForwardedAnswer { refused: Some(refusal), .. } => Err(NotForwarded::Refused(refusal.into())),
+        ForwardedAnswer { sent: None, refused: None } => Err(NotForwarded::NoLeader),
+    }
+}

@@ -1,0 +1,272 @@
+//! JSON-RPC of relays and gateways.
+
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use blindfold_protocol::{Acknowledgement, Address, B256, BatchHints, Bytes, Canonical, Release};
+use blindfold_rpc::{
+    BlindApiServer, Encoded, Passthrough, PeerAddress, READ_METHODS, RawEnvelope, RpcError,
+    SequencerApiServer, Wire,
+    jsonrpsee::{
+        Extensions, PendingSubscriptionSink, RpcModule, core::SubscriptionResult, types::ErrorObjectOwned,
+    },
+    types::{
+        BatchInfo, EncryptionKeyInfo, FeeAccount, FeeAccountProof, LedgerAt, Receipt, Refusal, SendOptions,
+        SentEnvelope, Status,
+    },
+};
+use blindfold_runtime::{Instant, now};
+use parking_lot::Mutex;
+use serde_json::value::RawValue;
+
+use crate::{
+    admission::Admission, check::CheckError, coalesce::Source, limits::MAX_STATUS_AGE_MS, source::Followed,
+};
+
+/// What is served, and on what it stands.
+#[derive(Clone)]
+pub(crate) struct Reads {
+    pub(crate) role: &'static str,
+    pub(crate) followed: Arc<Followed>,
+    pub(crate) source: Source,
+    /// None in a relay.
+    pub(crate) admission: Option<Arc<Admission>>,
+    pub(crate) status: Arc<Mutex<Option<(Status, Instant)>>>,
+}
+
+impl Reads {
+    /// All methods in one table.
+    pub(crate) fn into_module(self) -> RpcModule<Self> {
+        let takes_envelopes = self.admission.is_some();
+        let mut module = BlindApiServer::into_rpc(self.clone());
+        if takes_envelopes {
+            let merged = module.merge(SequencerApiServer::into_rpc(self));
+            assert!(merged.is_ok(), "the traits name different methods");
+            // Members and hint publishers talk to the sequencers themselves.
+            for method in ["blind_submitAcknowledgement", "blind_submitRefusal", "blind_submitHints"] {
+                module.remove_method(method);
+            }
+        }
+        module
+    }
+
+    /// Reads of public state, which the source hands on to its execution client.
+    pub(crate) fn passthrough(&self) -> Passthrough {
+        let (source, metrics) = (self.source.clone(), self.followed.metrics.clone());
+        Passthrough::new(READ_METHODS.iter().copied(), move |method, params| {
+            let (source, reads) = (source.clone(), metrics.reads.clone());
+            async move {
+                reads.increment();
+                let answer = source.raw(&method, params.as_deref()).await.map_err(ErrorObjectOwned::from)?;
+                Ok(RawValue::to_owned(&answer))
+            }
+        })
+    }
+
+    /// A batch of the source, of which everything that can be verified is.
+    async fn fetched(&self, number: u64) -> Result<Option<BatchInfo>, RpcError> {
+        let info: Option<BatchInfo> = self.source.get("blind_getBatch", &[number]).await?;
+        let Some(info) = info else { return Ok(None) };
+        let checked = self.check(number, &info).await;
+        match checked {
+            Ok(()) => Ok(Some(info)),
+            Err(error) => {
+                self.followed.refuse(number, &error);
+                Err(RpcError::unavailable(
+                    "source_unavailable",
+                    "what the source says of this batch does not stand",
+                ))
+            }
+        }
+    }
+
+    async fn check(&self, number: u64, info: &BatchInfo) -> Result<(), CheckError> {
+        let checks = &self.followed.checks;
+        let wrong = || CheckError::View(blindfold_chain::ViewError::Root);
+        let sealed = read(&info.sealed).ok_or_else(wrong)?;
+        if sealed.header.number != number || sealed.header.hash() != info.hash {
+            return Err(wrong());
+        }
+        let held = checks.header(sealed, info.verdicts.clone()).await?;
+        if let Some(certificate) = &info.certificate {
+            let certificate = read(certificate).ok_or_else(wrong)?;
+            if (certificate.number, certificate.header_hash) != (number, held.hash) {
+                return Err(wrong());
+            }
+            checks.certificate(certificate).await?;
+        }
+        if let Some(release) = &info.release {
+            checks.release(&held, &read(release).ok_or_else(wrong)?)?;
+        }
+        if let Some(hints) = &info.hints {
+            checks.hints(&held, Arc::new(read(hints).ok_or_else(wrong)?)).await?;
+        }
+        Ok(())
+    }
+
+    async fn batch(&self, number: u64) -> Result<Option<BatchInfo>, RpcError> {
+        let here = {
+            let window = self.followed.window.lock();
+            let info = window.info(number);
+            if info.is_some() && window.is_settled(number) {
+                return Ok(info);
+            }
+            info
+        };
+        match self.fetched(number).await {
+            // Better what was verified here than nothing.
+            Err(error) if error.retry && here.is_some() => Ok(here),
+            answer => answer,
+        }
+    }
+}
+
+fn read<T: Wire + Canonical>(encoded: &Encoded<T>) -> Option<T> {
+    encoded.decode().ok()
+}
+
+#[async_trait]
+impl BlindApiServer for Reads {
+    async fn get_encryption_key(&self) -> Result<Vec<EncryptionKeyInfo>, RpcError> {
+        self.followed.metrics.reads.increment();
+        let next = self.followed.window.lock().head().map_or(1, |head| head + 1);
+        let known = self.followed.checks.parameters.all();
+        let info = known.iter().filter(|entry| entry.epoch().last >= next).take(2).map(|entry| {
+            let epoch = entry.epoch();
+            EncryptionKeyInfo {
+                epoch: epoch.epoch,
+                first_number: epoch.first,
+                last_number: epoch.last,
+                encryption_key: Bytes::from(entry.encryption_key().to_bytes().to_vec()),
+                encryption_key_hash: epoch.encryption_key_hash,
+                parameters_hash: epoch.parameters_hash,
+                parameters_location: entry.parameters_location().to_owned(),
+            }
+        });
+        Ok(info.collect())
+    }
+
+    async fn get_receipt(&self, id: B256) -> Result<Option<Receipt>, RpcError> {
+        self.followed.metrics.reads.increment();
+        self.source.get("blind_getReceipt", &[id]).await
+    }
+
+    async fn get_batch(&self, number: u64) -> Result<Option<BatchInfo>, RpcError> {
+        self.followed.metrics.reads.increment();
+        self.batch(number).await
+    }
+
+    async fn get_hints(&self, number: u64) -> Result<Option<Encoded<BatchHints>>, RpcError> {
+        self.followed.metrics.reads.increment();
+        let here = self.followed.window.lock().get(number).and_then(|held| held.hints.clone());
+        if let Some(hints) = here {
+            return Ok(Some(Encoded::new(&*hints)));
+        }
+        Ok(self.batch(number).await?.and_then(|info| info.hints))
+    }
+
+    async fn get_fee_account(&self, address: Address) -> Result<FeeAccount, RpcError> {
+        self.followed.metrics.reads.increment();
+        self.source.get("blind_getFeeAccount", &[address]).await
+    }
+
+    async fn get_fee_account_proof(
+        &self,
+        address: Address,
+        at: Option<LedgerAt>,
+    ) -> Result<Option<FeeAccountProof>, RpcError> {
+        self.followed.metrics.reads.increment();
+        self.source.get("blind_getFeeAccountProof", &(address, at)).await
+    }
+
+    async fn get_status(&self) -> Result<Status, RpcError> {
+        self.followed.metrics.reads.increment();
+        let answer: Result<Status, RpcError> = self.source.get("blind_getStatus", &[(); 0]).await;
+        let mut status = match answer {
+            Ok(status) => {
+                *self.status.lock() = Some((status.clone(), now()));
+                status
+            }
+            Err(error) => {
+                let kept = self.status.lock().clone();
+                let age = Duration::from_millis(MAX_STATUS_AGE_MS);
+                let young = kept.filter(|(_, since)| since.elapsed() < age);
+                young.map(|(status, _)| status).ok_or(error)?
+            }
+        };
+        self.role.clone_into(&mut status.role);
+        env!("CARGO_PKG_VERSION").clone_into(&mut status.version);
+        status.counters = self.counters();
+        Ok(status)
+    }
+
+    async fn subscribe_topic(
+        &self,
+        pending: PendingSubscriptionSink,
+        extensions: &Extensions,
+        topic: String,
+    ) -> SubscriptionResult {
+        self.followed.hub.attach(pending, extensions, &topic).await
+    }
+}
+
+impl Reads {
+    fn counters(&self) -> BTreeMap<String, u64> {
+        let metrics = &self.followed.metrics;
+        let mut counters = BTreeMap::from([
+            ("reads".to_owned(), metrics.reads.get()),
+            ("refused".to_owned(), metrics.refused.get()),
+            ("source_failures".to_owned(), metrics.source_failures.get()),
+        ]);
+        for topic in crate::metrics::TOPICS {
+            counters.insert(format!("relayed_{topic}"), metrics.relayed.get(&[topic]).get());
+        }
+        if self.admission.is_some() {
+            counters.insert("envelopes_forwarded".to_owned(), metrics.envelopes_forwarded.get());
+            for reason in crate::admission::REFUSAL_REASONS {
+                let count = metrics.envelopes_refused.get(&[reason]).get();
+                counters.insert(format!("envelopes_refused_{reason}"), count);
+            }
+        }
+        counters
+    }
+}
+
+/// Of these methods `blind_sendEnvelope` alone is served, by a gateway.
+#[async_trait]
+impl SequencerApiServer for Reads {
+    async fn send_envelope(
+        &self,
+        caller: &Extensions,
+        envelope: Encoded<RawEnvelope>,
+        options: Option<SendOptions>,
+    ) -> Result<SentEnvelope, RpcError> {
+        let Some(admission) = &self.admission else {
+            return Err(RpcError::unknown_method("blind_sendEnvelope"));
+        };
+        let promise = options.unwrap_or_default().promise;
+        let source: Option<IpAddr> = caller.get::<PeerAddress>().map(|peer| peer.0.ip());
+        admission.admit(source, envelope, promise).await
+    }
+
+    async fn submit_acknowledgement(
+        &self,
+        _: &Extensions,
+        _: Encoded<Acknowledgement>,
+    ) -> Result<bool, RpcError> {
+        Err(RpcError::unknown_method("blind_submitAcknowledgement"))
+    }
+
+    async fn submit_refusal(&self, _: &Extensions, _: Refusal) -> Result<bool, RpcError> {
+        Err(RpcError::unknown_method("blind_submitRefusal"))
+    }
+
+    async fn submit_hints(
+        &self,
+        _: &Extensions,
+        _: Encoded<Release>,
+        _: Encoded<BatchHints>,
+    ) -> Result<bool, RpcError> {
+        Err(RpcError::unknown_method("blind_submitHints"))
+    }
+}

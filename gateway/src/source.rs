@@ -1,0 +1,163 @@
+//! What stands of what the source says, and who is told of it.
+
+use std::sync::Arc;
+
+use blindfold_chain::announce;
+use blindfold_protocol::{BatchHints, Certificate, Release, SealedBatch};
+use blindfold_rpc::{
+    FeedEvent, Hub,
+    types::{BatchInfo, BlockNotification},
+};
+use parking_lot::Mutex;
+
+use crate::{
+    check::{CheckError, Checks},
+    hints::HintQueue,
+    metrics::GatewayMetrics,
+    window::{Held, Taken, Window},
+};
+
+/// What is known, shared by whoever follows and whoever answers.
+pub(crate) struct Followed {
+    pub(crate) checks: Checks,
+    pub(crate) window: Mutex<Window>,
+    pub(crate) hub: Hub,
+    pub(crate) metrics: GatewayMetrics,
+    pub(crate) hints: HintQueue,
+}
+
+impl Followed {
+    /// Hands a notification on to the topic's subscribers.
+    fn publish(&self, event: &FeedEvent) {
+        self.metrics.relayed.get(&[event.topic().as_str()]).increment();
+        self.hub.publish(event);
+    }
+
+    /// Takes a header with what it commits to.
+    pub(crate) async fn take_header(
+        &self,
+        sealed: SealedBatch,
+        verdicts: Vec<Option<String>>,
+    ) -> Result<Taken, CheckError> {
+        let number = sealed.header.number;
+        if let Some(known) = self.window.lock().get(number)
+            && known.hash == sealed.header.hash()
+        {
+            return Ok(Taken::Known);
+        }
+        let held = self.checks.header(sealed, verdicts).await?;
+        let event = announce::header(&held.sealed, held.hash, &held.verdicts);
+        let taken = {
+            let mut window = self.window.lock();
+            let taken = window.put(held);
+            self.show(&window);
+            taken
+        };
+        // A second header that is signed goes on as well: whoever holds the other one has to know.
+        if matches!(taken, Taken::New | Taken::Second) {
+            self.publish(&event);
+        }
+        Ok(taken)
+    }
+
+    /// Takes a certificate. False where its header is not here: it has to be fetched first.
+    pub(crate) async fn take_certificate(&self, certificate: Certificate) -> Result<bool, CheckError> {
+        let known = |held: &Held| held.certificate.is_some() && held.hash == certificate.header_hash;
+        if self.window.lock().get(certificate.number).is_some_and(known) {
+            return Ok(true);
+        }
+        self.checks.certificate(certificate).await?;
+        let here = {
+            let mut window = self.window.lock();
+            let here = window.certify(certificate);
+            if !here && window.get(certificate.number).is_some() {
+                tracing::warn!(number = certificate.number, "another header than the one here was certified");
+                window.forget_from(certificate.number);
+            }
+            self.show(&window);
+            here
+        };
+        if here {
+            self.publish(&announce::certificate(&certificate));
+        }
+        Ok(here)
+    }
+
+    pub(crate) fn take_release(&self, release: Release) -> Result<(), CheckError> {
+        let held = self.window.lock().get(release.number).cloned();
+        let Some(held) = held.filter(|held| held.release.is_none()) else { return Ok(()) };
+        self.checks.release(&held, &release)?;
+        let event = announce::release(&release);
+        if self.window.lock().release(release) {
+            self.publish(&event);
+        }
+        Ok(())
+    }
+
+    /// Verifies hints of a batch that is certified here, and hands them on.
+    pub(crate) async fn take_hints(&self, hints: Arc<BatchHints>) {
+        let number = hints.number;
+        let held = {
+            let window = self.window.lock();
+            window.get(number).filter(|_| number <= window.certified()).cloned()
+        };
+        // What is not here, or not certified yet, comes again with the next look.
+        let Some(held) = held.filter(|held| held.hints.is_none()) else { return };
+        match self.checks.hints(&held, Arc::clone(&hints)).await {
+            Ok(()) => {
+                let event = announce::hints(&hints);
+                let new = self.window.lock().hint(hints);
+                if new {
+                    self.publish(&event);
+                }
+            }
+            Err(error) => self.refuse(number, &error),
+        }
+    }
+
+    /// Hands a block on, which nobody can verify who executes nothing.
+    pub(crate) fn take_block(&self, block: BlockNotification) {
+        self.window.lock().executed(block.last_batch);
+        self.publish(&FeedEvent::Block(block));
+    }
+
+    /// Takes all of a batch that the source gave.
+    pub(crate) async fn take_batch(&self, number: u64, info: BatchInfo) -> Result<(), CheckError> {
+        let undecodable = |what: &str, fault| {
+            tracing::warn!(number, %fault, what, "undecodable, from the source");
+            CheckError::View(blindfold_chain::ViewError::Root)
+        };
+        let sealed = info.sealed.decode().map_err(|fault| undecodable("batch", fault))?;
+        if sealed.header.number != number {
+            return Err(CheckError::View(blindfold_chain::ViewError::Root));
+        }
+        self.take_header(sealed, info.verdicts).await?;
+        if let Some(certificate) = &info.certificate {
+            let certificate = certificate.decode().map_err(|fault| undecodable("certificate", fault))?;
+            self.take_certificate(certificate).await?;
+        }
+        if let Some(release) = &info.release {
+            self.take_release(release.decode().map_err(|fault| undecodable("release", fault))?)?;
+        }
+        if let Some(hints) = &info.hints {
+            self.hints.offer(hints.decode().map_err(|fault| undecodable("hints", fault))?);
+        }
+        Ok(())
+    }
+
+    /// Counts and logs what does not stand.
+    pub(crate) fn refuse(&self, number: u64, error: &CheckError) {
+        if error.may_pass() {
+            tracing::debug!(number, %error, "cannot be checked yet");
+            return;
+        }
+        self.metrics.refused.increment();
+        tracing::warn!(number, %error, "what the source says does not stand");
+    }
+
+    fn show(&self, window: &Window) {
+        self.metrics.head.set(window.head().unwrap_or_default());
+        self.metrics.certified.set(window.certified());
+        self.metrics.window_batches.set(window.len() as u64);
+    }
+}

@@ -1,0 +1,180 @@
+//! A gateway before sequencers that lead, stand by and refuse (J-6).
+
+mod common;
+
+use std::{net::IpAddr, sync::Arc};
+
+use async_trait::async_trait;
+use blindfold_kit::{Standby, envelope, payer, refused, within};
+use blindfold_protocol::{Address, Canonical, Envelope, limits::MAX_ENVELOPE_BYTES};
+use blindfold_rpc::{
+    BlindApiClient, Encoded, RpcError, RunningRole, SequencerApiClient, SequencerUrls,
+    types::{Refusal, SendOptions, SentEnvelope},
+};
+use common::{Running, Stage};
+use parking_lot::Mutex;
+
+async fn send(gateway: &Running, envelope: &Envelope) -> Result<SentEnvelope, RpcError> {
+    gateway.client.send_envelope(Encoded::from_bytes(envelope.encode()), None).await.map_err(refused)
+}
+
+async fn reason(gateway: &Running, bytes: Vec<u8>) -> String {
+    let sent = gateway.client.send_envelope(Encoded::from_bytes(bytes), None).await;
+    sent.map_err(refused).expect_err("refused").reason.into_owned()
+}
+
+/// Waits until the gateway knows the sequencer's head, by which it checks.
+async fn following(gateway: &Running) {
+    gateway.counts(r#"blindfold_relay_head_number{role="gateway"} 1"#).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_stands_is_forwarded_many_in_one_call() {
+    let mut stage = Stage::new().await;
+    stage.gateway.forward_wait_us = 200_000;
+    let gateway = stage.gateway().await;
+    following(&gateway).await;
+    let envelopes: Vec<Envelope> = (1..=8).map(|n| envelope(n, 1)).collect();
+    let sent = envelopes.iter().map(|envelope| send(&gateway, envelope));
+    for (sent, envelope) in futures::future::join_all(sent).await.into_iter().zip(&envelopes) {
+        assert_eq!(sent.expect("taken").id, envelope.id());
+    }
+    let calls = stage.sequencer.double.state.lock().forwarded.clone();
+    assert_eq!(calls.iter().map(Vec::len).sum::<usize>(), 8);
+    assert!(calls.len() < 8, "{} calls", calls.len());
+    let promised = gateway
+        .client
+        .send_envelope(Encoded::from_bytes(envelope(1, 2).encode()), Some(SendOptions { promise: true }));
+    promised.await.expect("taken");
+    let calls = stage.sequencer.double.state.lock().forwarded.clone();
+    assert!(calls.last().expect("a call")[0].promise && !calls[0][0].promise);
+    gateway.handle.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_never_stands_goes_nowhere() {
+    let stage = Stage::new().await;
+    let gateway = stage.gateway().await;
+    following(&gateway).await;
+    let mut forged = envelope(1, 1);
+    forged.header.gas_limit += 1;
+    let mut unproved = envelope(1, 1).encode();
+    let end = unproved.len() - 80;
+    unproved[end] ^= 1;
+    assert_eq!(reason(&gateway, vec![7; 100]).await, "undecodable");
+    assert_eq!(reason(&gateway, vec![7; MAX_ENVELOPE_BYTES + 1]).await, "too_large");
+    assert_eq!(reason(&gateway, forged.encode()).await, "invalid_fee_signature");
+    assert!(
+        ["invalid_proof", "invalid_fee_signature", "invalid_point"]
+            .contains(&&*reason(&gateway, unproved).await)
+    );
+    assert_eq!(stage.sequencer.double.state.lock().forwarded.len(), 0);
+    // What the sequencer refuses, it refuses in its own words.
+    stage.sequencer.double.state.lock().refuses_envelopes = Some("insufficient_funds");
+    assert_eq!(reason(&gateway, envelope(1, 1).encode()).await, "insufficient_funds");
+    // Members talk to sequencers themselves.
+    let refusal = Refusal { number: 1, header_hash: envelope(1, 1).id(), member: 1, reason: "x".to_owned() };
+    let answer = gateway.client.submit_refusal(refusal).await;
+    assert_eq!(answer.map_err(refused).expect_err("refused").reason, "unknown_method");
+    gateway.handle.shutdown().await;
+}
+
+/// Rule J-5: an envelope waits for whoever leads next, and a gateway without one says so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_envelope_waits_for_the_sequencer_that_takes_over() {
+    let mut stage = Stage::new().await;
+    let standby = Standby::start(&stage.sequencer.url()).await;
+    stage.config.sequencer_urls = SequencerUrls::new([standby.url()]);
+    stage.gateway.leader_wait_ms = 60_000;
+    let gateway = stage.gateway().await;
+    let (envelope, sequencer) = (envelope(1, 1), stage.sequencer);
+    let takes_over = async {
+        gateway.tried_in_vain().await;
+        sequencer.replaced_by(standby).await
+    };
+    let (sent, leads) = tokio::join!(send(&gateway, &envelope), takes_over);
+    assert_eq!(sent.expect("taken").id, envelope.id());
+    assert_eq!(leads.double.state.lock().forwarded.concat().len(), 1);
+    gateway.handle.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_without_a_leader_says_so() {
+    let mut stage = Stage::new().await;
+    let standby = Standby::start("http://127.0.0.1:1").await;
+    stage.gateway.leader_wait_ms = 300;
+    stage.config.sequencer_urls = SequencerUrls::new([standby.url()]);
+    let gateway = stage.gateway().await;
+    let options = Some(SendOptions { promise: true });
+    let asked = gateway.client.send_envelope(Encoded::from_bytes(envelope(1, 1).encode()), options).await;
+    let refusal = asked.map_err(refused).expect_err("nobody leads");
+    assert_eq!((refusal.reason.as_ref(), refusal.retry), ("no_leader", true));
+    let read = gateway.client.get_fee_account(payer(1).address()).await.map_err(refused);
+    assert_eq!(read.expect_err("nobody leads").reason, "no_leader");
+    gateway.handle.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn addresses_and_payers_are_counted() {
+    let mut stage = Stage::new().await;
+    (stage.gateway.payer_rate_per_second, stage.gateway.payer_burst) = (1, 2);
+    let gateway = stage.gateway().await;
+    following(&gateway).await;
+    // Nobody takes from a payer's allowance but with the payer's signature.
+    let mut forged = envelope(1, 9);
+    forged.header.gas_limit += 1;
+    for _ in 0..5 {
+        assert_eq!(reason(&gateway, forged.encode()).await, "invalid_fee_signature");
+    }
+    let sent = [1, 2, 3].map(|nonce| envelope(1, nonce));
+    let answers = futures::future::join_all(sent.iter().map(|envelope| send(&gateway, envelope))).await;
+    let late: Vec<_> = answers.into_iter().filter_map(Result::err).map(|refusal| refusal.reason).collect();
+    assert_eq!(late, ["payer_limit"]);
+    send(&gateway, &envelope(2, 1)).await.expect("another payer's");
+    gateway.handle.shutdown().await;
+
+    (stage.gateway.source_rate_per_second, stage.gateway.source_burst) = (1, 1);
+    let gateway = stage.gateway().await;
+    following(&gateway).await;
+    let answers = futures::future::join_all([vec![1], vec![2]].map(|bytes| reason(&gateway, bytes))).await;
+    assert!(answers.contains(&"source_limit".to_owned()), "{answers:?}");
+    gateway.handle.shutdown().await;
+}
+
+/// Says what it is told to, and notes whom it was asked about.
+#[derive(Default)]
+struct Scripted {
+    answer: Mutex<Option<bool>>,
+    asked: Mutex<(Vec<IpAddr>, Vec<Address>)>,
+}
+
+#[async_trait]
+impl blindfold_gateway::SharedLimits for Scripted {
+    async fn allow_source(&self, source: IpAddr) -> Option<bool> {
+        self.asked.lock().0.push(source);
+        *self.answer.lock()
+    }
+
+    async fn allow_payer(&self, payer: Address) -> Option<bool> {
+        self.asked.lock().1.push(payer);
+        *self.answer.lock()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shared_counts_decide_and_their_loss_leaves_each_gateway_its_own() {
+    let mut stage = Stage::new().await;
+    let shared = Arc::new(Scripted::default());
+    stage.shared = Some(Arc::clone(&shared) as _);
+    let gateway = stage.gateway().await;
+    following(&gateway).await;
+    send(&gateway, &envelope(1, 1)).await.expect("nobody can say");
+    gateway.counts(r#"blindfold_gateway_shared_limits_failures_total{role="gateway"} 2"#).await;
+    *shared.answer.lock() = Some(false);
+    assert_eq!(reason(&gateway, envelope(1, 2).encode()).await, "source_limit");
+    *shared.answer.lock() = Some(true);
+    send(&gateway, &envelope(1, 2)).await.expect("allowed");
+    let (sources, payers) = shared.asked.lock().clone();
+    assert_eq!((sources.len(), payers), (3, vec![payer(1).address(); 2]));
+    within("its end", gateway.handle.shutdown()).await;
+}
