@@ -1,9 +1,11 @@
 //! Servers of others that tests and development chains start for themselves, from the system's packages.
 //!
 //! [`Postgres`] is a server on a folder of its own that goes with whoever started it, whatever becomes of them. A test asks
-//! for [`Postgres::shared`], one for each test program, and for a schema of its own in it.
+//! for [`Postgres::shared`], one for each test program, and for a schema of its own in it. [`Redis`] starts in no time: a test
+//! has its own.
 
 mod cluster;
+mod redis;
 mod way;
 
 use std::{
@@ -30,6 +32,7 @@ use nix::{
 };
 use tempfile::TempDir;
 
+pub use self::redis::Redis;
 pub use cluster::PostgresCluster;
 pub use way::Way;
 
@@ -54,13 +57,14 @@ const PAUSE: Duration = Duration::from_millis(20);
 const MAX_CONNECTIONS: u32 = 200;
 /// Name of its superuser and of its first database.
 const NAME: &str = "blindfold";
-/// Ends the server with the pipe from whoever started it, and removes its files.
+/// Ends the server by a signal with the pipe from whoever started it, and removes its files. In the shell's background QUIT
+/// is ignored by whoever does not handle it.
 const SUPERVISED: &str = r#"
-    folder=$1; shift
+    folder=$1; signal=$2; shift 2
     "$@" >"$folder/log" 2>&1 </dev/null &
     server=$!
     cat >/dev/null
-    kill -QUIT "$server" 2>/dev/null
+    kill -"$signal" "$server" 2>/dev/null
     kill -CONT "$server" 2>/dev/null
     wait "$server"
     rm -rf "$folder"
@@ -163,7 +167,8 @@ impl Postgres {
     /// Where it does not take connections in time; with its log.
     pub fn resume_start(&mut self) -> Result<(), ServerError> {
         let mut shell = self.command("/bin/sh");
-        shell.args(["-c", SUPERVISED, "sh"]).arg(self.folder.path()).arg(self.tools.join("postgres"));
+        shell.args(["-c", SUPERVISED, "sh"]).arg(self.folder.path()).arg("QUIT");
+        shell.arg(self.tools.join("postgres"));
         shell.arg("-D").arg(self.data()).arg("-k").arg(self.folder.path());
         match self.port {
             None => shell.args(["-c", "listen_addresses="]),
@@ -320,10 +325,14 @@ impl Drop for Postgres {
     }
 }
 
+/// The folder on the path that has a program.
+fn on_path(program: &str) -> Option<PathBuf> {
+    std::env::var_os("PATH")
+        .and_then(|path| std::env::split_paths(&path).find(|folder| folder.join(program).exists()))
+}
+
 /// The folder of the newest server's tools.
 fn tools() -> Option<PathBuf> {
-    let on_path = std::env::var_os("PATH")
-        .and_then(|path| std::env::split_paths(&path).find(|folder| folder.join("initdb").exists()));
     let mut packaged: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/postgresql")
         .into_iter()
         .flatten()
@@ -334,7 +343,7 @@ fn tools() -> Option<PathBuf> {
         })
         .collect();
     packaged.sort();
-    packaged.pop().map(|(_, bin)| bin).or(on_path)
+    packaged.pop().map(|(_, bin)| bin).or_else(|| on_path("initdb"))
 }
 
 /// Whom the server runs as where this process is root; `None` for this process's own user.
