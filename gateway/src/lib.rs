@@ -23,7 +23,7 @@
 //! |---|---|
 //! | `follow`; `source`, `window`, `check`, `hints` | follows the feed, verifies, keeps, hands on |
 //! | `reads`, `coalesce` | JSON-RPC: reads, subscriptions |
-//! | `admission`, `forward` | envelopes: checked, and forwarded to whoever leads |
+//! | `admission`, `forward`; `shared` | envelopes: checked, counted, and forwarded to whoever leads |
 //! | `start`, `config`, `metrics`, `limits` | |
 
 mod admission;
@@ -36,6 +36,7 @@ mod hints;
 pub mod limits;
 mod metrics;
 mod reads;
+mod shared;
 mod source;
 mod start;
 mod window;
@@ -43,4 +44,5 @@ mod window;
 pub use admission::{GatewayRefusal, REFUSAL_REASONS, SharedLimits};
 pub use config::{ConfigError, GatewayConfig, RelayConfig};
 pub use metrics::GatewayMetrics;
+pub use shared::RedisLimits;
 pub use start::{GatewayDeps, GatewayHandle, Relay, RelayDeps, StartError};

@@ -20,3 +20,5 @@ pub const MAX_FORWARD_RETRY_MS: u64 = 500;
 pub const MAX_QUESTION_BYTES: usize = 4 << 10;
 /// Answers that are longer are not kept.
 pub const MAX_KEPT_BYTES: usize = 64 << 10;
+/// How long Redis is left alone after it did not answer, in milliseconds.
+pub const REDIS_PAUSE_MS: u64 = 1_000;

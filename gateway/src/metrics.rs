@@ -1,6 +1,7 @@
 //! What relays and gateways count. Every series exists from the start, at zero.
 
 use blindfold_bte::{BACKEND_NAMES, Check, accelerator::Operation};
+use blindfold_redis::RedisMetrics;
 use blindfold_telemetry::{
     Counter, CounterSet, Gauge, GaugeSet, Histogram, Metrics, MetricsError, SECONDS_BUCKETS,
 };
@@ -32,6 +33,7 @@ pub struct GatewayMetrics {
     pub(crate) forward_failures: Counter,
     pub(crate) admission_seconds: Histogram,
     pub(crate) shared_limits_failures: Counter,
+    pub(crate) redis: RedisMetrics,
 }
 
 /// The topics, as labels.
@@ -102,6 +104,7 @@ impl GatewayMetrics {
                 "gateway_shared_limits_failures_total",
                 "Envelopes that were counted by this gateway alone, because Redis did not answer",
             )?,
+            redis: RedisMetrics::new(&m)?,
             registry: m,
         })
     }

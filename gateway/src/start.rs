@@ -5,6 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use blindfold_bte::Backend;
 use blindfold_chain::{L1Reader, ParameterSet, Verifier};
 use blindfold_protocol::{ChainConfig, ChainConfigError, Hello, Party, SigningKey};
+use blindfold_redis::{Redis, RedisOptions};
 use blindfold_rpc::{
     ClientBuildError, ClientConfig, Feed, FeedConfig, Hub, Introduction, RoleBase, RunningRole, ServeError,
     ServerConfig, SourceLimits, TokenBuckets, Topic, http_client_of, limits::MAX_PEER_REQUEST_BYTES,
@@ -23,6 +24,7 @@ use crate::{
     hints::{HintQueue, verify_all},
     metrics::GatewayMetrics,
     reads::Reads,
+    shared::RedisLimits,
     source::Followed,
     window::Window,
 };
@@ -47,7 +49,9 @@ pub struct GatewayDeps {
     pub hello_key: Arc<SigningKey>,
     /// By which its hellos are dated.
     pub clock: Arc<dyn Clock>,
-    /// Counts that it shares with other gateways; `None` where each counts by itself.
+    /// The Redis server over which it counts together with other gateways; `None` where each counts by itself.
+    pub redis: Option<RedisOptions>,
+    /// What counts in its place, for tests.
     pub shared: Option<Arc<dyn SharedLimits>>,
 }
 
@@ -129,6 +133,10 @@ impl Relay {
                     &base.serving().spawner(),
                 );
                 let limits = &gateway.config;
+                let in_redis = gateway.redis.map(|options| {
+                    let redis = Redis::start(options, metrics.redis.clone(), &base.serving().spawner());
+                    Arc::new(RedisLimits::new(redis, limits)) as Arc<dyn SharedLimits>
+                });
                 Some(Arc::new(Admission {
                     followed: Arc::clone(&followed),
                     verifier: Verifier::start(chain, limits.verifier(), |_| {}, &base.serving().spawner()),
@@ -143,7 +151,7 @@ impl Relay {
                         limits.payer_burst,
                         limits.max_sources,
                     ),
-                    shared: gateway.shared,
+                    shared: gateway.shared.or(in_redis),
                 }))
             }
         };

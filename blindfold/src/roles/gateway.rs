@@ -5,11 +5,13 @@ use std::{path::PathBuf, sync::Arc};
 use anyhow::{Context, Result};
 use blindfold_client::KeySource;
 use blindfold_gateway::{GatewayConfig, GatewayDeps, GatewayHandle, Relay, RelayConfig, RelayDeps};
+use blindfold_protocol::ChainConfig;
+use blindfold_redis::RedisSettings;
 use blindfold_runtime::SteadyClock;
 use blindfold_tls::TlsSettings;
 use serde::{Deserialize, Serialize};
 
-use super::{BackendSettings, L1Settings, Role, fault_in, load_chain, load_parameters};
+use super::{BackendSettings, L1Settings, Role, fault_in, load_chain, load_parameters, redis_options};
 
 /// Settings of a relay's process. It keeps nothing on disk.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -49,6 +51,9 @@ pub struct GatewaySettings {
     pub backend: BackendSettings,
     /// The account whose key proves to the sequencers that this is one of their gateways: they name it in `gateways`.
     pub hello_key: KeySource,
+    /// The Redis server over which addresses and payers are counted together with other gateways; none without a URL.
+    #[serde(default)]
+    pub redis: RedisSettings,
     /// Following and reads, as in a relay.
     pub relay: RelayConfig,
     /// What it does besides.
@@ -60,13 +65,14 @@ impl RelaySettings {
     /// Puts a relay together, as a gateway where `gateway` makes one.
     async fn start_with(
         self,
-        gateway: impl FnOnce() -> Result<Option<GatewayDeps>>,
+        gateway: impl FnOnce(&ChainConfig) -> Result<Option<GatewayDeps>>,
     ) -> Result<GatewayHandle> {
         let chain = load_chain(&self.chain)?;
         let l1 = Arc::new(self.l1.connect(&chain).await?);
         let parameters = load_parameters(&self.parameters, &self.backend, l1.clone()).await?;
         let backend = self.backend.backend()?;
-        Ok(Relay::start(self.relay, RelayDeps { chain, parameters, backend, l1 }, gateway()?).await?)
+        let gateway = gateway(&chain)?;
+        Ok(Relay::start(self.relay, RelayDeps { chain, parameters, backend, l1 }, gateway).await?)
     }
 }
 
@@ -83,7 +89,7 @@ impl Role for RelaySettings {
     }
 
     async fn start(self, _: bool) -> Result<GatewayHandle> {
-        self.start_with(|| Ok(None)).await
+        self.start_with(|_| Ok(None)).await
     }
 }
 
@@ -97,16 +103,18 @@ impl Role for GatewaySettings {
 
     fn faults(&self) -> Vec<anyhow::Error> {
         let of_relay = fault_in("relay", self.relay.check());
-        of_relay.into_iter().chain(fault_in("gateway", self.gateway.check())).collect()
+        let of_redis = self.redis.options("").err().map(anyhow::Error::from);
+        of_relay.into_iter().chain(fault_in("gateway", self.gateway.check())).chain(of_redis).collect()
     }
 
     async fn start(self, _: bool) -> Result<GatewayHandle> {
-        let Self { chain, parameters, l1, tls, backend, hello_key, relay, gateway } = self;
+        let Self { chain, parameters, l1, tls, backend, hello_key, redis, relay, gateway } = self;
         let settings = RelaySettings { chain, parameters, l1, tls, backend, relay };
-        let gateway = || {
+        let gateway = |chain: &ChainConfig| {
+            let redis = redis_options(&redis, chain)?;
             let hello_key = Arc::new(hello_key.open().context("hello_key")?);
             let clock = Arc::new(SteadyClock::system());
-            Ok(Some(GatewayDeps { config: gateway, hello_key, clock, shared: None }))
+            Ok(Some(GatewayDeps { config: gateway, hello_key, clock, redis, shared: None }))
         };
         settings.start_with(gateway).await
     }

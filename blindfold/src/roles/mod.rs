@@ -33,6 +33,8 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use blindfold_bte::Parameters;
 use blindfold_engine::{JwtSecret, OpGeth, OpGethConfig};
+use blindfold_protocol::ChainConfig;
+use blindfold_redis::{RedisOptions, RedisSettings};
 use blindfold_rpc::RunningRole;
 use blindfold_runtime::{Failure, spawn};
 use blindfold_tls::{ClientTls, TlsSettings};
@@ -46,6 +48,12 @@ use crate::settings::{SettingsArgs, load};
 /// A file that cannot be read, or is none.
 pub(crate) fn read_parameters(path: &Path) -> Result<Parameters> {
     files::read_parameters(path)
+}
+
+/// The Redis server of these settings, if there is one. Names there begin with the deployment, so that several share it.
+fn redis_options(settings: &RedisSettings, chain: &ChainConfig) -> Result<Option<RedisOptions>> {
+    let deployment = &chain.deployment;
+    Ok(settings.options(&format!("{}:{:#x}", deployment.l1_chain_id, deployment.inbox))?)
 }
 
 /// What a check of a section of the settings came to.

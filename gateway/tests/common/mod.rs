@@ -13,6 +13,7 @@ use blindfold_kit::{
     l1, open_batch, parameter_set, payer, within,
 };
 use blindfold_protocol::{BatchHints, Canonical, Envelope, Release, SealedBatch, SigningKey};
+use blindfold_redis::RedisOptions;
 use blindfold_rpc::{Feed, FeedConfig, FeedEvent, FeedItem, HttpClient, SequencerUrls, Topic};
 
 pub fn gateway_key() -> SigningKey {
@@ -26,6 +27,7 @@ pub struct Stage {
     pub config: RelayConfig,
     pub gateway: GatewayConfig,
     pub shared: Option<Arc<dyn SharedLimits>>,
+    pub redis: Option<RedisOptions>,
 }
 
 impl Stage {
@@ -47,7 +49,15 @@ impl Stage {
             cache_ms: 0,
             ..RelayConfig::default()
         };
-        let stage = Self { l1, sealer, sequencer, config, gateway: GatewayConfig::default(), shared: None };
+        let stage = Self {
+            l1,
+            sealer,
+            sequencer,
+            config,
+            gateway: GatewayConfig::default(),
+            shared: None,
+            redis: None,
+        };
         stage.seal(&[]).await;
         stage
     }
@@ -92,6 +102,7 @@ impl Stage {
             config: self.gateway.clone(),
             hello_key: Arc::new(gateway_key()),
             clock,
+            redis: self.redis.clone(),
             shared: self.shared.clone(),
         };
         let handle = Relay::start(self.config.clone(), self.deps(), Some(gateway)).await.expect("it starts");

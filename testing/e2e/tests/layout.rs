@@ -36,7 +36,7 @@ const CHAIN: &[(&str, &[&str])] = &[
         "blindfold-hint-publisher",
         &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "runtime", "telemetry"],
     ),
-    ("blindfold-gateway", &["protocol", "bte", "rpc", "chain", "runtime", "telemetry"]),
+    ("blindfold-gateway", &["protocol", "bte", "redis", "rpc", "chain", "runtime", "telemetry"]),
     (
         "blindfold-full-node",
         &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "runtime", "telemetry"],

@@ -112,6 +112,10 @@ fn store() -> Value {
     json!({ "url": "postgres://blindfold@127.0.0.1/sequencer", "password_file": "password" })
 }
 
+fn redis() -> Value {
+    json!({ "url": "redis://127.0.0.1:6379/0", "password_file": "password" })
+}
+
 fn tls() -> Value {
     json!({ "ca_file": "ca.pem", "cert_file": "client.pem", "key_file": "client-key.pem" })
 }
@@ -252,8 +256,10 @@ fn a_relays_and_a_gateways_settings_are_documented() {
     let full =
         with(&minimal, &[("/l1", full_l1()), ("/tls", tls()), ("/relay", json!({ "inbound": inbound() }))]);
     check_settings::<RelaySettings>("### Settings of a relay", &minimal, &full);
-    let (minimal, full) =
-        (with(&minimal, &[("/hello_key", key())]), with(&full, &[("/hello_key", full_key())]));
+    let (minimal, full) = (
+        with(&minimal, &[("/hello_key", key())]),
+        with(&full, &[("/hello_key", full_key()), ("/redis", redis())]),
+    );
     check_settings::<GatewaySettings>("### Settings of a gateway", &minimal, &full);
 }
 
