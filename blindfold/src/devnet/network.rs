@@ -21,7 +21,7 @@ use blindfold_l1::{
 use blindfold_protocol::{ChainConfig, Deployment, L1Timing, SigningKey, limits::DEFAULT_BLOCK_GAS};
 use blindfold_rpc::{ClientConfig, CommitteeApiClient, SequencerUrls, http_client};
 use blindfold_runtime::{Instant, blocking, now, random};
-use blindfold_servers::{Postgres, PostgresCluster, Way};
+use blindfold_servers::{Postgres, PostgresCluster, Redis, Way};
 use blindfold_store::StoreUrl;
 use nix::{
     sys::signal::{Signal, kill},
@@ -32,7 +32,7 @@ use tokio::task::JoinSet;
 
 use super::{
     MEMBERS, THRESHOLD,
-    accounts::{HINT_PUBLISHER, PROXY, SEQUENCER, WATCHER, account_key, named_key},
+    accounts::{GATEWAY, HINT_PUBLISHER, PROXY, SEQUENCER, WATCHER, account_key, named_key},
     confidential::{self, COPROCESSOR},
     ports::{NodePorts, Ports, http},
     process::RoleProcess,
@@ -83,6 +83,16 @@ pub const L1_NODE: &str = "full-node-l1";
 
 /// Sequencers beside the first one, where the ports name them.
 pub const FURTHER_SEQUENCERS: [&str; 2] = ["sequencer-2", "sequencer-3"];
+
+/// Gateways before the sequencers, where the ports name them.
+pub const GATEWAYS: [&str; 2] = ["gateway-1", "gateway-2"];
+
+/// Roles that go through the gateways, where there are any; the others talk to the sequencers themselves.
+const BEHIND_GATEWAYS: [&str; 2] = ["full-node", "proxy"];
+
+fn gateways(ports: &Ports) -> impl Iterator<Item = (&'static str, &(u16, u16))> {
+    GATEWAYS.into_iter().zip(&ports.gateways)
+}
 
 fn further_sequencers(ports: &Ports) -> impl Iterator<Item = (&'static str, &NodePorts)> {
     FURTHER_SEQUENCERS.into_iter().zip(&ports.further_sequencers)
@@ -196,6 +206,7 @@ pub struct Devnet {
     l1_node_execution: Option<ManagedNode>,
     anvil: ManagedAnvil,
     stores: BTreeMap<String, StoreSettings>,
+    redis: Option<Redis>,
     // Ended last: the roles write to it.
     servers: Option<Servers>,
 }
@@ -279,9 +290,17 @@ impl Devnet {
             }
             (false, false) => None,
         };
+        let redis = match options.ports.gateways.is_empty() {
+            true => None,
+            false => {
+                progress.step("Redis: a server that the gateways share");
+                Some(blocking(Redis::start).await??)
+            }
+        };
         let stores = stores(servers.as_ref(), &options)?;
         progress.step("roles: sequencer, members, hint publisher, full node, proxy");
-        let processes = role_processes(&dir, &options, &l1_url, &stores)?;
+        let redis_url = redis.as_ref().map(Redis::url);
+        let processes = role_processes(&dir, &options, &l1_url, &stores, redis_url.as_deref())?;
         let l1 = L1Client::connect(L1Config::new(&l1_url, &chain)).await?;
         let mut devnet = Self {
             chain: Arc::new(chain),
@@ -296,6 +315,7 @@ impl Devnet {
             l1_node_execution,
             anvil,
             stores,
+            redis,
             servers,
         };
         let names = devnet.names();
@@ -333,7 +353,7 @@ impl Devnet {
 
     /// The roles that are processes of their own, in order of start.
     fn names(&self) -> Vec<&'static str> {
-        let beside = FURTHER_SEQUENCERS.into_iter().chain([L1_NODE, COPROCESSOR]);
+        let beside = FURTHER_SEQUENCERS.into_iter().chain(GATEWAYS).chain([L1_NODE, COPROCESSOR]);
         PROCESSES.into_iter().chain(beside.filter(|name| self.processes.contains_key(*name))).collect()
     }
 
@@ -354,6 +374,20 @@ impl Devnet {
     #[must_use]
     pub fn sequencer_urls(&self) -> SequencerUrls {
         SequencerUrls::new(self.sequencers().iter().map(|(_, (rpc, _))| http(*rpc)))
+    }
+
+    /// Where users send and ask: the gateways, or whichever sequencer leads where there are none.
+    #[must_use]
+    pub fn front_urls(&self) -> SequencerUrls {
+        match self.ports.gateways.as_slice() {
+            [] => self.sequencer_urls(),
+            gateways => SequencerUrls::new(gateways.iter().map(|(rpc, _)| http(*rpc))),
+        }
+    }
+
+    /// The Redis server that the gateways share, where there are any.
+    pub fn redis(&mut self) -> Option<&mut Redis> {
+        self.redis.as_mut()
     }
 
     /// Kills a role (`SIGKILL`) and starts it again.
@@ -472,6 +506,9 @@ impl Devnet {
         println!("  full node                        {}", http(ports.full_node.0));
         for (name, (rpc, _)) in self.sequencers() {
             println!("  {name:<32} {}", http(rpc));
+        }
+        for (name, (rpc, _)) in gateways(ports) {
+            println!("  {name:<32} {}", http(*rpc));
         }
         for (member, (rpc, _)) in (1u16..).zip(&ports.members) {
             println!("  member {member}                         {}", http(*rpc));
@@ -661,7 +698,7 @@ pub async fn stake_members(
 
 fn write_keys(dir: &Path) -> Result<()> {
     let password = fs::read_to_string(dir.join("password"))?;
-    for name in [SEQUENCER, PROXY, HINT_PUBLISHER, WATCHER] {
+    for name in [SEQUENCER, PROXY, HINT_PUBLISHER, WATCHER, GATEWAY] {
         keys::store(&named_key(name), &dir.join("keys").join(format!("{name}.json")), password.trim())?;
     }
     Ok(())
@@ -717,15 +754,20 @@ fn role_processes(
     options: &DevnetOptions,
     l1_url: &str,
     stores: &BTreeMap<String, StoreSettings>,
+    redis_url: Option<&str>,
 ) -> Result<BTreeMap<String, RoleProcess>> {
     let further = further_sequencers(&options.ports);
     let direct = [http(options.ports.sequencer.0)];
     let direct = SequencerUrls::new(direct.into_iter().chain(further.map(|(_, ports)| http(ports.node.0))));
     let sequencer_urls = |role: &str| match &options.sequencer_urls {
         Some(urls) => urls(role),
+        None if BEHIND_GATEWAYS.contains(&role) && !options.ports.gateways.is_empty() => {
+            SequencerUrls::new(options.ports.gateways.iter().map(|(rpc, _)| http(*rpc)))
+        }
         None => direct.clone(),
     };
-    let layout = Layout { dir, ports: &options.ports, l1_url, sequencer_urls: &sequencer_urls, stores };
+    let sequencer_urls = &sequencer_urls;
+    let layout = Layout { dir, ports: &options.ports, l1_url, sequencer_urls, stores, redis_url };
     let mut processes = BTreeMap::new();
     let mut add = |name: &str, subcommand: &str, settings: PathBuf, admin: u16| {
         let arguments = vec![subcommand.to_owned(), "--config".to_owned(), settings.display().to_string()];
@@ -752,6 +794,9 @@ fn role_processes(
     if options.confidential {
         let settings = layout.write(COPROCESSOR, &layout.coprocessor())?;
         add(COPROCESSOR, "coprocessor", settings, options.ports.coprocessor.1);
+    }
+    for (name, ports) in gateways(&options.ports) {
+        add(name, "gateway", layout.write(name, &layout.gateway(name, *ports))?, ports.1);
     }
     add("proxy", "proxy", layout.write("proxy", &layout.proxy())?, options.ports.proxy.1);
     Ok(processes)

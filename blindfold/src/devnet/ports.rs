@@ -33,6 +33,8 @@ pub struct Ports {
     pub l1_node: Option<NodePorts>,
     /// Further sequencers, which share their records with the first one.
     pub further_sequencers: Vec<NodePorts>,
+    /// Each gateway's JSON-RPC and admin server; none where there are none.
+    pub gateways: Vec<(u16, u16)>,
 }
 
 /// Where a further full node or sequencer listens.
@@ -60,20 +62,22 @@ impl Ports {
             full_node_execution: (8745, 8751),
             l1_node: None,
             further_sequencers: Vec::new(),
+            gateways: Vec::new(),
         }
     }
 
-    /// The documented ones with two further sequencers.
+    /// The documented ones with two further sequencers and two gateways.
     #[must_use]
     pub fn documented_replicated(members: u16) -> Self {
         let further = |index: u16| NodePorts {
             node: (9545 + 2 * index, 9546 + 2 * index),
             execution: (8645 + index, 8651 + index),
         };
-        Self { further_sequencers: vec![further(1), further(2)], ..Self::documented(members) }
+        let gateways = vec![(9620, 9621), (9622, 9623)];
+        Self { further_sequencers: vec![further(1), further(2)], gateways, ..Self::documented(members) }
     }
 
-    /// Free ones, with two further sequencers.
+    /// Free ones, with two further sequencers and two gateways.
     ///
     /// # Errors
     /// When the operating system gives none.
@@ -82,6 +86,7 @@ impl Ports {
         let mut ports = Self { l1_node: None, ..free.network(members)? };
         for _ in 0..2 {
             ports.further_sequencers.push(NodePorts { node: free.pair()?, execution: free.pair()? });
+            ports.gateways.push(free.pair()?);
         }
         Ok(ports)
     }
@@ -148,6 +153,7 @@ impl FreePorts {
             full_node_execution: self.pair()?,
             l1_node: Some(NodePorts { node: self.pair()?, execution: self.pair()? }),
             further_sequencers: Vec::new(),
+            gateways: Vec::new(),
         })
     }
 }

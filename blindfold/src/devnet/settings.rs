@@ -11,7 +11,9 @@ use blindfold_client::{KeySource, ProxyConfig};
 use blindfold_committee::{MemberConfig, MemberLimits, PeerUrl};
 use blindfold_coprocessor::CoprocessorConfig;
 use blindfold_full_node::{FullNodeConfig, MemberEndpoint, Source};
+use blindfold_gateway::{GatewayConfig, RelayConfig};
 use blindfold_hint_publisher::{HintPublisherConfig, MemberUrl};
+use blindfold_redis::RedisSettings;
 use blindfold_rpc::SequencerUrls;
 use blindfold_sequencer::{
     AccusationsConfig, MemberUrl as SequencerMember, OutputsConfig, PostingConfig, SealingConfig,
@@ -24,8 +26,8 @@ use super::accounts::named_key;
 use super::ports::{NodePorts, Ports, http, local};
 use crate::roles::{
     BackendSettings, CommitteeSettings, CoprocessorSettings, DEFAULT_LEASE_MS, ExecutionSettings,
-    FailoverSettings, FullNodeSettings, HintPublisherSettings, L1PostingSettings, L1Settings, ProxySettings,
-    SequencerSettings, StoreSettings, WatchSettings, Wei,
+    FailoverSettings, FullNodeSettings, GatewaySettings, HintPublisherSettings, L1PostingSettings,
+    L1Settings, ProxySettings, SequencerSettings, StoreSettings, WatchSettings, Wei,
 };
 
 /// Pause between two postings of headers to the development L1, in milliseconds: about one a block of it.
@@ -57,6 +59,8 @@ pub struct Layout<'a> {
     pub sequencer_urls: &'a dyn Fn(&str) -> SequencerUrls,
     /// Where each role keeps its records.
     pub stores: &'a BTreeMap<String, StoreSettings>,
+    /// The Redis server that gateways share, if there is one.
+    pub redis_url: Option<&'a str>,
 }
 
 fn failover(ports: &NodePorts) -> FailoverSettings {
@@ -142,6 +146,7 @@ impl Layout<'_> {
                     depth_blocks: OUTPUTS_DEPTH_BLOCKS,
                 },
                 hint_publishers: vec![named_key(super::accounts::HINT_PUBLISHER).address()],
+                gateways: vec![named_key(super::accounts::GATEWAY).address()],
                 members: self.members().map(|(member, url)| SequencerMember { member, url }).collect(),
                 l1_poll_ms: L1_POLL_INTERVAL_MS,
                 ..SequencerConfig::default()
@@ -190,6 +195,27 @@ impl Layout<'_> {
                 limits: MemberLimits { max_l1_age_ms: MAX_L1_AGE_MS, ..MemberLimits::default() },
                 inbound: Default::default(),
             },
+        }
+    }
+
+    /// Settings of a gateway's process, by name.
+    #[must_use]
+    pub fn gateway(&self, name: &str, (rpc, admin): (u16, u16)) -> GatewaySettings {
+        GatewaySettings {
+            chain: self.chain(),
+            parameters: vec![self.parameters()],
+            l1: self.l1(),
+            tls: TlsSettings::default(),
+            backend: BackendSettings { threads: 1, ..BackendSettings::default() },
+            hello_key: self.key(super::accounts::GATEWAY),
+            redis: RedisSettings { url: self.redis_url.map(str::to_owned), ..RedisSettings::default() },
+            relay: RelayConfig {
+                rpc_addr: local(rpc),
+                admin_addr: local(admin),
+                sequencer_urls: (self.sequencer_urls)(name),
+                ..RelayConfig::default()
+            },
+            gateway: GatewayConfig::default(),
         }
     }
 

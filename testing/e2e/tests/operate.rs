@@ -381,12 +381,14 @@ fn every_port_of_the_development_network_is_documented() {
         full_node_execution,
         l1_node: _,
         further_sequencers: _,
+        gateways: _,
     } = Ports::documented(4);
     let pairs = [sequencer, full_node, proxy, coprocessor, sequencer_execution, full_node_execution];
     let pairs = pairs.into_iter().chain(members).flat_map(|(first, second)| [first, second]);
     let further = Ports::documented_replicated(4).further_sequencers;
     let further = further.iter().flat_map(|one| [one.node.0, one.node.1, one.execution.0, one.execution.1]);
-    for port in pairs.chain([l1, hint_publisher]).chain(further) {
+    let gateways = Ports::documented_replicated(4).gateways.into_iter().flat_map(|(rpc, admin)| [rpc, admin]);
+    for port in pairs.chain([l1, hint_publisher]).chain(further).chain(gateways) {
         assert!(numbers.contains(&port), "port {port} is not in the table of operate.md");
     }
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use blindfold::devnet::GATEWAYS;
 use blindfold_runtime::wall_ms;
-use blindfold_servers::{PostgresCluster, ServerError};
+use blindfold_servers::{PostgresCluster, Redis, ServerError};
 use rand::{RngExt, rngs::StdRng};
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -33,12 +34,22 @@ pub(super) enum Fault {
     Stop,
     /// The database's server that takes writes crashes, and another one takes them.
     DatabaseFailover,
+    /// `kill -9` of a gateway, which starts again.
+    GatewayKill,
+    /// What gateways share is gone: Redis crashes and comes back empty, is emptied, or answers nobody for a while.
+    RedisLoss,
 }
 
 impl Fault {
     /// The next one: each kind comes again and again, in an order that the seed draws.
     pub(super) fn draw(index: u64, random: &mut StdRng) -> Self {
-        // Half of all are the two that say nothing before they happen.
+        // What hits no sequencer comes less often.
+        match index % 8 {
+            3 => return Self::GatewayKill,
+            7 => return Self::RedisLoss,
+            _ => {}
+        }
+        // Half of all others are the ones that say nothing before they happen.
         match (index % 2, random.random_range(0..4)) {
             (0, 0) => Self::Kill,
             (0, 1) => Self::Pause,
@@ -60,6 +71,8 @@ impl Fault {
             Self::HandOver => "hand-over",
             Self::Stop => "stop",
             Self::DatabaseFailover => "failover of the database",
+            Self::GatewayKill => "kill of a gateway",
+            Self::RedisLoss => "loss of Redis",
         }
     }
 }
@@ -121,10 +134,31 @@ impl Run {
                 self.load.sealed_after(wall_ms(), SETTLE).await?;
                 cluster(self, PostgresCluster::rejoin)?;
             }
+            Fault::GatewayKill => {
+                let gateway = GATEWAYS[random.random_range(0..GATEWAYS.len())];
+                self.devnet.kill_and_restart(gateway).await?;
+            }
+            Fault::RedisLoss => {
+                let (kind, pause_ms) = (random.random_range(0..3), random.random_range(0..3_000));
+                let redis = |run: &mut Self, what: fn(&mut Redis) -> Result<(), ServerError>| {
+                    tokio::task::block_in_place(|| {
+                        anyhow::Ok(what(run.devnet.redis().context("a Redis server")?)?)
+                    })
+                };
+                let (begin, end): (fn(&mut Redis) -> _, fn(&mut Redis) -> _) = match kind {
+                    0 => (|redis| redis.flush(), |_| Ok(())),
+                    1 => (|redis| redis.cut(), |redis| redis.heal()),
+                    _ => (Redis::end, Redis::resume_start),
+                };
+                redis(self, begin)?;
+                sleep(Duration::from_millis(pause_ms)).await;
+                redis(self, end)?;
+            }
         }
         self.load.sealed_after(wall_ms(), SETTLE).await?;
         let gap = self.load.longest_gap(from_ms);
-        for (name, _) in self.devnet.sequencers() {
+        let sequencers = self.devnet.sequencers().into_iter().map(|(name, _)| name);
+        for name in sequencers.chain(GATEWAYS) {
             self.devnet.process(name)?.ready().await?;
         }
         Ok(gap)

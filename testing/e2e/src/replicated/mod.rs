@@ -1,4 +1,4 @@
-//! The replicated run: three sequencers on a replicated database, traffic without a break, and one fault after the other.
+//! The replicated run: three sequencers on a replicated database behind two gateways, traffic without a break, and one fault after the other.
 //! What was promised and acknowledged is kept, and nothing is signed twice, whatever happens to whom.
 
 mod faults;
@@ -115,7 +115,7 @@ impl Run {
         let devnet = Devnet::start(options, &progress).await?;
         let sequencers = devnet.sequencers();
         let endpoints =
-            WalletEndpoints { node: http(devnet.ports.full_node.0), sequencers: devnet.sequencer_urls() };
+            WalletEndpoints { node: http(devnet.ports.full_node.0), sequencers: devnet.front_urls() };
         let l1 = Arc::new(devnet.l1.clone());
         let committee = CommitteeKey::fetch(&*l1, 1, None).await?;
         let mut senders = Vec::new();

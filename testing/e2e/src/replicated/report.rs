@@ -36,6 +36,10 @@ pub(super) struct Report {
     hand_overs: u64,
     stops: u64,
     database_failovers: u64,
+    #[serde(default)]
+    gateway_kills: u64,
+    #[serde(default)]
+    redis_losses: u64,
     /// The longest time between the stamps of two headers, from the fault until all is well again.
     failover_ms: BTreeMap<Fault, Percentiles>,
     pub(super) second_headers: u64,
@@ -79,6 +83,8 @@ impl Report {
             Fault::HandOver => &mut self.hand_overs,
             Fault::Stop => &mut self.stops,
             Fault::DatabaseFailover => &mut self.database_failovers,
+            Fault::GatewayKill => &mut self.gateway_kills,
+            Fault::RedisLoss => &mut self.redis_losses,
         } += 1;
         let samples = self.samples_ms.entry(fault).or_default();
         samples.push(gap_ms);
