@@ -44,9 +44,9 @@ const DEPOSIT_TIMEOUT_MS: u64 = 60_000;
 /// Options of `blindfold bench load`.
 #[derive(Args, Debug)]
 pub struct LoadArgs {
-    /// The sequencer (HTTP; its feed is the same address with ws://)
-    #[arg(long)]
-    rpc: String,
+    /// The sequencer, or a gateway (HTTP; its feed is the same address with ws://). Given several times, they take turns
+    #[arg(long, required = true)]
+    rpc: Vec<String>,
     /// A full node (HTTP): nonces, and when blocks are executed
     #[arg(long, default_value = "http://127.0.0.1:9580")]
     node: String,
@@ -128,20 +128,23 @@ pub async fn run(args: LoadArgs) -> Result<()> {
         bail!("--rate, --seconds and --accounts must not be zero");
     }
     let chain = load_chain(&args.chain)?;
-    let sequencer =
-        http_client(&args.rpc, &ClientConfig { max_concurrent_calls: MAX_IN_FLIGHT, ..Default::default() })?;
+    let config = ClientConfig { max_concurrent_calls: MAX_IN_FLIGHT, ..Default::default() };
+    let fronts = args.rpc.iter().map(|url| http_client(url, &config)).collect::<Result<Vec<_>, _>>()?;
+    let ([sequencer, ..], [url, ..]) = (fronts.as_slice(), args.rpc.as_slice()) else {
+        bail!("--rpc names nobody")
+    };
     let node = Node::new(&args.node)?;
     let l1 = L1Settings::new(args.l1.as_str()).connect(&chain).await?;
     let keys: Vec<SigningKey> = (0..args.accounts).map(account_key).collect();
-    fund(&keys, &sequencer, &l1).await?;
-    let envelopes = encrypted(&args, &chain, &keys, &node, &sequencer, &l1).await?;
+    fund(&keys, sequencer, &l1).await?;
+    let envelopes = encrypted(&args, &chain, &keys, &node, sequencer, &l1).await?;
 
     let observed = Arc::new(Mutex::new(Observed::default()));
     let watchers = [
-        spawn(watch(feed(&args.rpc, &[Topic::Headers, Topic::Certificates]), observed.clone())),
+        spawn(watch(feed(url, &[Topic::Headers, Topic::Certificates]), observed.clone())),
         spawn(watch(feed(&args.node, &[Topic::Blocks]), observed.clone())),
     ];
-    send(&args, envelopes, &sequencer, &observed).await;
+    send(&args, envelopes, &fronts, &observed).await;
     sleep(Duration::from_millis(DRAIN_MS)).await;
     for watcher in watchers {
         watcher.abort();
@@ -255,14 +258,14 @@ async fn encrypted(
 async fn send(
     args: &LoadArgs,
     envelopes: Vec<Envelope>,
-    sequencer: &HttpClient,
+    fronts: &[HttpClient],
     observed: &Arc<Mutex<Observed>>,
 ) {
     let slots = Arc::new(Semaphore::new(MAX_IN_FLIGHT));
     let mut tick = interval(Duration::from_secs_f64(1.0 / args.rate as f64));
     tick.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let mut calls = tokio::task::JoinSet::new();
-    for envelope in envelopes {
+    for (envelope, front) in envelopes.into_iter().zip(fronts.iter().cycle()) {
         tick.tick().await;
         let id = envelope.id();
         observed.lock().sent.insert(id, now());
@@ -270,9 +273,9 @@ async fn send(
             *observed.lock().refused.entry("client_overloaded".to_owned()).or_default() += 1;
             continue;
         };
-        let (sequencer, observed) = (sequencer.clone(), observed.clone());
+        let (front, observed) = (front.clone(), observed.clone());
         calls.spawn(async move {
-            let answer = sequencer.send_envelope(Encoded::from_bytes(envelope.encode()), None).await;
+            let answer = front.send_envelope(Encoded::from_bytes(envelope.encode()), None).await;
             let mut observed = observed.lock();
             match answer {
                 Ok(_) => {
