@@ -198,10 +198,10 @@ pub fn check_release_shape(
 }
 
 /// An accepted item about which the hints say something.
-struct Claim {
-    index: u32,
-    ad: [u8; 32],
-    ciphertext: Ciphertext,
+pub(crate) struct Claim {
+    pub(crate) index: u32,
+    pub(crate) ad: [u8; 32],
+    pub(crate) ciphertext: Ciphertext,
 }
 
 impl Claim {
@@ -211,7 +211,7 @@ impl Claim {
     }
 }
 
-fn open_keys(
+pub(crate) fn open_keys(
     backend: &dyn Backend,
     parameters: &EpochParameters,
     keys: &[(Claim, SessionKey)],
@@ -236,7 +236,7 @@ fn open_keys(
         .collect()
 }
 
-fn check_malformed(
+pub(crate) fn check_malformed(
     backend: &dyn Backend,
     parameters: &EpochParameters,
     claims: &[(Claim, [u8; G1_BYTES])],

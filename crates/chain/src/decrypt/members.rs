@@ -94,13 +94,14 @@ impl ShareMembers {
         tracing::error!(member, number, what, "a member is faulty; going on with others");
     }
 
-    /// Asks for shares of a batch.
+    /// Asks for shares of a batch, of members that are not `held` already.
     pub(super) fn shares<'a>(
         &'a self,
         number: u64,
         certificate: &'a Certificate,
         members: u16,
         first: usize,
+        held: impl Fn(u16) -> bool,
     ) -> Answers<'a, ReleaseShare> {
         let until = now() + self.limits.wait;
         let ask = move |member| {
@@ -108,7 +109,9 @@ impl ShareMembers {
                 client.get_share(number, Encoded::new(certificate)).await.map(|answer| answer.decode())
             })
         };
-        Answers::new(self, Box::new(ask), self.order(members, number), first)
+        let mut order = self.order(members, number);
+        order.retain(|member| !held(*member));
+        Answers::new(self, Box::new(ask), order, first)
     }
 
     /// Asks for singleton shares of one item.

@@ -4,8 +4,11 @@
 //! and combines any t without verifying them: one ciphertext that opens proves its sub-batch's release right. Only where
 //! none opens are shares verified, faulty members named, and others' shares taken. Items that did not open are proved
 //! malformed by their singleton releases.
+//!
+//! A batch of several sub-batches can be opened in parts ([`Part`]), by several processes: each part proves itself.
 
 mod members;
+mod parts;
 mod pool;
 mod release;
 mod singleton;
@@ -14,19 +17,16 @@ mod view;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindfold_bte::{
-    Backend, BatchError, Blinding, CombineError, Opening, PreDecrypted, STATED_MIN, SingletonError,
-};
-use blindfold_protocol::{BatchHints, Certificate, HintEntry, Release};
-use blindfold_runtime::now;
+use blindfold_bte::{Backend, BatchError, CombineError, PreDecrypted, SingletonError};
+use blindfold_protocol::{BatchHints, Certificate, Release};
 
 use crate::EpochParameters;
 
 pub use members::{MemberLimits, MemberWatch, ShareMembers};
+pub use parts::{Part, PartFault, assemble};
 pub use pool::Pool;
+pub use release::HeldShares;
 pub use view::{AcceptedItem, BatchView, ViewError, told_verdicts};
-
-use release::Releaser;
 
 /// What [`DecryptError::TooFewShares`] is about.
 const SHARES: &str = "shares";
@@ -137,16 +137,7 @@ impl Decryption {
         view: &Arc<BatchView>,
         parameters: &EpochParameters,
     ) -> Result<Vec<PreDecrypted>, DecryptError> {
-        let (number, view, scheme) = (view.number, Arc::clone(view), Arc::clone(parameters.parameters()));
-        let (backend, watch) = (Arc::clone(&self.backend), Arc::clone(&self.watch));
-        let work = move || {
-            let started = now();
-            let predecrypt = |items: &[AcceptedItem]| backend.predecrypt(&scheme, &view::points(items));
-            let result = view.sub_batches().map(predecrypt).collect::<Result<Vec<_>, _>>();
-            watch.took(Step::Predecrypt, started.elapsed());
-            result
-        };
-        self.pool.run(number, work).await?.map_err(DecryptError::Batch)
+        self.predecrypt_part(view, parameters, view.places()).await
     }
 
     /// The release and the hints of a certified batch. `certificate` is its own, or that of a descendant.
@@ -162,58 +153,8 @@ impl Decryption {
         begun: Begun,
         certificate: &Certificate,
     ) -> Result<(Release, BatchHints), DecryptError> {
-        let releaser = Releaser {
-            view,
-            parameters,
-            backend: &self.backend,
-            members: &self.members,
-            pool: &self.pool,
-            watch: &self.watch,
-        };
-        let opened = releaser.release(begun, certificate).await?;
-        let (number, header_hash) = (view.number, view.hash);
-        let pds = opened.iter().map(|(pd, _)| *pd).collect();
-        let openings: Vec<Opening> = opened.into_iter().flat_map(|(_, openings)| openings).collect();
-        let (entries, blindings) = self.entries(view, parameters, openings).await?;
-        let release = Release { number, header_hash, pds };
-        Ok((release, BatchHints { number, header_hash, entries, blindings }))
-    }
-
-    /// One entry for each item of the batch, and the blinding factors of all malformed ones, or none.
-    async fn entries(
-        &self,
-        view: &Arc<BatchView>,
-        parameters: &EpochParameters,
-        openings: Vec<Opening>,
-    ) -> Result<(Vec<HintEntry>, Vec<Blinding>), DecryptError> {
-        let malformed = |(_, opening): &(usize, &Opening)| matches!(opening, Opening::Malformed);
-        let positions = openings.iter().enumerate().filter(malformed).map(|(position, _)| position).collect();
-        let mut proofs =
-            singleton::prove_malformed(view, positions, parameters, &self.members, self.parallel_singletons)
-                .await?;
-        let mut entries = vec![HintEntry::Skipped; view.items];
-        let (mut blindings, mut overruled) = (Vec::new(), 0);
-        for (position, (item, opening)) in view.accepted.iter().zip(&openings).enumerate() {
-            let entry = match (opening, proofs.remove(&position)) {
-                (Opening::WellFormed { key, .. }, _) => HintEntry::Key(*key.as_bytes()),
-                (Opening::Malformed, Some((entry @ HintEntry::Key(_), _))) => {
-                    overruled += 1;
-                    entry
-                }
-                (Opening::Malformed, Some((entry, blinding))) => {
-                    blindings.push(blinding);
-                    entry
-                }
-                (Opening::Malformed, None) => return Err(DecryptError::Stopped),
-            };
-            *entries.get_mut(item.index as usize).ok_or(DecryptError::Stopped)? = entry;
-        }
-        if overruled > 0 {
-            self.watch.overruled(overruled);
-        }
-        if blindings.len() < STATED_MIN {
-            blindings.clear();
-        }
-        Ok((entries, blindings))
+        let held = HeldShares::default();
+        let part = self.open_part(view, parameters, view.places(), begun, certificate, &held).await?;
+        parts::assemble(view, &[part]).ok_or(DecryptError::Stopped)
     }
 }

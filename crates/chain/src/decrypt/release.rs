@@ -8,11 +8,13 @@
 //! faulty one after the other cost it once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use blindfold_bte::{self as bte, Backend, BatchError, Ciphertext, G1_BYTES, Opening, PreDecrypted};
 use blindfold_protocol::{Certificate, Release, ReleaseShare};
 use blindfold_runtime::{now, rng};
+use parking_lot::Mutex;
 
 use super::view::points;
 use super::{BatchView, Begun, DecryptError, DecryptionWatch, Pool, SHARES, ShareMembers, Step};
@@ -47,6 +49,25 @@ impl SubBatch {
 /// The shares that were given, by member: one point per sub-batch.
 type Shares = BTreeMap<u16, Vec<[u8; G1_BYTES]>>;
 
+/// Shares of one batch that members gave, so that they are asked once for all of its parts.
+#[derive(Debug, Default)]
+pub struct HeldShares(Mutex<Shares>);
+
+impl HeldShares {
+    /// What the held shares of a sub-batch combine to; none where they are too few, or no points.
+    pub(super) fn combined(&self, place: usize, parameters: &EpochParameters) -> Option<[u8; G1_BYTES]> {
+        let scheme = parameters.parameters();
+        let own = own_shares(&self.0.lock(), place);
+        let chosen = own.get(..usize::from(scheme.threshold()))?;
+        scheme.combine(chosen).ok().map(|release| release.to_bytes())
+    }
+
+    /// Whether they are as many as a release needs.
+    pub(super) fn suffice(&self, parameters: &EpochParameters) -> bool {
+        self.0.lock().len() >= usize::from(parameters.epoch().threshold)
+    }
+}
+
 /// What became of the sub-batches with the shares so far, and whose are wrong.
 struct Attempt {
     sub_batches: Vec<SubBatch>,
@@ -55,6 +76,9 @@ struct Attempt {
 
 pub(super) struct Releaser<'a> {
     pub(super) view: &'a Arc<BatchView>,
+    /// The sub-batches that are opened.
+    pub(super) places: Range<usize>,
+    pub(super) held: &'a HeldShares,
     pub(super) parameters: &'a EpochParameters,
     pub(super) backend: &'a Arc<dyn Backend>,
     pub(super) members: &'a ShareMembers,
@@ -63,17 +87,17 @@ pub(super) struct Releaser<'a> {
 }
 
 impl Releaser<'_> {
-    /// The sub-batches, opened: under the release that was claimed where it proves itself, else with shares.
+    /// Its sub-batches, opened: under the release that was claimed where it proves itself, else with shares.
     pub(super) async fn release(
         &self,
         begun: Begun,
         certificate: &Certificate,
     ) -> Result<Vec<Opened>, DecryptError> {
-        let fresh = || self.view.sub_batches().map(|_| SubBatch::Fresh).collect::<Vec<_>>();
+        let fresh = || self.places.clone().map(|_| SubBatch::Fresh).collect::<Vec<_>>();
         let sub_batches = match begun {
             Begun::Nothing => fresh(),
             Begun::Predecrypted(predecrypted) => predecrypted.into_iter().map(SubBatch::Waiting).collect(),
-            Begun::Claimed(release) if self.fits_batch(&release) => self.claimed(release, fresh()).await?,
+            Begun::Claimed(release) if self.fits_places(&release) => self.claimed(release, fresh()).await?,
             Begun::Claimed(_) => fresh(),
         };
         match opened(sub_batches) {
@@ -89,6 +113,23 @@ impl Releaser<'_> {
     /// fail, nobody is named.
     async fn collect(
         &self,
+        sub_batches: Vec<SubBatch>,
+        certificate: &Certificate,
+    ) -> Result<Vec<Opened>, DecryptError> {
+        let mut shares = self.held.0.lock().clone();
+        let outcome = self.collect_to(&mut shares, sub_batches, certificate).await;
+        *self.held.0.lock() = shares;
+        outcome
+    }
+
+    /// Collects shares until they are as many as a release needs; whether they are right shows where something is opened.
+    pub(super) async fn hold(&self, certificate: &Certificate) -> Result<(), DecryptError> {
+        self.collect(Vec::new(), certificate).await.map(drop)
+    }
+
+    async fn collect_to(
+        &self,
+        shares: &mut Shares,
         mut sub_batches: Vec<SubBatch>,
         certificate: &Certificate,
     ) -> Result<Vec<Opened>, DecryptError> {
@@ -97,25 +138,33 @@ impl Releaser<'_> {
         let members = u16::try_from(epoch.members.len()).unwrap_or(u16::MAX);
         let bearable = epoch.members.len().saturating_sub(threshold);
         let number = self.view.number;
-        let mut answers = self.members.shares(number, certificate, members, threshold);
-        let mut shares = Shares::new();
+        let first = threshold.saturating_sub(shares.len());
+        let held: BTreeSet<u16> = shares.keys().copied().collect();
+        let mut answers =
+            self.members.shares(number, certificate, members, first, |member| held.contains(&member));
         let mut suspects = BTreeSet::new();
         let mut named = BTreeSet::new();
-        while let Some((member, answer)) = answers.next().await {
-            match answer {
-                Ok(share) if self.fits(member, &share) => {
-                    shares.insert(member, share.pds);
-                }
-                Ok(_) => {
-                    tracing::warn!(member, number, "a share of another form than the batch");
-                    suspects.insert(member);
-                    answers.ask_another();
-                }
-                Err(fault) => {
-                    tracing::warn!(member, number, %fault, "no share from this member");
-                    answers.ask_another();
+        // What was held before is tried before anybody is asked.
+        let mut asks = shares.len() < threshold;
+        loop {
+            if asks {
+                let Some((member, answer)) = answers.next().await else { break };
+                match answer {
+                    Ok(share) if self.fits(member, &share) => {
+                        shares.insert(member, share.pds);
+                    }
+                    Ok(_) => {
+                        tracing::warn!(member, number, "a share of another form than the batch");
+                        suspects.insert(member);
+                        answers.ask_another();
+                    }
+                    Err(fault) => {
+                        tracing::warn!(member, number, %fault, "no share from this member");
+                        answers.ask_another();
+                    }
                 }
             }
+            asks = true;
             if suspects.len() > bearable {
                 return Err(DecryptError::VerdictsDisputed { failing: suspects.len() });
             }
@@ -151,10 +200,10 @@ impl Releaser<'_> {
             && share.pds.len() == self.view.sub_batches().len()
     }
 
-    fn fits_batch(&self, claimed: &Release) -> bool {
+    fn fits_places(&self, claimed: &Release) -> bool {
         claimed.number == self.view.number
             && claimed.header_hash == self.view.hash
-            && claimed.pds.len() == self.view.sub_batches().len()
+            && claimed.pds.len() == self.places.len()
     }
 
     /// Opens what a claimed release proves itself for.
@@ -163,8 +212,9 @@ impl Releaser<'_> {
         claimed: Release,
         mut sub_batches: Vec<SubBatch>,
     ) -> Result<Vec<SubBatch>, DecryptError> {
+        let places = self.places.clone();
         let work = move |opener: Opener<'_>| {
-            for ((place, sub_batch), pd) in sub_batches.iter_mut().enumerate().zip(&claimed.pds) {
+            for ((place, sub_batch), pd) in places.zip(&mut sub_batches).zip(&claimed.pds) {
                 let Ok(release) = bte::Release::from_bytes(pd) else { continue };
                 let openings = opener.under(&release, place, sub_batch).map_err(DecryptError::Batch)?;
                 if proves_itself(&openings) {
@@ -179,9 +229,10 @@ impl Releaser<'_> {
     /// Opens what is not open yet.
     async fn attempt(&self, shares: Shares, mut sub_batches: Vec<SubBatch>) -> Result<Attempt, DecryptError> {
         let heavy = sub_batches.iter().any(SubBatch::is_heavy);
+        let places = self.places.clone();
         let work = move |opener: Opener<'_>| {
             let mut faulty = BTreeSet::new();
-            for (place, sub_batch) in sub_batches.iter_mut().enumerate().filter(|(_, it)| !it.is_open()) {
+            for (place, sub_batch) in places.zip(&mut sub_batches).filter(|(_, it)| !it.is_open()) {
                 let own = own_shares(&shares, place);
                 faulty.extend(opener.open(place, sub_batch, &own)?);
             }

@@ -1,5 +1,6 @@
 //! A batch as whoever opens it sees it: its accepted envelopes in order, cut into sub-batches.
 
+use std::ops::Range;
 use std::slice::Chunks;
 
 use alloy_primitives::{B256, keccak256};
@@ -146,6 +147,22 @@ impl BatchView {
     /// The envelopes of each sub-batch, in order.
     pub fn sub_batches(&self) -> Chunks<'_, AcceptedItem> {
         cut(&self.accepted, self.max_batch)
+    }
+
+    /// The places of all sub-batches.
+    pub fn places(&self) -> Range<usize> {
+        0..self.sub_batches().len()
+    }
+
+    /// The envelopes of sub-batches that follow each other.
+    pub fn part(&self, places: &Range<usize>) -> &[AcceptedItem] {
+        self.accepted.get(self.positions(places)).unwrap_or_default()
+    }
+
+    /// Their positions among the accepted items.
+    pub(super) fn positions(&self, places: &Range<usize>) -> Range<usize> {
+        let before = |place: usize| self.sub_batches().take(place).map(<[_]>::len).sum();
+        before(places.start)..before(places.end)
     }
 
     /// The envelopes of one sub-batch; none where there is no such.
