@@ -55,6 +55,11 @@ pub struct HintPublisherLimits {
     pub publish_retry_ms: u64,
     /// Pause before a batch that could not be opened is begun again.
     pub batch_retry_ms: u64,
+    /// Sub-batches that a batch has at least to be shared one by one with other hint publishers, where there is a Redis; one
+    /// with fewer is done by one of them.
+    pub share_min_sub_batches: usize,
+    /// How long another hint publisher that shares batches may be silent before its part is taken over.
+    pub share_lease_ms: u64,
     /// How often the sequencer is asked which batches have no hints, besides after every connection.
     pub sweep_ms: u64,
     /// How long batches may fail for another reason than silence, and none succeed, before the hint publisher ends so that it
@@ -94,6 +99,8 @@ impl Default for HintPublisherLimits {
             parallel_singletons: 16,
             publish_retry_ms: 500,
             batch_retry_ms: 1_000,
+            share_min_sub_batches: 2,
+            share_lease_ms: 2_000,
             sweep_ms: 3_000,
             stuck_exit_ms: 300_000,
             members_wait_ms: 60_000,
@@ -174,6 +181,8 @@ impl HintPublisherConfig {
             ("parallel_singletons", limits.parallel_singletons as u64, 1),
             ("publish_retry_ms", limits.publish_retry_ms, 1),
             ("batch_retry_ms", limits.batch_retry_ms, 1),
+            ("share_min_sub_batches", limits.share_min_sub_batches as u64, 1),
+            ("share_lease_ms", limits.share_lease_ms, 1),
             ("sweep_ms", limits.sweep_ms, 1),
         ];
         match least.into_iter().find(|(_, value, least)| value < least) {
@@ -220,7 +229,7 @@ mod tests {
     fn small_limits_and_unknown_keys_are_refused() {
         let json = serde_json::to_value(HintPublisherLimits::default()).expect("serializes");
         let names: Vec<String> = json.as_object().expect("object").keys().cloned().collect();
-        assert_eq!(names.len(), 11);
+        assert_eq!(names.len(), 13);
         for name in names {
             let mut zeroed = json.clone();
             zeroed[&name] = 0.into();

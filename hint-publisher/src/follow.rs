@@ -74,7 +74,7 @@ enum Failure {
 
 enum Done {
     Fetched(u64, Result<Fetched, String>),
-    Worked(u64, Result<(), WorkError>),
+    Worked(u64, Result<bool, WorkError>),
 }
 
 pub(crate) struct Coordinator {
@@ -309,9 +309,10 @@ impl Coordinator {
         }
     }
 
-    fn on_worked(&mut self, number: u64, result: Result<(), WorkError>) {
+    fn on_worked(&mut self, number: u64, result: Result<bool, WorkError>) {
         match result {
-            Ok(()) => {
+            Ok(false) => self.finished(number),
+            Ok(true) => {
                 self.finished(number);
                 self.status.update(|status| {
                     status.published += 1;
@@ -531,7 +532,7 @@ async fn read_and_work(
     batch: FetchedBatch,
     parameters: EpochParameters,
     certificate: watch::Receiver<Option<Certificate>>,
-) -> Result<(), WorkError> {
+) -> Result<bool, WorkError> {
     let max_batch = parameters.epoch().max_batch;
     let origin = batch.sealed.header.l1_origin_number;
     let sequencer = shop.parameters.sequencer_at(origin).unwrap_or(chain.sequencer);

@@ -7,6 +7,8 @@
 //! Nobody has to trust it: a hint proves itself, and without hints a node decrypts locally. It keeps nothing of the
 //! chain on disk: after a restart it asks the sequencer which certified batches have no hints and makes them, oldest
 //! first. Those are opened at once, without pre-decryption, which is less work in all.
+//!
+//! Several hint publishers may share the batches over Redis (`share/`), each opening a part of them.
 
 mod backlog;
 mod config;
@@ -16,6 +18,7 @@ pub mod l1;
 mod metrics;
 mod publish;
 mod publisher;
+mod share;
 mod status;
 mod watch;
 mod work;

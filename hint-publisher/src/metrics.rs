@@ -2,6 +2,7 @@
 
 use blindfold_bte::accelerator::Operation;
 use blindfold_bte::{BACKEND_NAMES, Check};
+use blindfold_redis::RedisMetrics;
 use blindfold_telemetry::{
     Counter, CounterSet, Gauge, GaugeSet, Histogram, Metrics, MetricsError, SECONDS_BUCKETS,
 };
@@ -35,6 +36,8 @@ pub struct HintPublisherMetrics {
     pub(crate) finalize_seconds: Histogram,
     pub(crate) decrypt_seconds: Histogram,
     pub(crate) certificate_to_hints_seconds: Histogram,
+    pub(crate) share: ShareMetrics,
+    pub(crate) redis: RedisMetrics,
     pub(crate) l1_postings: Counter,
     pub(crate) l1_finalized: Counter,
     pub(crate) l1_slashed: Counter,
@@ -43,6 +46,18 @@ pub struct HintPublisherMetrics {
     pub(crate) l1_waiting_runs: Gauge,
     pub(crate) l1_open_postings: Gauge,
     pub(crate) l1_bond_covers: Gauge,
+}
+
+/// What is counted of batches that are shared with other hint publishers.
+#[derive(Clone)]
+pub(crate) struct ShareMetrics {
+    pub(crate) claimed: Counter,
+    pub(crate) taken_over: Counter,
+    pub(crate) lost: Counter,
+    pub(crate) used: Counter,
+    pub(crate) refused: Counter,
+    pub(crate) gave_up: Counter,
+    pub(crate) alone: Counter,
 }
 
 impl HintPublisherMetrics {
@@ -103,6 +118,28 @@ impl HintPublisherMetrics {
                 "certificate_to_hints_seconds",
                 "Time from a batch's certificate to its published hints",
             )?,
+            share: ShareMetrics {
+                claimed: counter("jobs_claimed_total", "Parts of batches that were claimed first")?,
+                taken_over: counter(
+                    "jobs_taken_over_total",
+                    "Parts that were claimed after another hint publisher that had been silent",
+                )?,
+                lost: counter(
+                    "jobs_lost_total",
+                    "Parts that another hint publisher took over from this one",
+                )?,
+                used: counter("shared_parts_used_total", "Parts by others that were checked and published")?,
+                refused: counter("shared_parts_refused_total", "Parts by others that did not stand")?,
+                gave_up: counter(
+                    "shared_waits_given_up_total",
+                    "Times that others were waited for in vain; the rest of the batch was done here",
+                )?,
+                alone: counter(
+                    "shared_batches_alone_total",
+                    "Batches that were done alone for want of Redis",
+                )?,
+            },
+            redis: RedisMetrics::new(&registry)?,
             l1_postings: counter("l1_postings_total", "Runs whose hints were posted to L1")?,
             l1_finalized: counter("l1_finalized_total", "Postings that were made final on L1")?,
             l1_slashed: counter("l1_slashed_total", "Postings of ours that were slashed on L1")?,

@@ -7,6 +7,7 @@ use blindfold_chain::limits::MAX_SHARE_ANSWER_BYTES;
 use blindfold_chain::{Decryption, MemberLimits, ParameterSet, Pool, ShareMembers};
 use blindfold_l1::L1Submitter;
 use blindfold_protocol::{ChainConfig, ChainConfigError, Party, SigningKey};
+use blindfold_redis::{Redis, RedisOptions};
 use blindfold_rpc::{
     ClientBuildError, ClientConfig, Feed, FeedConfig, RoleBase, RunningRole, ServeError, http_client,
     http_client_of,
@@ -19,6 +20,7 @@ use crate::{
     follow::{COORDINATOR, Coordinator, SEQUENCER, TOPICS},
     introduce::Introductions,
     l1::{HintPoster, HintPosterDeps, L1_POSTING, L1PostingConfig, L1PostingConfigError},
+    share::Sharing,
     status::SharedStatus,
     watch::Watch,
     work::Workshop,
@@ -34,6 +36,8 @@ pub struct HintPublisherDeps {
     pub backend: Arc<dyn Backend>,
     /// The account that proves to sequencer and members who the hint publisher is; `None` for one without places of its own.
     pub hello_key: Option<Arc<SigningKey>>,
+    /// Where batches are shared with other hint publishers; `None` for one that does all of every batch.
+    pub redis: Option<RedisOptions>,
     /// Where hints are posted to L1; `None` for a hint publisher that leaves that to others.
     pub l1_posting: Option<L1PostingDeps>,
 }
@@ -81,7 +85,7 @@ impl HintPublisher {
         config: HintPublisherConfig,
         deps: HintPublisherDeps,
     ) -> Result<HintPublisherHandle, StartError> {
-        let HintPublisherDeps { chain, parameters, backend, hello_key, l1_posting } = deps;
+        let HintPublisherDeps { chain, parameters, backend, hello_key, redis, l1_posting } = deps;
         config.check()?;
         if let Some(posting) = &l1_posting {
             posting.config.check()?;
@@ -140,7 +144,19 @@ impl HintPublisher {
         let feed_config = FeedConfig { client: to_sequencer, ..FeedConfig::default() };
         let feed = Feed::start_at_any(config.sequencer_urls.feeds(), TOPICS.to_vec(), feed_config);
         let memory = Arc::new(Semaphore::new(config.limits.max_predecrypted_ciphertexts));
-        let shop = Arc::new(Workshop { config, parameters, backend, decryption, sequencer, memory, metrics });
+        let sharing = redis.map(|options| {
+            Sharing::new(Redis::start(options, metrics.redis.clone(), &tasks.spawner()), &config.limits)
+        });
+        let shop = Arc::new(Workshop {
+            config,
+            parameters,
+            backend,
+            decryption,
+            sequencer,
+            sharing,
+            memory,
+            metrics,
+        });
         if let Some(L1PostingDeps { config, l1 }) = l1_posting {
             let deps = HintPosterDeps {
                 l1,

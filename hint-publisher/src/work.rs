@@ -6,10 +6,14 @@ use blindfold_bte::Backend;
 use blindfold_chain::{BatchView, Begun, DecryptError, Decryption, EpochParameters, ParameterSet, ViewError};
 use blindfold_protocol::{BatchHints, Certificate, HintEntry, Release};
 use blindfold_rpc::HttpClient;
-use blindfold_runtime::now;
+use blindfold_runtime::{Instant, now};
 use tokio::sync::{Semaphore, watch};
 
-use crate::{HintPublisherConfig, HintPublisherMetrics, publish::publish};
+use crate::{
+    HintPublisherConfig, HintPublisherMetrics,
+    publish::publish,
+    share::{Shared, SharedBatch, Sharing},
+};
 
 /// Why a batch could not be opened or published. It is tried again from the start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,35 +45,65 @@ pub(crate) struct Workshop {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) decryption: Decryption,
     pub(crate) sequencer: HttpClient,
+    /// Where batches are shared with other hint publishers.
+    pub(crate) sharing: Option<Sharing>,
     /// One permit for each ciphertext that may be held pre-decrypted.
     pub(crate) memory: Arc<Semaphore>,
     pub(crate) metrics: HintPublisherMetrics,
 }
 
 impl Workshop {
-    /// Works on a batch until the sequencer has its hints. The certificate may come later.
+    /// Works on a batch until the sequencer has its hints. The certificate may come later. True where they are of this
+    /// process, and not of another hint publisher that shares its batches.
     pub(crate) async fn work(
         &self,
         view: Arc<BatchView>,
         parameters: EpochParameters,
-        mut certificate: watch::Receiver<Option<Certificate>>,
-    ) -> Result<(), WorkError> {
+        certificate: watch::Receiver<Option<Certificate>>,
+    ) -> Result<bool, WorkError> {
         let held = u32::try_from(view.accepted.len()).unwrap_or(u32::MAX);
         let _held = self.memory.acquire_many(held).await.map_err(|_| WorkError::Stopped)?;
+        let sharing = self.sharing.as_ref().filter(|sharing| sharing.shares(&view));
+        let (release, hints, certified) = match sharing {
+            None => self.open(&view, &parameters, certificate).await?,
+            Some(sharing) => {
+                match SharedBatch::new(self, sharing, &view, &parameters, certificate).open().await? {
+                    Shared::Opened(release, hints, certified) => (release, hints, certified),
+                    Shared::Published => return Ok(false),
+                }
+            }
+        };
+        let published = self.publish(release, hints).await;
+        if let Some(sharing) = sharing {
+            match &published {
+                Ok(()) => sharing.published(&view).await,
+                Err(_) => sharing.refused(view.number),
+            }
+        }
+        published?;
+        if !view.accepted.is_empty() {
+            self.metrics.certificate_to_hints_seconds.observe_duration(certified.elapsed());
+        }
+        Ok(true)
+    }
+
+    /// Opens a batch that is not shared.
+    async fn open(
+        &self,
+        view: &Arc<BatchView>,
+        parameters: &EpochParameters,
+        mut certificate: watch::Receiver<Option<Certificate>>,
+    ) -> Result<(Release, BatchHints, Instant), WorkError> {
         // Certified already, the batch is behind: its shares can be had first, and opening it at once is less work.
         let at_once = certificate.borrow().is_some() || view.accepted.is_empty();
         let begun = match at_once {
             true => Begun::Nothing,
-            false => Begun::Predecrypted(self.decryption.predecrypt(&view, &parameters).await?),
+            false => Begun::Predecrypted(self.decryption.predecrypt(view, parameters).await?),
         };
         let certificate = wait_for(&mut certificate).await?;
         let certified = now();
-        let (release, hints) = self.decryption.decrypt(&view, &parameters, begun, &certificate).await?;
-        self.publish(release, hints).await?;
-        if !view.accepted.is_empty() {
-            self.metrics.certificate_to_hints_seconds.observe_duration(certified.elapsed());
-        }
-        Ok(())
+        let (release, hints) = self.decryption.decrypt(view, parameters, begun, &certificate).await?;
+        Ok((release, hints, certified))
     }
 
     async fn publish(&self, release: Release, hints: BatchHints) -> Result<(), WorkError> {

@@ -227,6 +227,7 @@ impl Layout<'_> {
     #[must_use]
     pub fn hint_publisher(&self) -> HintPublisherSettings {
         HintPublisherSettings {
+            redis: RedisSettings::default(),
             chain: self.chain(),
             parameters: vec![self.parameters()],
             l1: self.l1(),

@@ -9,10 +9,13 @@ use blindfold_hint_publisher::{
     l1::L1PostingConfig,
 };
 use blindfold_l1::{DataPlace, L1Client, L1Writer};
+use blindfold_redis::RedisSettings;
 use blindfold_tls::TlsSettings;
 use serde::{Deserialize, Serialize};
 
-use super::{BackendSettings, L1Settings, Role, Wei, fault_in, load_chain, load_parameters, tables};
+use super::{
+    BackendSettings, L1Settings, Role, Wei, fault_in, load_chain, load_parameters, redis_options, tables,
+};
 
 /// Settings of the hint publisher's process. What it keeps on disk can be lost.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -37,6 +40,9 @@ pub struct HintPublisherSettings {
     /// Their settings name it under `hint_publishers`, and then keep places for it.
     #[serde(default)]
     pub hello_key: Option<KeySource>,
+    /// The Redis server over which batches are shared with other hint publishers; none without a URL.
+    #[serde(default)]
+    pub redis: RedisSettings,
     /// Whether and how hints are posted to L1.
     #[serde(default)]
     pub l1_posting: L1PostingSettings,
@@ -114,6 +120,7 @@ impl Role for HintPublisherSettings {
     fn faults(&self) -> Vec<anyhow::Error> {
         let mut faults: Vec<anyhow::Error> =
             fault_in("hint_publisher", self.hint_publisher.check()).into_iter().collect();
+        faults.extend(self.redis.options("").err().map(anyhow::Error::from));
         if self.l1_posting.enabled {
             faults.extend(fault_in("l1_posting", self.l1_posting.config().check()));
             if self.l1_posting.key.is_none() {
@@ -134,7 +141,9 @@ impl Role for HintPublisherSettings {
         let hello_key = hello_key.map(KeySource::open).transpose().context("hello_key")?.map(Arc::new);
         let l1_posting = self.l1_posting.deps(&l1)?;
         let backend_here = backend.clone();
-        let deps = HintPublisherDeps { chain, parameters, backend: backend_here, hello_key, l1_posting };
+        let redis = redis_options(&self.redis, &chain)?;
+        let deps =
+            HintPublisherDeps { chain, parameters, backend: backend_here, hello_key, redis, l1_posting };
         let handle = HintPublisher::start(self.hint_publisher, deps).await?;
         // Beside the running hint publisher: a batch that comes earlier computes what it needs, as ever.
         tables::provide_in_background(&self.data_dir, sets, backend, tables::Lines::OfTheNewest);

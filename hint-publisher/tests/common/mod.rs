@@ -16,6 +16,7 @@ use blindfold_protocol::{
     SealedBatch, SingletonShare, certificate,
     validity::{Verdict, sub_batches},
 };
+use blindfold_redis::RedisOptions;
 use blindfold_rpc::jsonrpsee::Extensions;
 use blindfold_rpc::{
     CommitteeApiServer, Encoded, RpcError, ServerConfig, ServerHandle, serve,
@@ -199,6 +200,8 @@ pub struct Stage {
     pub config: HintPublisherConfig,
     /// The hint publisher's.
     pub backend: Arc<Watched>,
+    /// What it shares batches over.
+    pub redis: Option<RedisOptions>,
 }
 
 impl Stage {
@@ -220,16 +223,22 @@ impl Stage {
         config.limits.batch_retry_ms = 5;
         config.limits.sweep_ms = 20;
         let (sealer, backend) = (Sealer::new(&l1()).await, Arc::new(Watched::default()));
-        Self { sequencer, members, sealer, config, backend }
+        Self { sequencer, members, sealer, config, backend, redis: None }
     }
 
     pub async fn try_start(&self) -> Result<HintPublisherHandle, StartError> {
-        let backend = Arc::<Watched>::clone(&self.backend);
+        self.try_start_on(&self.backend).await
+    }
+
+    /// Starts one with a backend of its own.
+    pub async fn try_start_on(&self, backend: &Arc<Watched>) -> Result<HintPublisherHandle, StartError> {
+        let backend = Arc::<Watched>::clone(backend);
         let deps = HintPublisherDeps {
             chain: chain_config(),
             parameters: parameter_set(),
             backend,
             hello_key: None,
+            redis: self.redis.clone(),
             l1_posting: None,
         };
         HintPublisher::start(self.config.clone(), deps).await

@@ -34,7 +34,7 @@ const CHAIN: &[(&str, &[&str])] = &[
     ),
     (
         "blindfold-hint-publisher",
-        &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "runtime", "telemetry"],
+        &["protocol", "bte", "rpc", "redis", "store", "engine", "l1", "chain", "runtime", "telemetry"],
     ),
     ("blindfold-gateway", &["protocol", "bte", "redis", "rpc", "chain", "runtime", "telemetry"]),
     (

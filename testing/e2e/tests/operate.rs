@@ -216,6 +216,7 @@ fn the_hint_publishers_settings_are_documented() {
             ("/l1", full_l1()),
             ("/tls", tls()),
             ("/hello_key", full_key()),
+            ("/redis", json!({ "url": "redis://127.0.0.1", "password_file": "password" })),
             ("/hint_publisher/members", member()),
             ("/l1_posting", posting),
         ],

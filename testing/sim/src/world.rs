@@ -512,7 +512,14 @@ impl World {
                     },
                     l1,
                 });
-                let deps = HintPublisherDeps { chain, parameters, backend, hello_key: None, l1_posting };
+                let deps = HintPublisherDeps {
+                    chain,
+                    parameters,
+                    backend,
+                    hello_key: None,
+                    redis: None,
+                    l1_posting,
+                };
                 Running::Publisher(Box::new(HintPublisher::start(config, deps).await?))
             }
             Role::Node(_) => {

@@ -1,0 +1,478 @@
+//! Sharing the batches with other hint publishers, over Redis.
+//!
+//! A batch is cut into parts: its sub-batches one by one where they are many, else the whole. Whoever works on it claims a
+//! part, opens it, puts what came of it where the others find it, and claims the next. Whoever put the last one, or finds them
+//! all, puts the batch together and publishes; the others see that the sequencer has it.
+//!
+//! Nothing here can keep a batch from its hints:
+//! - Without an answer of Redis, or with one that makes no sense, a publisher does the rest of the batch alone.
+//! - Others' parts are checked before they are used; one that does not stand is opened here.
+//! - Whoever waits for others does so as long as something comes. Then it opens what is missing itself, whoever claims to be
+//!   at it; and it publishes itself where it is said to be done and is not.
+//!
+//! So two publishers may do the same work, and the sequencer takes the same hints twice.
+
+mod jobs;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use blindfold_bte::PreDecrypted;
+use blindfold_chain::{BatchView, Begun, EpochParameters, HeldShares, Part, assemble};
+use blindfold_protocol::{BatchHints, Certificate, Release};
+use blindfold_redis::{Redis, RedisError};
+use blindfold_rpc::BlindApiClient;
+use blindfold_runtime::{Instant, now};
+use parking_lot::Mutex;
+use tokio::{sync::watch, time::sleep};
+
+pub(crate) use jobs::Jobs;
+use jobs::{BatchJobs, Job};
+
+use crate::{HintPublisherLimits, WorkError, work::Workshop};
+
+/// How often Redis is asked for what others did while there is nothing to do here.
+const POLL: Duration = Duration::from_millis(25);
+/// Others are waited for as long as this many parts take here, since something came last.
+const PATIENCE_PARTS: u32 = 3;
+/// The same in leases.
+const PATIENCE_LEASES: u32 = 3;
+/// Jobs of one batch that are claimed for each of its parts before Redis is not asked any more for it.
+const MAX_CLAIMS_PER_PART: usize = 4;
+/// Batches that are not shared any more which are remembered.
+const MAX_ALONE: usize = 1_024;
+
+/// Sharing, for all batches of a process.
+pub(crate) struct Sharing {
+    jobs: Jobs,
+    min_sub_batches: usize,
+    lease: Duration,
+    /// How long a part of the last batches took here at most, in milliseconds.
+    part_ms: AtomicU64,
+    /// Batches whose hints the sequencer refused: they are done without the others.
+    alone: Mutex<BTreeSet<u64>>,
+}
+
+impl Sharing {
+    pub(crate) fn new(redis: Redis, limits: &HintPublisherLimits) -> Self {
+        let lease = Duration::from_millis(limits.share_lease_ms);
+        Self {
+            jobs: Jobs::new(redis, limits.share_lease_ms),
+            min_sub_batches: limits.share_min_sub_batches,
+            lease,
+            part_ms: AtomicU64::new(0),
+            alone: Mutex::default(),
+        }
+    }
+
+    /// Whether this batch is shared.
+    pub(crate) fn shares(&self, view: &BatchView) -> bool {
+        !view.accepted.is_empty() && !self.alone.lock().contains(&view.number)
+    }
+
+    /// The sequencer refused what was put together of this batch: the next attempt is made alone.
+    pub(crate) fn refused(&self, number: u64) {
+        let mut alone = self.alone.lock();
+        if alone.len() >= MAX_ALONE {
+            alone.pop_first();
+        }
+        alone.insert(number);
+    }
+
+    fn cut(&self, view: &BatchView) -> Vec<Range<usize>> {
+        let places = view.places();
+        if places.len() < self.min_sub_batches {
+            return vec![places];
+        }
+        places.map(|place| place..place + 1).collect()
+    }
+
+    fn patience(&self) -> Duration {
+        let part = Duration::from_millis(self.part_ms.load(Relaxed));
+        (part * PATIENCE_PARTS).max(self.lease * PATIENCE_LEASES)
+    }
+
+    fn took(&self, time: Duration) {
+        let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        // Falls slowly, so that one quick part says little.
+        let before = self.part_ms.load(Relaxed);
+        self.part_ms.store(ms.max(before - before / 8), Relaxed);
+    }
+}
+
+/// What came of a batch.
+pub(crate) enum Shared {
+    /// It is to be published; since when it is certified.
+    Opened(Release, BatchHints, Instant),
+    /// Another publisher did that.
+    Published,
+}
+
+/// How far a part is.
+enum Progress {
+    Untouched,
+    /// Pre-decrypted here.
+    Begun(Vec<PreDecrypted>),
+    /// Opened here, or checked.
+    Open(Part),
+}
+
+/// One batch that is shared.
+pub(crate) struct SharedBatch<'a> {
+    shop: &'a Workshop,
+    sharing: &'a Sharing,
+    view: &'a Arc<BatchView>,
+    parameters: &'a EpochParameters,
+    certificate: watch::Receiver<Option<Certificate>>,
+    jobs: BatchJobs<'a>,
+    parts: Vec<Range<usize>>,
+    progress: Vec<Progress>,
+    /// What others say that is not checked yet.
+    said: BTreeMap<usize, Part>,
+    /// Parts of which somebody said what does not stand: they are opened here.
+    refused: BTreeSet<usize>,
+    /// Jobs that are ours and not done.
+    ours: BTreeMap<usize, Job>,
+    held: HeldShares,
+    claims: usize,
+    certified: Option<Instant>,
+    /// When something came last.
+    moved: Instant,
+    /// Redis is not asked any more.
+    is_alone: bool,
+    /// Putting it together is ours.
+    assembles: bool,
+    /// Somebody said that the sequencer has the hints, and it has not.
+    done_is_false: bool,
+}
+
+impl<'a> SharedBatch<'a> {
+    pub(crate) fn new(
+        shop: &'a Workshop,
+        sharing: &'a Sharing,
+        view: &'a Arc<BatchView>,
+        parameters: &'a EpochParameters,
+        certificate: watch::Receiver<Option<Certificate>>,
+    ) -> Self {
+        let parts = sharing.cut(view);
+        Self {
+            shop,
+            sharing,
+            view,
+            parameters,
+            certificate,
+            jobs: sharing.jobs.of(view, &parts),
+            progress: parts.iter().map(|_| Progress::Untouched).collect(),
+            parts,
+            said: BTreeMap::new(),
+            refused: BTreeSet::new(),
+            ours: BTreeMap::new(),
+            held: HeldShares::default(),
+            claims: 0,
+            certified: None,
+            moved: now(),
+            is_alone: false,
+            assembles: false,
+            done_is_false: false,
+        }
+    }
+
+    /// Works on the batch until it is open here, or published by another.
+    pub(crate) async fn open(mut self) -> Result<Shared, WorkError> {
+        let opened = self.jobs.open().await;
+        self.answer(opened);
+        loop {
+            let certificate = *self.certificate.borrow();
+            if let Some(certificate) = &certificate {
+                self.certified.get_or_insert_with(now);
+                self.open_begun(certificate).await?;
+            }
+            if let Some(part) = self.next().await {
+                self.begin(part, certificate.as_ref()).await?;
+                continue;
+            }
+            let Some(certificate) = certificate else {
+                self.wait_for_certificate().await?;
+                continue;
+            };
+            if self.missing().is_empty() {
+                if let Some(shared) = self.put_together(&certificate).await? {
+                    return Ok(shared);
+                }
+                continue;
+            }
+            if self.is_published().await {
+                return Ok(Shared::Published);
+            }
+            self.listen().await;
+            if self.out_of_patience() {
+                self.shop.metrics.share.gave_up.increment();
+                self.refused.extend(self.missing());
+            }
+        }
+    }
+
+    /// An answer of Redis, or from now on none.
+    fn answer<T>(&mut self, answer: Result<T, RedisError>) -> Option<T> {
+        match answer {
+            Ok(answer) => Some(answer),
+            Err(fault) => {
+                if !self.is_alone {
+                    tracing::debug!(number = self.view.number, %fault, "the rest of the batch is done alone");
+                    self.shop.metrics.share.alone.increment();
+                }
+                self.is_alone = true;
+                None
+            }
+        }
+    }
+
+    /// Parts that are neither open nor begun here, and of which nobody says anything.
+    fn missing(&self) -> Vec<usize> {
+        let is_missing = |(part, progress): &(usize, &Progress)| {
+            matches!(progress, Progress::Untouched) && !self.said.contains_key(part)
+        };
+        self.progress.iter().enumerate().filter(is_missing).map(|(part, _)| part).collect()
+    }
+
+    fn is_untouched(&self, part: usize) -> bool {
+        self.progress.get(part).is_some_and(|progress| matches!(progress, Progress::Untouched))
+    }
+
+    /// The next part to do here.
+    async fn next(&mut self) -> Option<usize> {
+        while let Some(part) = self.refused.pop_first() {
+            if self.is_untouched(part) {
+                self.said.remove(&part);
+                return Some(part);
+            }
+        }
+        while !self.is_alone {
+            let claimed = match self.claims >= MAX_CLAIMS_PER_PART * self.parts.len() {
+                true => Err(RedisError::Unreadable { reason: "there is no end of jobs".to_owned() }),
+                false => self.jobs.claim().await,
+            };
+            let Some(job) = self.answer(claimed) else { break };
+            let job = job?;
+            self.claims += 1;
+            let metrics = &self.shop.metrics.share;
+            if job.taken_over { &metrics.taken_over } else { &metrics.claimed }.increment();
+            self.moved = now();
+            let part = job.part;
+            // What is done already is put there again: its entry may have been lost.
+            if let Some(Progress::Open(done)) = self.progress.get(part) {
+                let finished = self.jobs.finish(&job, done).await;
+                self.assembles |= self.answer(finished).unwrap_or_default();
+                continue;
+            }
+            self.ours.insert(part, job);
+            if self.is_untouched(part) {
+                return Some(part);
+            }
+        }
+        let alone = self.is_alone.then(|| self.missing().first().copied());
+        alone.flatten()
+    }
+
+    /// Does a part, or as much of it as can be done without a certificate.
+    async fn begin(&mut self, part: usize, certificate: Option<&Certificate>) -> Result<(), WorkError> {
+        let Some(places) = self.parts.get(part).cloned() else { return Ok(()) };
+        match certificate {
+            Some(certificate) => self.open_part(part, Begun::Nothing, certificate).await,
+            None => {
+                let started = now();
+                let decryption = &self.shop.decryption;
+                let work = decryption.predecrypt_part(self.view, self.parameters, places);
+                let begun = self.renewing(work).await?;
+                self.sharing.took(started.elapsed());
+                if let Some(progress) = self.progress.get_mut(part) {
+                    *progress = Progress::Begun(begun);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    async fn open_begun(&mut self, certificate: &Certificate) -> Result<(), WorkError> {
+        for part in 0..self.progress.len() {
+            let Some(progress) = self.progress.get_mut(part) else { break };
+            let Progress::Begun(begun) = progress else { continue };
+            let begun = std::mem::take(begun);
+            *progress = Progress::Untouched;
+            self.open_part(part, Begun::Predecrypted(begun), certificate).await?;
+        }
+        Ok(())
+    }
+
+    /// Opens a part and puts what came of it where the others find it.
+    async fn open_part(
+        &mut self,
+        part: usize,
+        begun: Begun,
+        certificate: &Certificate,
+    ) -> Result<(), WorkError> {
+        let Some(places) = self.parts.get(part).cloned() else { return Ok(()) };
+        let started = now();
+        let decryption = &self.shop.decryption;
+        let work = decryption.open_part(self.view, self.parameters, places, begun, certificate, &self.held);
+        let opened = self.renewing(work).await?;
+        self.sharing.took(started.elapsed());
+        let unclaimed = Job { id: String::new(), part, taken_over: false };
+        let job = self.ours.remove(&part).unwrap_or(unclaimed);
+        if !self.is_alone {
+            let finished = self.jobs.finish(&job, &opened).await;
+            self.assembles |= self.answer(finished).unwrap_or_default();
+        }
+        if let Some(progress) = self.progress.get_mut(part) {
+            *progress = Progress::Open(opened);
+        }
+        self.said.remove(&part);
+        self.moved = now();
+        Ok(())
+    }
+
+    /// Does work that may take longer than a lease.
+    async fn renewing<T>(&self, work: impl Future<Output = T>) -> T {
+        let ids: Vec<String> = self.ours.values().map(|job| job.id.clone()).collect();
+        let mut work = std::pin::pin!(work);
+        let mut lost_before = 0;
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = sleep(self.jobs.renewal()), if !ids.is_empty() && !self.is_alone => {
+                    // Where it fails, the next call notices it as well; the work goes on in any case.
+                    if let Ok(lost) = self.jobs.renew(&ids).await {
+                        self.shop.metrics.share.lost.add(lost.saturating_sub(lost_before));
+                        lost_before = lost.max(lost_before);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Keeps what is ours, until there is a certificate or it is time to look for jobs again.
+    async fn wait_for_certificate(&mut self) -> Result<(), WorkError> {
+        let mut certificate = self.certificate.clone();
+        let look = async {
+            if self.is_alone {
+                std::future::pending().await
+            } else {
+                sleep(self.sharing.lease).await;
+            }
+        };
+        let wait = async {
+            tokio::select! {
+                certified = certificate.wait_for(Option::is_some) => certified.map(drop).map_err(|_| WorkError::Stopped),
+                () = look => Ok(()),
+            }
+        };
+        self.renewing(wait).await?;
+        self.moved = now();
+        Ok(())
+    }
+
+    /// Hears what others did meanwhile.
+    async fn listen(&mut self) {
+        let missing = self.missing();
+        let found = self.jobs.parts(&missing).await;
+        let Some(found) = self.answer(found) else { return };
+        if found.is_empty() {
+            sleep(POLL).await;
+            return;
+        }
+        self.moved = now();
+        for (part, said) in found {
+            match said {
+                Some(said) => {
+                    self.said.insert(part, said);
+                }
+                None => self.refuse(part, "it does not decode"),
+            }
+        }
+    }
+
+    fn refuse(&mut self, part: usize, reason: &str) {
+        tracing::warn!(number = self.view.number, part, reason, "another publisher's part does not stand");
+        self.shop.metrics.share.refused.increment();
+        self.said.remove(&part);
+        self.refused.insert(part);
+    }
+
+    fn out_of_patience(&self) -> bool {
+        self.moved.elapsed() >= self.sharing.patience()
+    }
+
+    /// Whether the sequencer has the hints, where somebody says so.
+    async fn is_published(&mut self) -> bool {
+        if self.is_alone || self.done_is_false {
+            return false;
+        }
+        let said = self.jobs.is_done().await;
+        if self.answer(said) != Some(true) {
+            return false;
+        }
+        let known = match self.shop.sequencer.get_hints(self.view.number).await {
+            Ok(known) => known.and_then(|hints| hints.decode().ok()),
+            Err(_) => None,
+        };
+        let is_there = known.is_some_and(|known| known.header_hash == self.view.hash);
+        self.done_is_false = !is_there;
+        is_there
+    }
+
+    /// Every part is open or said: one publisher checks what was said and puts it together, the others wait for that. `None`
+    /// where a part has to be opened here first.
+    async fn put_together(&mut self, certificate: &Certificate) -> Result<Option<Shared>, WorkError> {
+        self.moved = now();
+        while !self.is_alone && !self.assembles && !self.done_is_false && !self.out_of_patience() {
+            if self.is_published().await {
+                return Ok(Some(Shared::Published));
+            }
+            let ours = self.jobs.assemble().await;
+            match self.answer(ours) {
+                Some(false) => sleep(POLL).await,
+                ours => self.assembles = ours.unwrap_or_default(),
+            }
+        }
+        for (part, said) in std::mem::take(&mut self.said) {
+            let Some(places) = self.parts.get(part).cloned() else { continue };
+            let decryption = &self.shop.decryption;
+            let check =
+                decryption.check_part(self.view, self.parameters, places, &said, certificate, &self.held);
+            match self.renewing(check).await? {
+                Ok(()) => {
+                    self.shop.metrics.share.used.increment();
+                    if let Some(progress) = self.progress.get_mut(part) {
+                        *progress = Progress::Open(said);
+                    }
+                }
+                Err(fault) => self.refuse(part, &fault.to_string()),
+            }
+        }
+        if !self.refused.is_empty() {
+            return Ok(None);
+        }
+        let open = self.progress.iter().filter_map(|progress| match progress {
+            Progress::Open(part) => Some(part.clone()),
+            Progress::Untouched | Progress::Begun(_) => None,
+        });
+        let (release, hints) = assemble(self.view, &open.collect::<Vec<_>>()).ok_or(WorkError::Stopped)?;
+        Ok(Some(Shared::Opened(release, hints, self.certified.unwrap_or_else(now))))
+    }
+}
+
+impl Sharing {
+    /// Tells the others that the sequencer has the hints of a batch.
+    pub(crate) async fn published(&self, view: &BatchView) {
+        // Whoever does not hear it finds out.
+        let _ = self.jobs.of(view, &self.cut(view)).set_done().await;
+    }
+}
