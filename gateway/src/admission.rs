@@ -4,12 +4,18 @@ use std::{net::IpAddr, sync::Arc};
 
 use async_trait::async_trait;
 use blindfold_chain::{Verifier, VerifierError};
-use blindfold_protocol::{Address, Canonical, Envelope, EnvelopeError, Epoch, limits::MAX_ENVELOPE_BYTES};
+use blindfold_protocol::{
+    Address, B256, Canonical, Envelope, EnvelopeError, Epoch,
+    limits::{EXPIRY_WINDOW, MAX_ENVELOPE_BYTES},
+};
 use blindfold_rpc::{Encoded, RawEnvelope, RpcError, SourceLimits, TokenBuckets, code, types::SentEnvelope};
 use blindfold_runtime::now;
+use lru::LruCache;
+use parking_lot::Mutex;
 
 use crate::{
     forward::{Forwarder, NotForwarded},
+    limits::MAX_HEAD_LAG_BATCHES,
     metrics::GatewayMetrics,
     source::Followed,
 };
@@ -23,13 +29,14 @@ pub const REFUSAL_REASONS: &[&str] = &[
     "source_limit",
     "payer_limit",
     "overloaded",
+    "no_epoch",
     "no_leader",
+    "gateway_refused",
     "shutting_down",
     "by_sequencer",
 ];
 
-/// Why a gateway does not forward an envelope, or got no answer. Nothing is known of the envelope then: the same bytes may be
-/// sent again.
+/// Why a gateway does not forward an envelope, or got no answer. The same bytes may be sent again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GatewayRefusal {
     /// Longer than any envelope.
@@ -57,9 +64,20 @@ pub enum GatewayRefusal {
     /// More envelopes wait than may.
     #[error("too many envelopes wait")]
     Overloaded,
-    /// No sequencer answered as the one that leads.
-    #[error("no sequencer leads now: send the envelope again, the same bytes")]
+    /// This gateway has no parameters of its epoch.
+    #[error("epoch {epoch} is not known here: use the newest key that L1 registers, or another gateway")]
+    NoEpoch {
+        /// The epoch that the envelope names.
+        epoch: u64,
+    },
+    /// No sequencer answered in time as the one that leads.
+    #[error(
+        "no sequencer answered in time as the one that leads; it may have the envelope: send the same bytes again"
+    )]
     NoLeader,
+    /// The sequencers do not let this gateway forward. Its operator's fault.
+    #[error("the sequencer takes no envelopes from this gateway: use another one")]
+    GatewayRefused,
     /// The gateway is stopping.
     #[error("the gateway is shutting down")]
     ShuttingDown,
@@ -74,7 +92,9 @@ impl GatewayRefusal {
             Self::SourceLimit => "source_limit",
             Self::PayerLimit => "payer_limit",
             Self::Overloaded => "overloaded",
+            Self::NoEpoch { .. } => "no_epoch",
             Self::NoLeader => "no_leader",
+            Self::GatewayRefused => "gateway_refused",
             Self::ShuttingDown => "shutting_down",
         }
     }
@@ -101,7 +121,10 @@ impl From<GatewayRefusal> for RpcError {
             GatewayRefusal::SourceLimit | GatewayRefusal::PayerLimit | GatewayRefusal::Overloaded => {
                 Self::busy(reason, refusal)
             }
-            GatewayRefusal::NoLeader | GatewayRefusal::ShuttingDown => Self::unavailable(reason, refusal),
+            GatewayRefusal::NoEpoch { .. }
+            | GatewayRefusal::NoLeader
+            | GatewayRefusal::GatewayRefused
+            | GatewayRefusal::ShuttingDown => Self::unavailable(reason, refusal),
         }
     }
 }
@@ -123,6 +146,9 @@ pub trait SharedLimits: Send + Sync {
 
     /// Takes one token of a fee payer; `None` where nobody can say.
     async fn allow_payer(&self, payer: Address) -> Option<bool>;
+
+    /// Gives one token of a fee payer back: no sequencer took the envelope.
+    async fn give_back_payer(&self, payer: Address);
 }
 
 pub(crate) struct Admission {
@@ -132,6 +158,8 @@ pub(crate) struct Admission {
     pub(crate) sources: SourceLimits,
     pub(crate) payers: TokenBuckets<Address>,
     pub(crate) shared: Option<Arc<dyn SharedLimits>>,
+    /// Ids that a sequencer took lately.
+    pub(crate) taken: Mutex<LruCache<B256, ()>>,
 }
 
 impl Admission {
@@ -143,14 +171,19 @@ impl Admission {
         promise: bool,
     ) -> Result<SentEnvelope, RpcError> {
         let (started, metrics) = (now(), &self.followed.metrics);
-        if let Err(refusal) = self.check(source, &envelope).await {
-            return Err(refused(metrics, refusal));
-        }
+        let counted = match self.check(source, &envelope).await {
+            Ok(counted) => counted,
+            Err(refusal) => return Err(refused(metrics, refusal)),
+        };
         metrics.envelopes_waiting.change(1);
         let forwarded = self.forwarder.forward(envelope, promise).await;
         metrics.envelopes_waiting.change(-1);
+        if let (Some(payer), Err(_)) = (&counted, &forwarded) {
+            payer.give_back(self).await;
+        }
         match forwarded {
             Ok(sent) => {
+                self.taken.lock().put(sent.id, ());
                 metrics.envelopes_forwarded.increment();
                 metrics.admission_seconds.observe_duration(started.elapsed());
                 Ok(sent)
@@ -160,16 +193,18 @@ impl Admission {
                 Err(refusal)
             }
             Err(NotForwarded::NoLeader) => Err(refused(metrics, GatewayRefusal::NoLeader)),
+            Err(NotForwarded::GatewayRefused) => Err(refused(metrics, GatewayRefusal::GatewayRefused)),
             Err(NotForwarded::Full) => Err(refused(metrics, GatewayRefusal::Overloaded)),
             Err(NotForwarded::Stopped) => Err(refused(metrics, GatewayRefusal::ShuttingDown)),
         }
     }
 
+    /// Gives on whose account it was counted: nobody's, where a sequencer took the same envelope lately.
     async fn check(
         &self,
         source: Option<IpAddr>,
         encoded: &Encoded<RawEnvelope>,
-    ) -> Result<(), GatewayRefusal> {
+    ) -> Result<Option<Counted>, GatewayRefusal> {
         if let Some(source) = source
             && !self.allows_source(source).await
         {
@@ -183,23 +218,18 @@ impl Admission {
             fault: EnvelopeError::Undecodable,
             detail: format!("the envelope does not decode: {error}"),
         })?;
-        if let Some((epoch, number)) = self.epoch_for(&envelope) {
-            let verified = self.verifier.verify(bytes.to_vec().into(), Arc::new(epoch), number).await?;
-            match verified {
-                // Only now is it known to be the payer's: nobody else takes from what a payer may send.
-                Ok(_) if !self.allows_payer(envelope.header.payer).await => {
-                    return Err(GatewayRefusal::PayerLimit);
-                }
-                Ok(_) => {}
-                // The sequencer knows better what number is next.
-                Err(fault) if depends_on_the_head(fault) => {}
-                Err(fault) => {
-                    let detail = format!("the envelope breaks the rule {}", fault.as_str());
-                    return Err(GatewayRefusal::Fault { fault, detail });
-                }
-            }
+        let (epoch, number) = self.epoch_for(&envelope)?;
+        let verified = self.verifier.verify(bytes.to_vec().into(), Arc::new(epoch), number).await?;
+        verified.map_err(|fault| {
+            let detail = format!("the envelope breaks the rule {}", fault.as_str());
+            GatewayRefusal::Fault { fault, detail }
+        })?;
+        // Sealed envelopes are there for everybody to send again: that takes nothing from their payer.
+        if self.taken.lock().get(&envelope.id()).is_some() {
+            return Ok(None);
         }
-        Ok(())
+        // Only now is it known to be the payer's own.
+        self.count_payer(envelope.header.payer).await.map(Some).ok_or(GatewayRefusal::PayerLimit)
     }
 
     async fn allows_source(&self, source: IpAddr) -> bool {
@@ -212,34 +242,46 @@ impl Admission {
         self.sources.allow(source, now())
     }
 
-    async fn allows_payer(&self, payer: Address) -> bool {
+    /// Takes a token of a payer; `None` where there is none.
+    async fn count_payer(&self, payer: Address) -> Option<Counted> {
         if let Some(shared) = &self.shared {
             match shared.allow_payer(payer).await {
-                Some(allowed) => return allowed,
+                Some(allowed) => return allowed.then_some(Counted { payer, shared: true }),
                 None => self.followed.metrics.shared_limits_failures.increment(),
             }
         }
-        self.payers.allow(payer, now())
+        self.payers.allow(payer, now()).then_some(Counted { payer, shared: false })
     }
 
-    /// The epoch that it is for, and a number of it that may come; `None` where this gateway has none: the sequencer may.
-    fn epoch_for(&self, envelope: &Envelope) -> Option<(Epoch, u64)> {
-        let next = self.followed.window.lock().head()? + 1;
-        let epoch = self.followed.checks.parameters.by_epoch(envelope.header.epoch)?.epoch().clone();
-        let number = next.max(epoch.first).min(epoch.last);
-        Some((epoch, number))
+    /// The epoch that it is for, and the number that it is judged by. The sequencer may be ahead of the newest header here, a
+    /// little, so an expiry that is too far by the next number here is judged by the first one that it fits.
+    fn epoch_for(&self, envelope: &Envelope) -> Result<(Epoch, u64), GatewayRefusal> {
+        let header = &envelope.header;
+        let parameters = self.followed.checks.parameters.by_epoch(header.epoch);
+        let epoch = parameters.ok_or(GatewayRefusal::NoEpoch { epoch: header.epoch })?.epoch().clone();
+        let fits = header.expiry.number().saturating_sub(EXPIRY_WINDOW);
+        let number = match self.followed.window.lock().head() {
+            Some(head) => (head + 1).max(fits.min(head + MAX_HEAD_LAG_BATCHES)),
+            // Nothing is known of the chain yet.
+            None => fits,
+        };
+        Ok((epoch.clone(), number.max(epoch.first).min(epoch.last)))
     }
 }
 
-/// Whether another number might make another verdict, or another epoch's key.
-const fn depends_on_the_head(fault: EnvelopeError) -> bool {
-    matches!(
-        fault,
-        EnvelopeError::WrongEpoch
-            | EnvelopeError::Expired
-            | EnvelopeError::ExpiryTooFar
-            | EnvelopeError::WrongGeneration
-    )
+/// On whose account an envelope was counted, and by whom.
+struct Counted {
+    payer: Address,
+    shared: bool,
+}
+
+impl Counted {
+    async fn give_back(&self, admission: &Admission) {
+        match &admission.shared {
+            Some(shared) if self.shared => shared.give_back_payer(self.payer).await,
+            _ => admission.payers.give_back(&self.payer),
+        }
+    }
 }
 
 fn refused(metrics: &GatewayMetrics, refusal: GatewayRefusal) -> RpcError {

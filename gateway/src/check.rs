@@ -23,7 +23,15 @@ pub(crate) enum CheckError {
     NotOfL1,
     #[error(transparent)]
     View(#[from] ViewError),
-    #[error("no parameters are configured for batch {0}")]
+    #[error("the source's {0} does not decode")]
+    Undecodable(&'static str),
+    #[error("the source gives another number")]
+    OtherNumber,
+    #[error("the source contradicts what is certified")]
+    Contradiction,
+    #[error(
+        "no parameters are configured for the epoch of batch {0}: add the file to `parameters` and restart"
+    )]
     NoParameters(u64),
     #[error("the certificate: {0}")]
     Certificate(#[from] CertificateError),

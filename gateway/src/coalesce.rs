@@ -18,13 +18,16 @@ use serde_json::value::RawValue;
 
 use crate::limits::{MAX_KEPT_BYTES, MAX_QUESTION_BYTES};
 
+/// How long a question may be under way and still be joined, where nothing is kept.
+const JOIN: Duration = Duration::from_millis(250);
+
 type Answer = Result<Arc<RawValue>, RpcError>;
 
 /// A call as it was asked: method and parameters.
 type Question = (String, Option<String>);
 
 enum Known {
-    UnderWay(Shared<BoxFuture<'static, Answer>>),
+    UnderWay(Shared<BoxFuture<'static, Answer>>, Instant),
     Kept(Arc<RawValue>, Instant),
 }
 
@@ -52,11 +55,6 @@ impl Source {
         Self { client, keep, known: Arc::new(Mutex::new(LruCache::new(entries))) }
     }
 
-    /// The client itself, for what nobody else asks.
-    pub(crate) const fn client(&self) -> &HttpClient {
-        &self.client
-    }
-
     /// The source's answer, maybe to somebody else's call a moment ago. Refusals are not kept.
     pub(crate) async fn raw(&self, method: &str, params: Option<&RawValue>) -> Answer {
         let question = (method.to_owned(), params.map(|params| params.get().to_owned()));
@@ -70,10 +68,11 @@ impl Source {
                 Some(Known::Kept(answer, since)) if since.elapsed() < self.keep => {
                     return Ok(Arc::clone(answer));
                 }
-                Some(Known::UnderWay(asked)) => asked.clone(),
+                // One that hangs is nobody else's.
+                Some(Known::UnderWay(asked, since)) if since.elapsed() < self.keep.max(JOIN) => asked.clone(),
                 _ => {
                     let asked = self.clone().ask(question.clone()).boxed().shared();
-                    known.put(question, Known::UnderWay(asked.clone()));
+                    known.put(question, Known::UnderWay(asked.clone(), now()));
                     asked
                 }
             }
@@ -83,14 +82,18 @@ impl Source {
 
     async fn ask(self, question: Question) -> Answer {
         let (method, params) = question.clone();
-        // Should everybody who waits hang up, the next one to ask drives it on.
+        // Its age is that of the question: the answer may be as old.
+        let since = now();
         let answer = self.call(&method, params).await;
         let mut known = self.known.lock();
         match &answer {
             Ok(answer) if !self.keep.is_zero() && answer.get().len() <= MAX_KEPT_BYTES => {
-                known.put(question, Known::Kept(Arc::clone(answer), now()));
+                known.put(question, Known::Kept(Arc::clone(answer), since));
             }
-            _ => drop(known.pop(&question)),
+            _ if matches!(known.peek(&question), Some(Known::UnderWay(_, begun)) if *begun <= since) => {
+                drop(known.pop(&question));
+            }
+            _ => {}
         }
         answer
     }

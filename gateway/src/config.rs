@@ -6,6 +6,8 @@ use blindfold_chain::VerifierLimits;
 use blindfold_rpc::{Inbound, SequencerUrls, SequencerUrlsError};
 use serde::{Deserialize, Serialize};
 
+use crate::limits::{MAX_LEADER_WAIT_MS, MIN_WINDOW_BATCHES, MIN_WINDOW_BYTES};
+
 /// Settings of a relay, and of the relay in a gateway. Unknown keys are refused; a missing key takes the default of
 /// [`RelayConfig::default`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,16 +116,30 @@ pub enum ConfigError {
         /// The least value that works.
         least: u64,
     },
+    /// A value above what works.
+    #[error("{setting} must be at most {most}")]
+    TooLarge {
+        /// Name of the setting.
+        setting: &'static str,
+        /// The largest value that works.
+        most: u64,
+    },
     /// Two servers would share one port.
     #[error("rpc_addr and admin_addr are the same address")]
     SameAddress,
 }
 
-fn at_least<const N: usize>(values: [(&'static str, u64, u64); N]) -> Result<(), ConfigError> {
-    match values.into_iter().find(|(_, value, least)| value < least) {
-        Some((setting, _, least)) => Err(ConfigError::TooSmall { setting, least }),
-        None => Ok(()),
+/// Of each setting its value, and the least and the largest that work.
+fn within<const N: usize>(values: [(&'static str, u64, u64, u64); N]) -> Result<(), ConfigError> {
+    for (setting, value, least, most) in values {
+        if value < least {
+            return Err(ConfigError::TooSmall { setting, least });
+        }
+        if value > most {
+            return Err(ConfigError::TooLarge { setting, most });
+        }
     }
+    Ok(())
 }
 
 impl RelayConfig {
@@ -136,13 +152,15 @@ impl RelayConfig {
         if self.rpc_addr == self.admin_addr && self.rpc_addr.port() != 0 {
             return Err(ConfigError::SameAddress);
         }
-        at_least([
-            ("window_batches", self.window_batches as u64, 1),
-            ("window_bytes", self.window_bytes as u64, 1),
-            ("catch_up_batches", self.catch_up_batches, 1),
-            ("sweep_ms", self.sweep_ms, 1),
-            ("cache_entries", self.cache_entries as u64, 1),
-            ("source_timeout_ms", self.source_timeout_ms, 1),
+        within([
+            // A batch stays until its certificate and its hints are there.
+            ("window_batches", self.window_batches as u64, MIN_WINDOW_BATCHES, 1 << 20),
+            ("window_bytes", self.window_bytes as u64, MIN_WINDOW_BYTES, 1 << 40),
+            ("catch_up_batches", self.catch_up_batches, 1, self.window_batches as u64),
+            ("sweep_ms", self.sweep_ms, 1, 3_600_000),
+            ("cache_ms", self.cache_ms, 0, 60_000),
+            ("cache_entries", self.cache_entries as u64, 1, 1 << 20),
+            ("source_timeout_ms", self.source_timeout_ms, 1, 60_000),
         ])
     }
 }
@@ -153,16 +171,20 @@ impl GatewayConfig {
     /// # Errors
     /// The first setting that cannot be used.
     pub fn check(&self) -> Result<(), ConfigError> {
-        at_least([
-            ("proof_batch_items", self.proof_batch_items as u64, 1),
-            ("proof_queue_items", self.proof_queue_items as u64, 1),
-            ("proof_threads", self.proof_threads as u64, 1),
-            ("leader_wait_ms", self.leader_wait_ms, 1),
-            ("source_rate_per_second", self.source_rate_per_second.into(), 1),
-            ("source_burst", self.source_burst.into(), 1),
-            ("max_sources", self.max_sources as u64, 1),
-            ("payer_rate_per_second", self.payer_rate_per_second.into(), 1),
-            ("payer_burst", self.payer_burst.into(), 1),
+        let most = u32::MAX.into();
+        within([
+            ("proof_batch_items", self.proof_batch_items as u64, 1, 4_096),
+            ("proof_wait_us", self.proof_wait_us, 0, 1_000_000),
+            ("proof_queue_items", self.proof_queue_items as u64, 1, 1 << 20),
+            ("proof_threads", self.proof_threads as u64, 1, 1_024),
+            ("forward_wait_us", self.forward_wait_us, 0, 1_000_000),
+            // The server ends a call by itself after a minute.
+            ("leader_wait_ms", self.leader_wait_ms, 1, MAX_LEADER_WAIT_MS),
+            ("source_rate_per_second", self.source_rate_per_second.into(), 1, most),
+            ("source_burst", self.source_burst.into(), 1, most),
+            ("max_sources", self.max_sources as u64, 1, 1 << 24),
+            ("payer_rate_per_second", self.payer_rate_per_second.into(), 1, most),
+            ("payer_burst", self.payer_burst.into(), 1, most),
         ])
     }
 
@@ -173,5 +195,28 @@ impl GatewayConfig {
             queue_items: self.proof_queue_items,
             threads: self.proof_threads,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_work_and_what_cannot_is_named() {
+        assert_eq!((RelayConfig::default().check(), GatewayConfig::default().check()), (Ok(()), Ok(())));
+        let small = RelayConfig { window_batches: 1, ..RelayConfig::default() };
+        let fault = ConfigError::TooSmall { setting: "window_batches", least: MIN_WINDOW_BATCHES };
+        assert_eq!(small.check(), Err(fault));
+        let jump = RelayConfig { catch_up_batches: 2_000, ..RelayConfig::default() };
+        let fault = ConfigError::TooLarge { setting: "catch_up_batches", most: 1_024 };
+        assert_eq!(jump.check(), Err(fault));
+        let long = GatewayConfig { leader_wait_ms: 60_000, ..GatewayConfig::default() };
+        let fault = ConfigError::TooLarge { setting: "leader_wait_ms", most: MAX_LEADER_WAIT_MS };
+        assert_eq!(long.check(), Err(fault));
+        let same = RelayConfig { admin_addr: RelayConfig::default().rpc_addr, ..RelayConfig::default() };
+        assert_eq!(same.check(), Err(ConfigError::SameAddress));
+        let nobody = RelayConfig { sequencer_urls: SequencerUrls::default(), ..RelayConfig::default() };
+        assert_eq!(nobody.check(), Err(ConfigError::Sources(SequencerUrlsError::Empty)));
     }
 }

@@ -15,7 +15,9 @@ use tokio::{
 };
 
 use crate::{
-    limits::{FORWARD_RETRY_MS, MAX_FORWARD_RETRY_MS, MAX_WAITING_ENVELOPES, PARALLEL_FORWARDS},
+    limits::{
+        FORWARD_RETRY_MS, MAX_FORWARD_RETRY_MS, MAX_WAITING_ENVELOPES, PARALLEL_FORWARDS, STOP_WAIT_MS,
+    },
     metrics::GatewayMetrics,
 };
 
@@ -27,8 +29,10 @@ pub(crate) type Forwarded = Result<SentEnvelope, NotForwarded>;
 pub(crate) enum NotForwarded {
     /// The sequencer refused it.
     Refused(RpcError),
-    /// Nobody answered as the one that leads.
+    /// Nobody answered in time as the one that leads.
     NoLeader,
+    /// The sequencer lets this gateway not forward.
+    GatewayRefused,
     /// As many wait as may.
     Full,
     /// The gateway is stopping.
@@ -129,9 +133,9 @@ async fn form_calls(
                 Err(_) => return,
             },
         };
-        let caller = Arc::clone(&caller);
+        let (caller, stop) = (Arc::clone(&caller), spawner.stop());
         spawner.run("forwarding", async move {
-            caller.deliver(group).await;
+            caller.deliver(group, stop).await;
             drop(permit);
         });
     }
@@ -139,7 +143,7 @@ async fn form_calls(
 
 impl Caller {
     /// Makes a call until it is answered by whoever leads, or nobody waits any more.
-    async fn deliver(&self, group: Vec<Job>) {
+    async fn deliver(&self, group: Vec<Job>, mut stop: Stop) {
         let mut waiting: VecDeque<Job> = group.into();
         let mut pauses = Backoff::new(FORWARD_RETRY_MS, MAX_FORWARD_RETRY_MS);
         loop {
@@ -149,13 +153,31 @@ impl Caller {
             let call: Vec<ForwardedEnvelope> = waiting.iter().map(|job| job.envelope.clone()).collect();
             let asked = call.len();
             self.metrics.forwarded_items.observe(asked as f64);
-            let answer = timeout_at(deadline, self.sequencers.send_envelopes(call)).await;
+            let ended = async {
+                until(&mut stop).await;
+                sleep(Duration::from_millis(STOP_WAIT_MS)).await;
+            };
+            let answer = tokio::select! {
+                answer = timeout_at(deadline, self.sequencers.send_envelopes(call)) => answer,
+                () = ended => return give_up(waiting, &NotForwarded::Stopped),
+            };
+            let mut fault = NotForwarded::NoLeader;
             match answer.map(|answer| answer.map_err(ReceivedError::from)) {
                 Ok(Ok(answers)) if answers.len() == asked => {
+                    let mut again = VecDeque::new();
                     for (job, answer) in waiting.drain(..).zip(answers) {
-                        drop(job.answer.send(read(answer)));
+                        match read(answer) {
+                            // Whoever takes over is not there yet, or goes: another one will be.
+                            Err(NotForwarded::Refused(refusal)) if is_taking_over(&refusal) => {
+                                again.push_back(job);
+                            }
+                            forwarded => drop(job.answer.send(forwarded)),
+                        }
                     }
-                    return;
+                    if again.is_empty() {
+                        return;
+                    }
+                    waiting = again;
                 }
                 Ok(Ok(answers)) => {
                     tracing::warn!(
@@ -164,27 +186,36 @@ impl Caller {
                         "the sequencer did not answer for each envelope"
                     );
                 }
-                Ok(Err(ReceivedError::Refused(refusal))) if !refusal.retry && !refusal.is_standing_by() => {
-                    // It is us: the sequencer's settings do not name this gateway, for one.
+                Ok(Err(ReceivedError::Refused(refusal))) if !refusal.retry => {
+                    // It is us: the sequencer's settings do not name this gateway, or its hello came too late.
                     tracing::error!(%refusal, "the sequencer takes no envelopes from this gateway");
-                    for job in waiting.drain(..) {
-                        drop(job.answer.send(Err(NotForwarded::NoLeader)));
-                    }
-                    return;
+                    fault = NotForwarded::GatewayRefused;
                 }
                 Ok(Err(error)) => tracing::debug!(%error, "no sequencer took the envelopes; trying again"),
                 Err(_) => tracing::debug!("no sequencer answered in time"),
             }
             self.metrics.forward_failures.increment();
+            if *stop.borrow() {
+                return give_up(waiting, &NotForwarded::Stopped);
+            }
             let late = now();
             let (left, over): (VecDeque<_>, VecDeque<_>) =
                 waiting.into_iter().partition(|job| job.deadline > late);
-            for job in over {
-                drop(job.answer.send(Err(NotForwarded::NoLeader)));
-            }
+            give_up(over, &fault);
             waiting = left;
             sleep(pauses.pause()).await;
         }
+    }
+}
+
+/// Whether a sequencer refuses because it is only beginning to lead, or is ending.
+fn is_taking_over(refusal: &RpcError) -> bool {
+    ["recovering", "shutting_down"].contains(&refusal.reason.as_ref())
+}
+
+fn give_up(jobs: VecDeque<Job>, fault: &NotForwarded) {
+    for job in jobs {
+        drop(job.answer.send(Err(fault.clone())));
     }
 }
 

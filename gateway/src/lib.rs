@@ -17,7 +17,7 @@
 //! A **gateway** is a relay of the sequencer's operator that takes envelopes as well: it verifies signature and proof, counts
 //! what each address sends, and forwards what stands to whichever sequencer leads, many in one call. It answers when the
 //! sequencer has: what it acknowledges is durable, and a promise is the sequencer's own. The sequencer verifies again what
-//! gateways forward, so a gateway that is taken over can flood it and nothing more.
+//! gateways forward, so a gateway that is taken over can fill its part of the queue and nothing more.
 //!
 //! | module | does |
 //! |---|---|

@@ -52,7 +52,7 @@ impl GatewayMetrics {
             window_batches: m.gauge("relay_window_batches", "Batches that are kept")?,
             refused: m.counter(
                 "relay_refused_total",
-                "What the source said and was not so: it lies, or this relay lacks an epoch",
+                "What the source said and was not so",
             )?,
             relayed: m.counters(
                 "relay_notifications_total",

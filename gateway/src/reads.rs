@@ -1,6 +1,11 @@
 //! JSON-RPC of relays and gateways.
 
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::IpAddr,
+    sync::Arc,
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use blindfold_protocol::{Acknowledgement, Address, B256, BatchHints, Bytes, Canonical, Release};
@@ -16,8 +21,13 @@ use blindfold_rpc::{
     },
 };
 use blindfold_runtime::{Instant, now};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, Shared},
+};
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
 
 use crate::{
     admission::Admission, check::CheckError, coalesce::Source, limits::MAX_STATUS_AGE_MS, source::Followed,
@@ -32,7 +42,14 @@ pub(crate) struct Reads {
     /// None in a relay.
     pub(crate) admission: Option<Arc<Admission>>,
     pub(crate) status: Arc<Mutex<Option<(Status, Instant)>>>,
+    /// Batches that are fetched and verified now, for all who ask for them.
+    pub(crate) fetching: Arc<Mutex<HashMap<u64, Fetching>>>,
+    /// Of them so many are verified at the same time.
+    pub(crate) verifying: Arc<Semaphore>,
 }
+
+/// A batch that is fetched and verified.
+pub(crate) type Fetching = Shared<BoxFuture<'static, Result<Option<Arc<BatchInfo>>, RpcError>>>;
 
 impl Reads {
     /// All methods in one table.
@@ -63,19 +80,44 @@ impl Reads {
         })
     }
 
-    /// A batch of the source, of which everything that can be verified is.
+    /// A batch of the source, of which everything that can be verified is: once for all who ask for it at the same time.
     async fn fetched(&self, number: u64) -> Result<Option<BatchInfo>, RpcError> {
+        let fetching = {
+            let mut under_way = self.fetching.lock();
+            let reads = self.clone();
+            let begin = || {
+                async move {
+                    let answer = reads.fetch(number).await.map(|info| info.map(Arc::new));
+                    reads.fetching.lock().remove(&number);
+                    answer
+                }
+                .boxed()
+                .shared()
+            };
+            under_way.entry(number).or_insert_with(begin).clone()
+        };
+        Ok(fetching.await?.map(|info| BatchInfo::clone(&info)))
+    }
+
+    async fn fetch(&self, number: u64) -> Result<Option<BatchInfo>, RpcError> {
         let info: Option<BatchInfo> = self.source.get("blind_getBatch", &[number]).await?;
         let Some(info) = info else { return Ok(None) };
+        let Ok(_turn) = self.verifying.acquire().await else {
+            return Err(RpcError::unavailable("shutting_down", "the server is stopping"));
+        };
         let checked = self.check(number, &info).await;
         match checked {
             Ok(()) => Ok(Some(info)),
             Err(error) => {
-                self.followed.refuse(number, &error);
-                Err(RpcError::unavailable(
-                    "source_unavailable",
-                    "what the source says of this batch does not stand",
-                ))
+                // What cannot be judged here says nothing of the source, nor of this relay.
+                if !error.may_pass() {
+                    self.followed.refuse(number, &error);
+                }
+                let message = match error.may_pass() {
+                    true => "this batch cannot be verified here now",
+                    false => "what the source says of this batch does not stand",
+                };
+                Err(RpcError::unavailable("source_unavailable", message))
             }
         }
     }
@@ -129,7 +171,15 @@ fn read<T: Wire + Canonical>(encoded: &Encoded<T>) -> Option<T> {
 impl BlindApiServer for Reads {
     async fn get_encryption_key(&self) -> Result<Vec<EncryptionKeyInfo>, RpcError> {
         self.followed.metrics.reads.increment();
-        let next = self.followed.window.lock().head().map_or(1, |head| head + 1);
+        let head = self.followed.window.lock().head();
+        let away =
+            || RpcError::unavailable("source_unavailable", "where the chain stands is not known here yet");
+        let next = match head {
+            Some(head) => head + 1,
+            // A chain that has no header yet, or one that is not known here yet.
+            None if self.get_status().await.is_ok_and(|status| status.head.number == 0) => 1,
+            None => return Err(away()),
+        };
         let known = self.followed.checks.parameters.all();
         let info = known.iter().filter(|entry| entry.epoch().last >= next).take(2).map(|entry| {
             let epoch = entry.epoch();

@@ -58,4 +58,10 @@ impl SharedLimits for RedisLimits {
     async fn allow_payer(&self, payer: Address) -> Option<bool> {
         self.take(&format!("payer:{payer:#x}"), self.payer).await
     }
+
+    async fn give_back_payer(&self, payer: Address) {
+        let (name, (burst, per_second)) = (format!("payer:{payer:#x}"), self.payer);
+        // What is lost so fills up again by itself.
+        drop(self.limits.give_back(&[Bucket { name: &name, burst, per_second }], 1).await);
+    }
 }

@@ -5,16 +5,17 @@ use std::sync::Arc;
 use blindfold_chain::announce;
 use blindfold_protocol::{BatchHints, Certificate, Release, SealedBatch};
 use blindfold_rpc::{
-    FeedEvent, Hub,
+    FeedEvent, Hub, Readiness,
     types::{BatchInfo, BlockNotification},
 };
 use parking_lot::Mutex;
 
 use crate::{
     check::{CheckError, Checks},
+    follow::SOURCE,
     hints::HintQueue,
     metrics::GatewayMetrics,
-    window::{Held, Taken, Window},
+    window::{Certified, Taken, Window},
 };
 
 /// What is known, shared by whoever follows and whoever answers.
@@ -24,6 +25,7 @@ pub(crate) struct Followed {
     pub(crate) hub: Hub,
     pub(crate) metrics: GatewayMetrics,
     pub(crate) hints: HintQueue,
+    pub(crate) readiness: Readiness,
 }
 
 impl Followed {
@@ -53,34 +55,35 @@ impl Followed {
             self.show(&window);
             taken
         };
-        // A second header that is signed goes on as well: whoever holds the other one has to know.
-        if matches!(taken, Taken::New | Taken::Second) {
+        // A second header that is signed goes on as well, once: whoever holds the other one has to know.
+        if matches!(taken, Taken::New | Taken::Second { new: true }) {
             self.publish(&event);
         }
         Ok(taken)
     }
 
-    /// Takes a certificate. False where its header is not here: it has to be fetched first.
-    pub(crate) async fn take_certificate(&self, certificate: Certificate) -> Result<bool, CheckError> {
-        let known = |held: &Held| held.certificate.is_some() && held.hash == certificate.header_hash;
-        if self.window.lock().get(certificate.number).is_some_and(known) {
-            return Ok(true);
+    /// Takes a certificate that verifies, if its header is here.
+    pub(crate) async fn take_certificate(&self, certificate: Certificate) -> Result<Certified, CheckError> {
+        {
+            let window = self.window.lock();
+            if let Some(held) = window.get(certificate.number)
+                && held.hash == certificate.header_hash
+                && held.certificate.is_some()
+            {
+                return Ok(Certified::Known);
+            }
         }
         self.checks.certificate(certificate).await?;
-        let here = {
+        let certified = {
             let mut window = self.window.lock();
-            let here = window.certify(certificate);
-            if !here && window.get(certificate.number).is_some() {
-                tracing::warn!(number = certificate.number, "another header than the one here was certified");
-                window.forget_from(certificate.number);
-            }
+            let certified = window.certify(certificate);
             self.show(&window);
-            here
+            certified
         };
-        if here {
+        if certified == Certified::New {
             self.publish(&announce::certificate(&certificate));
         }
-        Ok(here)
+        Ok(certified)
     }
 
     pub(crate) fn take_release(&self, release: Release) -> Result<(), CheckError> {
@@ -101,7 +104,7 @@ impl Followed {
             let window = self.window.lock();
             window.get(number).filter(|_| number <= window.certified()).cloned()
         };
-        // What is not here, or not certified yet, comes again with the next look.
+        // What is not here, or not certified yet, is asked for again.
         let Some(held) = held.filter(|held| held.hints.is_none()) else { return };
         match self.checks.hints(&held, Arc::clone(&hints)).await {
             Ok(()) => {
@@ -121,41 +124,33 @@ impl Followed {
         self.publish(&FeedEvent::Block(block));
     }
 
-    /// Takes all of a batch that the source gave.
-    pub(crate) async fn take_batch(&self, number: u64, info: BatchInfo) -> Result<(), CheckError> {
-        let undecodable = |what: &str, fault| {
-            tracing::warn!(number, %fault, what, "undecodable, from the source");
-            CheckError::View(blindfold_chain::ViewError::Root)
-        };
-        let sealed = info.sealed.decode().map_err(|fault| undecodable("batch", fault))?;
-        if sealed.header.number != number {
-            return Err(CheckError::View(blindfold_chain::ViewError::Root));
-        }
-        self.take_header(sealed, info.verdicts).await?;
+    /// Takes what the source gave beside a batch's header.
+    pub(crate) async fn take_rest(&self, info: &BatchInfo) -> Result<(), CheckError> {
         if let Some(certificate) = &info.certificate {
-            let certificate = certificate.decode().map_err(|fault| undecodable("certificate", fault))?;
+            let certificate = certificate.decode().map_err(|_| CheckError::Undecodable("certificate"))?;
             self.take_certificate(certificate).await?;
         }
         if let Some(release) = &info.release {
-            self.take_release(release.decode().map_err(|fault| undecodable("release", fault))?)?;
+            self.take_release(release.decode().map_err(|_| CheckError::Undecodable("release"))?)?;
         }
         if let Some(hints) = &info.hints {
-            self.hints.offer(hints.decode().map_err(|fault| undecodable("hints", fault))?);
+            self.hints.offer(hints.decode().map_err(|_| CheckError::Undecodable("hints"))?);
         }
         Ok(())
     }
 
-    /// Counts and logs what does not stand.
+    /// Counts and logs what does not stand; says at `/readyz` what keeps this relay from judging.
     pub(crate) fn refuse(&self, number: u64, error: &CheckError) {
         if error.may_pass() {
-            tracing::debug!(number, %error, "cannot be checked yet");
+            tracing::warn!(number, %error, "cannot be checked");
+            self.readiness.set_not_ready(SOURCE, format!("batch {number} cannot be checked: {error}"));
             return;
         }
         self.metrics.refused.increment();
         tracing::warn!(number, %error, "what the source says does not stand");
     }
 
-    fn show(&self, window: &Window) {
+    pub(crate) fn show(&self, window: &Window) {
         self.metrics.head.set(window.head().unwrap_or_default());
         self.metrics.certified.set(window.certified());
         self.metrics.window_batches.set(window.len() as u64);

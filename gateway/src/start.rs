@@ -1,6 +1,6 @@
 //! Starting and stopping relays and gateways.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use blindfold_bte::Backend;
 use blindfold_chain::{L1Reader, ParameterSet, Verifier};
@@ -12,7 +12,9 @@ use blindfold_rpc::{
 };
 use blindfold_runtime::{Clock, random};
 use blindfold_telemetry::MetricsError;
+use lru::LruCache;
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 
 use crate::{
     admission::{Admission, SharedLimits},
@@ -22,6 +24,7 @@ use crate::{
     follow::{Follower, SOURCE},
     forward::Forwarder,
     hints::{HintQueue, verify_all},
+    limits::{MAX_TAKEN_IDS, PARALLEL_VERIFICATIONS},
     metrics::GatewayMetrics,
     reads::Reads,
     shared::RedisLimits,
@@ -106,6 +109,7 @@ impl Relay {
             introduction: gateway.as_ref().map(|gateway| introduction(gateway, &chain)),
             ..ClientConfig::default()
         };
+        let mut base = RoleBase::new(metrics.registry.clone(), &[SOURCE]);
         let (hints, waiting) = HintQueue::new();
         let followed = Arc::new(Followed {
             checks: Checks { chain: Arc::clone(&chain), parameters, backend, l1 },
@@ -113,13 +117,15 @@ impl Relay {
             hub: Hub::default(),
             metrics: metrics.clone(),
             hints,
+            readiness: base.readiness().clone(),
         });
+        // What users read does not use up what the sequencers let a gateway do.
+        let of_users = ClientConfig { introduction: None, ..client.clone() };
         let source = Source::new(
-            http_client_of(&config.sequencer_urls, &client)?,
+            http_client_of(&config.sequencer_urls, &of_users)?,
             Duration::from_millis(config.cache_ms),
             config.cache_entries,
         );
-        let mut base = RoleBase::new(metrics.registry.clone(), &[SOURCE]);
         let admission = match gateway {
             None => None,
             Some(gateway) => {
@@ -152,21 +158,24 @@ impl Relay {
                         limits.max_sources,
                     ),
                     shared: gateway.shared.or(in_redis),
+                    taken: Mutex::new(LruCache::new(MAX_TAKEN_IDS)),
                 }))
             }
         };
         base.serve_admin(config.admin_addr, None).await?;
         let status = Arc::default();
         let (of_reads, from) = (Arc::clone(&followed), source.clone());
-        let reads = Reads { role, followed: of_reads, source: from, admission, status };
+        let (fetching, verifying) = (Arc::default(), Arc::new(Semaphore::new(PARALLEL_VERIFICATIONS)));
+        let reads = Reads { role, followed: of_reads, source: from, admission, status, fetching, verifying };
         let server = ServerConfig { inbound: config.inbound.clone(), ..ServerConfig::new(config.rpc_addr) };
         let through = reads.passthrough();
         let rpc_addr = base.serve_rpc(server, reads.into_module(), Some(through)).await?;
+        let own = http_client_of(&config.sequencer_urls, &client)?;
         let feed_config = FeedConfig { client, ..FeedConfig::default() };
         let feed = Feed::start_at_any(config.sequencer_urls.feeds(), Topic::ALL.to_vec(), feed_config);
         let tasks = base.tasks();
         tasks.spawn("hints", verify_all(Arc::clone(&followed), waiting, tasks.stop()));
-        let follower = Follower { followed, source, config, readiness: base.readiness().clone() };
+        let follower = Follower { followed, client: own, config, asked: HashMap::new() };
         tasks.spawn("follower", follower.run(feed, tasks.stop()));
         tracing::info!(%rpc_addr, role, "runs");
         Ok(GatewayHandle { base, metrics, rpc_addr })
@@ -207,7 +216,7 @@ impl RunningRole for GatewayHandle {
         &self.base
     }
 
-    /// No new calls, those under way are answered: what waits for a sequencer waits to its end.
+    /// No new calls, those under way are answered; what waits for a sequencer is given up in time, and told so.
     async fn shutdown(self) {
         self.base.shutdown(async {}).await;
     }

@@ -6,7 +6,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use async_trait::async_trait;
 use blindfold_kit::{Standby, envelope, payer, refused, within};
-use blindfold_protocol::{Address, Canonical, Envelope, limits::MAX_ENVELOPE_BYTES};
+use blindfold_protocol::{Address, Canonical, Envelope, Expiry, limits::MAX_ENVELOPE_BYTES};
 use blindfold_rpc::{
     BlindApiClient, Encoded, RpcError, RunningRole, SequencerApiClient, SequencerUrls,
     types::{Refusal, SendOptions, SentEnvelope},
@@ -68,6 +68,16 @@ async fn what_never_stands_goes_nowhere() {
         ["invalid_proof", "invalid_fee_signature", "invalid_point"]
             .contains(&&*reason(&gateway, unproved).await)
     );
+    // No field makes a way around the checks.
+    let changed = |change: fn(&mut Envelope)| {
+        let mut forged = envelope(1, 1);
+        change(&mut forged);
+        forged.encode()
+    };
+    assert_eq!(reason(&gateway, changed(|it| it.header.expiry = Expiry::new(0, 0))).await, "expired");
+    let far = changed(|it| it.header.expiry = Expiry::new(0, 900_000));
+    assert_eq!(reason(&gateway, far).await, "expiry_too_far");
+    assert_eq!(reason(&gateway, changed(|it| it.header.epoch = 999)).await, "no_epoch");
     assert_eq!(stage.sequencer.double.state.lock().forwarded.len(), 0);
     // What the sequencer refuses, it refuses in its own words.
     stage.sequencer.double.state.lock().refuses_envelopes = Some("insufficient_funds");
@@ -85,7 +95,7 @@ async fn an_envelope_waits_for_the_sequencer_that_takes_over() {
     let mut stage = Stage::new().await;
     let standby = Standby::start(&stage.sequencer.url()).await;
     stage.config.sequencer_urls = SequencerUrls::new([standby.url()]);
-    stage.gateway.leader_wait_ms = 60_000;
+    stage.gateway.leader_wait_ms = 50_000;
     let gateway = stage.gateway().await;
     let (envelope, sequencer) = (envelope(1, 1), stage.sequencer);
     let takes_over = async {
@@ -95,6 +105,44 @@ async fn an_envelope_waits_for_the_sequencer_that_takes_over() {
     let (sent, leads) = tokio::join!(send(&gateway, &envelope), takes_over);
     assert_eq!(sent.expect("taken").id, envelope.id());
     assert_eq!(leads.double.state.lock().forwarded.concat().len(), 1);
+    gateway.handle.shutdown().await;
+}
+
+/// Whoever takes over first finds out what was signed before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_envelope_waits_for_a_sequencer_that_is_taking_over() {
+    let mut stage = Stage::new().await;
+    stage.gateway.leader_wait_ms = 50_000;
+    let gateway = stage.gateway().await;
+    following(&gateway).await;
+    stage.sequencer.double.state.lock().refuses_envelopes = Some("recovering");
+    let (envelope, sequencer) = (envelope(1, 1), &stage.sequencer);
+    let recovers = async {
+        sequencer.wait("two calls", |state| state.forwarded.len() >= 2).await;
+        sequencer.double.state.lock().refuses_envelopes = None;
+    };
+    let (sent, ()) = tokio::join!(send(&gateway, &envelope), recovers);
+    assert_eq!(sent.expect("taken").id, envelope.id());
+    gateway.handle.shutdown().await;
+}
+
+/// What is sealed is public, and anybody may send it again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_envelope_that_is_sent_again_takes_nothing_from_its_payer() {
+    let mut stage = Stage::new().await;
+    (stage.gateway.payer_rate_per_second, stage.gateway.payer_burst) = (1, 2);
+    let gateway = stage.gateway().await;
+    following(&gateway).await;
+    for _ in 0..5 {
+        send(&gateway, &envelope(1, 1)).await.expect("the same answer");
+    }
+    // Sealed long ago, for all that this gateway knows.
+    stage.sequencer.double.state.lock().refuses_envelopes = Some("already_known");
+    for nonce in 11..=15 {
+        assert_eq!(reason(&gateway, envelope(1, nonce).encode()).await, "already_known");
+    }
+    stage.sequencer.double.state.lock().refuses_envelopes = None;
+    send(&gateway, &envelope(1, 2)).await.expect("the payer's second");
     gateway.handle.shutdown().await;
 }
 
@@ -159,6 +207,8 @@ impl blindfold_gateway::SharedLimits for Scripted {
         self.asked.lock().1.push(payer);
         *self.answer.lock()
     }
+
+    async fn give_back_payer(&self, _: Address) {}
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -3,10 +3,10 @@
 mod common;
 
 use blindfold_chain::announce;
-use blindfold_kit::{NEVER_MS, envelope, refused, resigned, within};
+use blindfold_kit::{NEVER_MS, Sealer, certificate_of, envelope, refused, resigned, within};
 use blindfold_protocol::HintEntry;
 use blindfold_rpc::{
-    BlindApiClient, Encoded, ForwardApiClient, RunningRole, SequencerApiClient, Topic,
+    BlindApiClient, Encoded, FeedItem, ForwardApiClient, RunningRole, SequencerApiClient, Topic,
     types::{BatchState, BlockNotification},
 };
 use common::{Stage, certificate_event, header_event, next_of};
@@ -147,6 +147,102 @@ async fn the_same_question_is_asked_once() {
         assert_eq!(answer.expect("an answer"), None);
     }
     assert_eq!(stage.sequencer.double.state.lock().receipts_asked, 2);
+    relay.handle.shutdown().await;
+}
+
+/// What the source does not give is waited for: nothing after it is handed on before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_source_that_leaves_a_batch_out_makes_no_gap() {
+    let stage = Stage::new().await;
+    let relay = stage.relay().await;
+    let mut feed = relay.feed().await;
+    stage.sequencer.followed_by(1).await;
+    stage.sequencer.double.state.lock().withhold = true;
+    let mut sealed = Vec::new();
+    for n in 1..=3 {
+        let batch = stage.sealer.seal_next_envelopes(&[envelope(n, 1)]).await;
+        stage.sequencer.keep(&batch.batch, &batch.verdicts);
+        sealed.push(batch);
+    }
+    relay.is_not_ready().await;
+    stage.sequencer.double.state.lock().withhold = false;
+    for batch in &sealed {
+        assert_eq!(next_of(&mut feed, Topic::Headers).await, header_event(batch));
+    }
+    relay.handle.shutdown().await;
+}
+
+/// More was missed than is handed on later: subscribers are told by the end of their subscription.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn subscribers_hear_of_a_gap_that_is_not_filled() {
+    let mut stage = Stage::new().await;
+    stage.config.catch_up_batches = 2;
+    let relay = stage.relay().await;
+    let mut feed = relay.feed().await;
+    stage.sequencer.followed_by(1).await;
+    stage.sequencer.double.state.lock().withhold = true;
+    let mut sealed = Vec::new();
+    for n in 1..=4 {
+        sealed.push(stage.sealer.seal_next_envelopes(&[envelope(n, 1)]).await);
+    }
+    // The newest first, so that the source is so far ahead at once.
+    for batch in sealed.iter().rev() {
+        stage.sequencer.keep(&batch.batch, &batch.verdicts);
+    }
+    stage.sequencer.double.state.lock().withhold = false;
+    within("the end of the subscription", async {
+        while feed.next().await != Some(FeedItem::Reconnected) {}
+    })
+    .await;
+    relay.counts(r#"blindfold_relay_head_number{role="relay"} 5"#).await;
+    assert_eq!(
+        relay.client.get_batch(2).await.expect("an answer").map(|info| info.hash),
+        Some(sealed[0].hash)
+    );
+    relay.handle.shutdown().await;
+}
+
+/// The header that the relay had gave way to another one, which is certified through its child alone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_branch_that_gave_way_is_given_up() {
+    let stage = Stage::new().await;
+    let relay = stage.relay().await;
+    let mut feed = relay.feed().await;
+    stage.sequencer.followed_by(1).await;
+    let other = Sealer::new(&stage.l1).await;
+    let first = other.seal_next(Vec::new()).await;
+    assert_eq!(Some(first.hash), relay.client.get_batch(1).await.expect("an answer").map(|info| info.hash));
+    let gave_way = stage.sealer.seal_next_envelopes(&[envelope(1, 1)]).await;
+    stage.sequencer.publish(&gave_way.batch, &gave_way.verdicts);
+    assert_eq!(next_of(&mut feed, Topic::Headers).await, header_event(&gave_way));
+    let second = other.seal_next_envelopes(&[envelope(2, 1)]).await;
+    let third = other.seal_next_envelopes(&[envelope(3, 1)]).await;
+    stage.sequencer.keep(&second.batch, &second.verdicts);
+    stage.sequencer.publish(&third.batch, &third.verdicts);
+    stage.sequencer.publish_certificate(&certificate_of(&third.batch));
+    assert_eq!(next_of(&mut feed, Topic::Headers).await, header_event(&second));
+    assert_eq!(next_of(&mut feed, Topic::Headers).await, header_event(&third));
+    relay.counts(r#"blindfold_relay_certified_number{role="relay"} 3"#).await;
+    let info = relay.client.get_batch(2).await.expect("an answer").expect("a batch");
+    assert_eq!(info.hash, second.hash);
+    relay.handle.shutdown().await;
+}
+
+/// Hints that nobody makes, as of a void batch, keep nothing else waiting.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn batches_without_hints_hold_nothing_up() {
+    let mut stage = Stage::new().await;
+    stage.config.catch_up_batches = 2;
+    let relay = stage.relay().await;
+    let mut feed = relay.feed().await;
+    stage.sequencer.followed_by(1).await;
+    for n in 1..=4 {
+        let sealed = stage.seal(&[envelope(n, 1)]).await;
+        assert_eq!(next_of(&mut feed, Topic::Headers).await, header_event(&sealed));
+    }
+    let missed = stage.sealer.seal_next_envelopes(&[envelope(5, 1)]).await;
+    stage.sequencer.keep(&missed.batch, &missed.verdicts);
+    assert_eq!(next_of(&mut feed, Topic::Headers).await, header_event(&missed));
     relay.handle.shutdown().await;
 }
 

@@ -1,6 +1,10 @@
 //! The sequencer's JSON-RPC: the shared reads, and what only the sequencer takes.
 
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::IpAddr,
+    sync::Arc,
+};
 
 use async_trait::async_trait;
 use blindfold_chain::{ReadApi, RoleView};
@@ -16,6 +20,7 @@ use blindfold_rpc::{
     },
 };
 use futures::future::join_all;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     admission::Admission, certifier::Certifier, context::Context, hints::HintReceiver, pool::Pool,
@@ -95,6 +100,24 @@ pub(crate) struct SequencerRpc {
     pub(crate) certifier: Arc<Certifier>,
     pub(crate) hints: Arc<HintReceiver>,
     pub(crate) reads: ReadApi,
+    pub(crate) forwards: Arc<Forwards>,
+}
+
+/// Places for what each gateway forwards: one takes at most its part of the queue of verification.
+pub(crate) struct Forwards(HashMap<Address, Arc<Semaphore>>);
+
+/// What part of the queue of verification one gateway may fill.
+const PART_OF_GATEWAY: usize = 4;
+
+impl Forwards {
+    pub(crate) fn new(gateways: &[Address], queue_items: usize) -> Self {
+        let places = (queue_items / PART_OF_GATEWAY).max(MAX_FORWARDED_ENVELOPES);
+        Self(gateways.iter().map(|gateway| (*gateway, Arc::new(Semaphore::new(places)))).collect())
+    }
+
+    fn take(&self, gateway: Address, places: u32) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(self.0.get(&gateway)?).try_acquire_many_owned(places).ok()
+    }
 }
 
 impl SequencerRpc {
@@ -221,12 +244,12 @@ impl ForwardApiServer for SequencerRpc {
         envelopes: Vec<ForwardedEnvelope>,
     ) -> Result<Vec<ForwardedAnswer>, RpcError> {
         let known = caller.get::<KnownPeer>().map(|peer| peer.0);
-        if !matches!(known, Some(Party::Gateway(_))) {
+        let Some(Party::Gateway(known)) = known else {
             return Err(RpcError::refused(
                 "not_a_gateway",
                 "only gateways that `sequencer.gateways` names forward envelopes, and show so by a hello",
             ));
-        }
+        };
         let bytes: usize = envelopes.iter().map(|forwarded| forwarded.envelope.bytes().len()).sum();
         if envelopes.len() > MAX_FORWARDED_ENVELOPES || envelopes.len() > 1 && bytes > MAX_FORWARDED_BYTES {
             let message = format!(
@@ -236,6 +259,13 @@ impl ForwardApiServer for SequencerRpc {
             );
             return Err(RpcError::invalid_params("too_many_envelopes", message));
         }
+        let places = u32::try_from(envelopes.len()).unwrap_or(u32::MAX);
+        let Some(_places) = self.forwards.take(known, places) else {
+            return Err(RpcError::busy(
+                "overloaded",
+                "as many envelopes of this gateway are under way as may be",
+            ));
+        };
         // All at once: they are verified together, and written down in one step of the disk.
         let answers = envelopes.into_iter().map(|forwarded| async move {
             let ForwardedEnvelope { envelope, promise } = forwarded;

@@ -43,7 +43,7 @@ use crate::{
     rebuild::Rebuild,
     recover::{Recovered, Recovery},
     reservations::Demand,
-    rpc::{SequencerRpc, SequencerView},
+    rpc::{Forwards, SequencerRpc, SequencerView},
     sealer::{Sealer, open_block},
     supplier::Supplier,
 };
@@ -336,6 +336,7 @@ impl Sequencer {
             certifier: Arc::clone(&certifier),
             hints: Arc::new(HintReceiver::new(Arc::clone(&cx), intake)),
             reads,
+            forwards: Arc::new(Forwards::new(&cx.config.gateways, cx.config.admission.proof_queue_items)),
         };
         let through = passthrough(deps.execution, READ_METHODS.iter().copied());
         let mut server = ServerConfig::new(cx.config.rpc_addr);

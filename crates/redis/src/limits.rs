@@ -45,7 +45,7 @@ end
 if allowed == 0 then return 0 end
 for place, key in ipairs(KEYS) do
     local burst, rate = tonumber(ARGV[2 * place]), tonumber(ARGV[2 * place + 1])
-    local level = levels[place] - cost
+    local level = math.min(burst, levels[place] - cost)
     redis.call('HSET', key, 'level', string.format('%.6f', level), 'at', string.format('%.0f', now))
     redis.call('PEXPIRE', key, string.format('%.0f', math.ceil((burst - level) * 1000 / rate) + 1))
 end
@@ -83,6 +83,19 @@ impl Limits {
     /// As [`Redis::query`]: the caller has no answer and asks buckets of its own. [`RedisError::Unreadable`] also for buckets
     /// that cannot be: none or more than [`MAX_BUCKETS`], a rate of zero, a name that is too long.
     pub async fn take(&self, buckets: &[Bucket<'_>], tokens: u32) -> Result<bool, RedisError> {
+        self.change(buckets, tokens.into()).await
+    }
+
+    /// Gives so many tokens back to each of these buckets: what they were taken for did not come about. A bucket never has more
+    /// than its burst.
+    ///
+    /// # Errors
+    /// As [`Limits::take`].
+    pub async fn give_back(&self, buckets: &[Bucket<'_>], tokens: u32) -> Result<(), RedisError> {
+        self.change(buckets, -i64::from(tokens)).await.map(drop)
+    }
+
+    async fn change(&self, buckets: &[Bucket<'_>], tokens: i64) -> Result<bool, RedisError> {
         let possible = |bucket: &Bucket<'_>| bucket.per_second > 0 && bucket.name.len() <= MAX_NAME_BYTES;
         if buckets.is_empty() || buckets.len() > MAX_BUCKETS || !buckets.iter().all(possible) {
             return Err(RedisError::Unreadable { reason: "no such bucket can be".to_owned() });

@@ -188,6 +188,7 @@ pub trait ForwardApi {
     /// # Errors
     /// - `not_a_gateway`: the caller has not shown that it is one of the gateways that the sequencer's settings name.
     /// - `too_many_envelopes`: more than one call may have.
+    /// - `overloaded`: as many envelopes of this gateway are under way as may be.
     #[method(name = "sendEnvelopes", with_extensions)]
     async fn send_envelopes(
         &self,

@@ -8,7 +8,10 @@ use jsonrpsee::{
     core::{SubscriptionError, SubscriptionResult},
 };
 use serde_json::value::RawValue;
-use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::{
+    broadcast::{self, error::RecvError},
+    watch,
+};
 
 use crate::{
     FeedEvent, RpcError, Topic,
@@ -20,6 +23,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Hub {
     topics: Arc<[broadcast::Sender<Arc<RawValue>>; Topic::ALL.len()]>,
+    /// Counts up when all subscriptions end.
+    ended: watch::Sender<u64>,
 }
 
 impl Default for Hub {
@@ -31,7 +36,8 @@ impl Default for Hub {
 impl Hub {
     /// `buffer_messages` may wait for the slowest subscriber of a topic.
     pub fn new(buffer_messages: usize) -> Self {
-        Self { topics: Arc::new(std::array::from_fn(|_| broadcast::channel(buffer_messages.max(1)).0)) }
+        let topics = std::array::from_fn(|_| broadcast::channel(buffer_messages.max(1)).0);
+        Self { topics: Arc::new(topics), ended: watch::Sender::new(0) }
     }
 
     fn topic(&self, topic: Topic) -> &broadcast::Sender<Arc<RawValue>> {
@@ -52,6 +58,12 @@ impl Hub {
                 0
             }
         }
+    }
+
+    /// Ends every subscription with an error, so that subscribers know that they have to catch up: what was missed here is not
+    /// published any more.
+    pub fn end_all(&self) {
+        self.ended.send_modify(|count| *count += 1);
     }
 
     /// How many subscribers a topic has.
@@ -75,12 +87,16 @@ impl Hub {
         };
         // Before accepting: what is published from the acceptance on must arrive.
         let mut notifications = self.topic(topic).subscribe();
+        let mut ended = self.ended.subscribe();
         let Ok(sink) = pending.accept().await else { return Ok(()) };
         let patience = Duration::from_millis(SLOW_CONSUMER_MS);
         let recipient = extensions.get::<Recipient>();
         loop {
             let notification = tokio::select! {
                 () = sink.closed() => return Ok(()),
+                Ok(()) = ended.changed() => {
+                    return Err(SubscriptionError::from("notifications were missed here: catch up"));
+                }
                 notification = notifications.recv() => notification,
             };
             let dropped = match notification {

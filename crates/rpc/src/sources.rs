@@ -83,6 +83,14 @@ impl<K: Eq + Hash> TokenBuckets<K> {
         bucket.tokens -= 1.0;
         true
     }
+
+    /// Gives a token of this key back: what it was taken for did not come about.
+    pub fn give_back(&self, key: &K) {
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bucket) = buckets.get_mut(key) {
+            bucket.tokens = (bucket.tokens + 1.0).min(self.burst);
+        }
+    }
 }
 
 #[cfg(test)]

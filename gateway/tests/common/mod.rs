@@ -14,7 +14,7 @@ use blindfold_kit::{
 };
 use blindfold_protocol::{BatchHints, Canonical, Envelope, Release, SealedBatch, SigningKey};
 use blindfold_redis::RedisOptions;
-use blindfold_rpc::{Feed, FeedConfig, FeedEvent, FeedItem, HttpClient, SequencerUrls, Topic};
+use blindfold_rpc::{Feed, FeedConfig, FeedEvent, FeedItem, HttpClient, RunningRole, SequencerUrls, Topic};
 
 pub fn gateway_key() -> SigningKey {
     SigningKey::from_bytes(&[88; 32]).expect("a key")
@@ -122,6 +122,16 @@ impl Running {
         let mut feed = Feed::start(url, Topic::ALL.to_vec(), FeedConfig::default());
         assert_eq!(within("the feed", feed.next()).await, Some(FeedItem::Connected));
         feed
+    }
+
+    /// Waits until it is not ready.
+    pub async fn is_not_ready(&self) {
+        within("that it is not ready", async {
+            while self.handle.readiness().is_ready() {
+                tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+            }
+        })
+        .await;
     }
 
     /// Waits until an envelope was on its way in vain.
