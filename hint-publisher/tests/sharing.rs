@@ -24,10 +24,19 @@ use common::{Stage, kinds};
 /// Nobody is silent for as long in a test.
 const NEVER_MS: u64 = 600_000;
 
-/// A stage whose publishers share a server.
+/// A stage whose publishers share a server, and do not take it for silent on a machine that is busy.
 async fn stage(server: &Server, lease_ms: u64) -> Stage {
+    stage_within(server, lease_ms, 10_000).await
+}
+
+async fn stage_within(server: &Server, lease_ms: u64, answer_timeout_ms: u64) -> Stage {
     let mut stage = Stage::new().await;
-    let settings = RedisSettings { url: Some(server.url()), ..RedisSettings::default() };
+    let settings = RedisSettings {
+        url: Some(server.url()),
+        connect_timeout_ms: 10_000,
+        answer_timeout_ms,
+        ..RedisSettings::default()
+    };
     stage.redis = settings.options("test").expect("good settings");
     stage.config.limits.share_lease_ms = lease_ms;
     stage
@@ -185,7 +194,7 @@ async fn a_server_that_is_emptied_in_the_middle_costs_work_and_nothing_else() {
 async fn without_a_server_each_does_everything() {
     let Some(mut server) = Server::for_test() else { return };
     server.end().expect("ends");
-    let stage = stage(&server, NEVER_MS).await;
+    let stage = stage_within(&server, NEVER_MS, 1_000).await;
     let (one, other) = (Arc::new(Watched::default()), Arc::new(Watched::default()));
     let (first, second) = (start(&stage, &one, 1).await, start(&stage, &other, 2).await);
     let sealed = stage.publish(four_parts(1)).await;

@@ -22,7 +22,7 @@ pub const MAX_ANSWER_BYTES: usize = 16 << 20;
 /// What drives a connection; it resolves when the connection has ended.
 pub(crate) type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Opens a connection and shows the password.
+/// Opens a connection, shows the password, and waits for a first answer.
 pub(crate) async fn open(options: &RedisOptions) -> Result<(MultiplexedConnection, Driver), RedisError> {
     let lost = |error: io::Error| RedisError::Lost { reason: words(&error.to_string()) };
     let stream: Box<dyn Stream> = match &options.url.place {
@@ -44,10 +44,19 @@ pub(crate) async fn open(options: &RedisOptions) -> Result<(MultiplexedConnectio
     let greeting = greeting(options)?;
     let config = AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(None);
     let bounded = Bounded { stream, left: MAX_ANSWER_BYTES };
-    let (connection, driver) = MultiplexedConnection::new_with_config(&greeting, bounded, config)
+    let (mut connection, driver) = MultiplexedConnection::new_with_config(&greeting, bounded, config)
         .await
         .map_err(|fault| RedisError::of(&fault))?;
-    Ok((connection, Box::pin(driver)))
+    let mut driver: Driver = Box::pin(driver);
+    // The system takes connections to a server that hangs, and one without the password it wants takes them, too.
+    let ping = redis::cmd("PING");
+    let answered = tokio::select! {
+        biased;
+        answered = ping.query_async::<()>(&mut connection) => answered,
+        () = &mut driver => return Err(RedisError::Lost { reason: "it was closed".to_owned() }),
+    };
+    answered.map_err(|fault| RedisError::of(&fault))?;
+    Ok((connection, driver))
 }
 
 /// Whom we say to be, and which database we want.

@@ -20,8 +20,15 @@ impl Client {
         Self::with(server.url(), "a", None)
     }
 
+    /// One that does not take a server for silent on a machine that is busy.
     pub fn with(url: String, deployment: &str, password_file: Option<PathBuf>) -> Self {
-        let settings = RedisSettings { url: Some(url), password_file, ..RedisSettings::default() };
+        let (url, patience_ms) = (Some(url), 10_000);
+        let (connect_timeout_ms, answer_timeout_ms) = (patience_ms, patience_ms);
+        let settings = RedisSettings { url, password_file, connect_timeout_ms, answer_timeout_ms };
+        Self::by(&settings, deployment)
+    }
+
+    pub fn by(settings: &RedisSettings, deployment: &str) -> Self {
         let options = settings.options(deployment).expect("good settings").expect("a server");
         let metrics = RedisMetrics::new(&Metrics::new("test", "0").expect("a registry")).expect("metrics");
         let tasks = Tasks::new();
