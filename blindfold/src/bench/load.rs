@@ -65,6 +65,9 @@ pub struct LoadArgs {
     /// Accounts of the development network that send, from account 0 on
     #[arg(long, default_value_t = 20)]
     accounts: usize,
+    /// Calls under way at most, at each front-end; with fewer than it could bear, what is sent beyond is not sent at all
+    #[arg(long, default_value_t = MAX_IN_FLIGHT)]
+    in_flight: usize,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -81,6 +84,8 @@ struct Measured {
     certified: usize,
     executed: usize,
     admitted_per_second: f64,
+    /// Of these what was admitted before the last one was sent: what the system bears, where more was sent than that.
+    admitted_while_sending_per_second: f64,
     certified_per_second: f64,
     executed_per_second: f64,
     submit_to_admitted_ms: Latency,
@@ -261,11 +266,11 @@ async fn send(
     fronts: &[HttpClient],
     observed: &Arc<Mutex<Observed>>,
 ) {
-    let slots = Arc::new(Semaphore::new(MAX_IN_FLIGHT));
+    let slots: Vec<_> = fronts.iter().map(|_| Arc::new(Semaphore::new(args.in_flight.max(1)))).collect();
     let mut tick = interval(Duration::from_secs_f64(1.0 / args.rate as f64));
     tick.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let mut calls = tokio::task::JoinSet::new();
-    for (envelope, front) in envelopes.into_iter().zip(fronts.iter().cycle()) {
+    for (envelope, (front, slots)) in envelopes.into_iter().zip(fronts.iter().zip(&slots).cycle()) {
         tick.tick().await;
         let id = envelope.id();
         observed.lock().sent.insert(id, now());
@@ -340,6 +345,11 @@ fn measured(args: &LoadArgs, observed: &Observed) -> Measured {
     let (admitted, certified, executed) =
         (after(&observed.admitted), after(&observed.certified), after(&observed.executed));
     let per_second = |count: usize| count as f64 / args.seconds as f64;
+    let (first, last) = (observed.sent.values().min(), observed.sent.values().max());
+    let while_sending = first.zip(last).map_or(0.0, |(first, last)| {
+        let count = observed.admitted.values().filter(|at| *at <= last).count();
+        count as f64 / last.duration_since(*first).as_secs_f64().max(f64::MIN_POSITIVE)
+    });
     Measured {
         seconds: args.seconds,
         rate: args.rate,
@@ -349,6 +359,7 @@ fn measured(args: &LoadArgs, observed: &Observed) -> Measured {
         certified: certified.len(),
         executed: executed.len(),
         admitted_per_second: per_second(admitted.len()),
+        admitted_while_sending_per_second: while_sending,
         certified_per_second: per_second(certified.len()),
         executed_per_second: per_second(executed.len()),
         submit_to_admitted_ms: Latency::of(admitted),

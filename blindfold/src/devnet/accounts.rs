@@ -10,6 +10,8 @@ pub const SEQUENCER: &str = "sequencer";
 pub const PROXY: &str = "proxy";
 /// Posts hints to L1 and locks its bond for them.
 pub const HINT_PUBLISHER: &str = "hint-publisher";
+/// Shows sequencers and members who the second hint publisher is, where there is one.
+pub const SECOND_HINT_PUBLISHER: &str = "hint-publisher-2";
 /// Shows sequencers that a gateway is theirs.
 pub const GATEWAY: &str = "gateway";
 /// Shows on L1 what the full node finds wrong there.

@@ -32,7 +32,9 @@ use tokio::task::JoinSet;
 
 use super::{
     MEMBERS, THRESHOLD,
-    accounts::{GATEWAY, HINT_PUBLISHER, PROXY, SEQUENCER, WATCHER, account_key, named_key},
+    accounts::{
+        GATEWAY, HINT_PUBLISHER, PROXY, SECOND_HINT_PUBLISHER, SEQUENCER, WATCHER, account_key, named_key,
+    },
     confidential::{self, COPROCESSOR},
     ports::{NodePorts, Ports, http},
     process::RoleProcess,
@@ -293,7 +295,7 @@ impl Devnet {
         let redis = match options.ports.gateways.is_empty() {
             true => None,
             false => {
-                progress.step("Redis: a server that the gateways share");
+                progress.step("Redis: a server that gateways and hint publishers share");
                 Some(blocking(Redis::start).await??)
             }
         };
@@ -353,7 +355,8 @@ impl Devnet {
 
     /// The roles that are processes of their own, in order of start.
     fn names(&self) -> Vec<&'static str> {
-        let beside = FURTHER_SEQUENCERS.into_iter().chain(GATEWAYS).chain([L1_NODE, COPROCESSOR]);
+        let beside = FURTHER_SEQUENCERS.into_iter().chain([SECOND_HINT_PUBLISHER]).chain(GATEWAYS);
+        let beside = beside.chain([L1_NODE, COPROCESSOR]);
         PROCESSES.into_iter().chain(beside.filter(|name| self.processes.contains_key(*name))).collect()
     }
 
@@ -698,7 +701,7 @@ pub async fn stake_members(
 
 fn write_keys(dir: &Path) -> Result<()> {
     let password = fs::read_to_string(dir.join("password"))?;
-    for name in [SEQUENCER, PROXY, HINT_PUBLISHER, WATCHER, GATEWAY] {
+    for name in [SEQUENCER, PROXY, HINT_PUBLISHER, SECOND_HINT_PUBLISHER, WATCHER, GATEWAY] {
         keys::store(&named_key(name), &dir.join("keys").join(format!("{name}.json")), password.trim())?;
     }
     Ok(())
@@ -786,6 +789,10 @@ fn role_processes(
     }
     let publisher = layout.write("hint-publisher", &layout.hint_publisher())?;
     add("hint-publisher", "hint-publisher", publisher, options.ports.hint_publisher);
+    if let Some(admin) = options.ports.second_hint_publisher {
+        let name = SECOND_HINT_PUBLISHER;
+        add(name, "hint-publisher", layout.write(name, &layout.second_hint_publisher(name, admin))?, admin);
+    }
     let full_node = layout.write("full-node", &layout.full_node(HINT_DEADLINE_MS))?;
     add("full-node", "full-node", full_node, options.ports.full_node.1);
     if let Some(ports) = &options.ports.l1_node {

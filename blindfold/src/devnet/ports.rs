@@ -35,6 +35,8 @@ pub struct Ports {
     pub further_sequencers: Vec<NodePorts>,
     /// Each gateway's JSON-RPC and admin server; none where there are none.
     pub gateways: Vec<(u16, u16)>,
+    /// The admin server of a second hint publisher, which shares batches with the first one; `None` where there is none.
+    pub second_hint_publisher: Option<u16>,
 }
 
 /// Where a further full node or sequencer listens.
@@ -63,10 +65,11 @@ impl Ports {
             l1_node: None,
             further_sequencers: Vec::new(),
             gateways: Vec::new(),
+            second_hint_publisher: None,
         }
     }
 
-    /// The documented ones with two further sequencers and two gateways.
+    /// The documented ones with two further sequencers, two gateways and a second hint publisher.
     #[must_use]
     pub fn documented_replicated(members: u16) -> Self {
         let further = |index: u16| NodePorts {
@@ -74,10 +77,15 @@ impl Ports {
             execution: (8645 + index, 8651 + index),
         };
         let gateways = vec![(9620, 9621), (9622, 9623)];
-        Self { further_sequencers: vec![further(1), further(2)], gateways, ..Self::documented(members) }
+        Self {
+            further_sequencers: vec![further(1), further(2)],
+            gateways,
+            second_hint_publisher: Some(9572),
+            ..Self::documented(members)
+        }
     }
 
-    /// Free ones, with two further sequencers and two gateways.
+    /// Free ones, with two further sequencers, two gateways and a second hint publisher.
     ///
     /// # Errors
     /// When the operating system gives none.
@@ -88,6 +96,7 @@ impl Ports {
             ports.further_sequencers.push(NodePorts { node: free.pair()?, execution: free.pair()? });
             ports.gateways.push(free.pair()?);
         }
+        ports.second_hint_publisher = Some(free.next()?);
         Ok(ports)
     }
 
@@ -154,6 +163,7 @@ impl FreePorts {
             l1_node: Some(NodePorts { node: self.pair()?, execution: self.pair()? }),
             further_sequencers: Vec::new(),
             gateways: Vec::new(),
+            second_hint_publisher: None,
         })
     }
 }

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use alloy_primitives::Address;
 use anyhow::{Context, Result};
 use blindfold_client::{KeySource, ProxyConfig};
 use blindfold_committee::{MemberConfig, MemberLimits, PeerUrl};
@@ -59,8 +60,15 @@ pub struct Layout<'a> {
     pub sequencer_urls: &'a dyn Fn(&str) -> SequencerUrls,
     /// Where each role keeps its records.
     pub stores: &'a BTreeMap<String, StoreSettings>,
-    /// The Redis server that gateways share, if there is one.
+    /// The Redis server that gateways, and hint publishers, share, if there is one.
     pub redis_url: Option<&'a str>,
+}
+
+/// Whom sequencers and members know as hint publishers.
+fn hint_publishers() -> Vec<Address> {
+    [super::accounts::HINT_PUBLISHER, super::accounts::SECOND_HINT_PUBLISHER]
+        .map(|name| named_key(name).address())
+        .to_vec()
 }
 
 fn failover(ports: &NodePorts) -> FailoverSettings {
@@ -145,7 +153,7 @@ impl Layout<'_> {
                     interval_ms: OUTPUTS_INTERVAL_MS,
                     depth_blocks: OUTPUTS_DEPTH_BLOCKS,
                 },
-                hint_publishers: vec![named_key(super::accounts::HINT_PUBLISHER).address()],
+                hint_publishers: hint_publishers(),
                 gateways: vec![named_key(super::accounts::GATEWAY).address()],
                 members: self.members().map(|(member, url)| SequencerMember { member, url }).collect(),
                 l1_poll_ms: L1_POLL_INTERVAL_MS,
@@ -191,10 +199,31 @@ impl Layout<'_> {
                     .filter(|(other, _)| *other != member)
                     .map(|(member, url)| PeerUrl { member, url })
                     .collect(),
-                hint_publishers: vec![named_key(super::accounts::HINT_PUBLISHER).address()],
+                hint_publishers: hint_publishers(),
                 limits: MemberLimits { max_l1_age_ms: MAX_L1_AGE_MS, ..MemberLimits::default() },
                 inbound: Default::default(),
             },
+        }
+    }
+
+    fn redis(&self) -> RedisSettings {
+        RedisSettings { url: self.redis_url.map(str::to_owned), ..RedisSettings::default() }
+    }
+
+    /// Settings of the second hint publisher's process, which leaves posting to the first one.
+    #[must_use]
+    pub fn second_hint_publisher(&self, name: &str, admin: u16) -> HintPublisherSettings {
+        let first = self.hint_publisher();
+        HintPublisherSettings {
+            data_dir: self.dir.join(name),
+            hello_key: Some(self.key(super::accounts::SECOND_HINT_PUBLISHER)),
+            l1_posting: L1PostingSettings::default(),
+            hint_publisher: HintPublisherConfig {
+                admin_addr: local(admin),
+                sequencer_urls: (self.sequencer_urls)(name),
+                ..first.hint_publisher
+            },
+            ..first
         }
     }
 
@@ -208,7 +237,7 @@ impl Layout<'_> {
             tls: TlsSettings::default(),
             backend: BackendSettings { threads: 1, ..BackendSettings::default() },
             hello_key: self.key(super::accounts::GATEWAY),
-            redis: RedisSettings { url: self.redis_url.map(str::to_owned), ..RedisSettings::default() },
+            redis: self.redis(),
             relay: RelayConfig {
                 rpc_addr: local(rpc),
                 admin_addr: local(admin),
@@ -227,7 +256,7 @@ impl Layout<'_> {
     #[must_use]
     pub fn hint_publisher(&self) -> HintPublisherSettings {
         HintPublisherSettings {
-            redis: RedisSettings::default(),
+            redis: self.redis(),
             chain: self.chain(),
             parameters: vec![self.parameters()],
             l1: self.l1(),

@@ -383,13 +383,15 @@ fn every_port_of_the_development_network_is_documented() {
         l1_node: _,
         further_sequencers: _,
         gateways: _,
+        second_hint_publisher: _,
     } = Ports::documented(4);
     let pairs = [sequencer, full_node, proxy, coprocessor, sequencer_execution, full_node_execution];
     let pairs = pairs.into_iter().chain(members).flat_map(|(first, second)| [first, second]);
     let further = Ports::documented_replicated(4).further_sequencers;
     let further = further.iter().flat_map(|one| [one.node.0, one.node.1, one.execution.0, one.execution.1]);
     let gateways = Ports::documented_replicated(4).gateways.into_iter().flat_map(|(rpc, admin)| [rpc, admin]);
-    for port in pairs.chain([l1, hint_publisher]).chain(further).chain(gateways) {
+    let second = Ports::documented_replicated(4).second_hint_publisher.expect("there is one");
+    for port in pairs.chain([l1, hint_publisher, second]).chain(further).chain(gateways) {
         assert!(numbers.contains(&port), "port {port} is not in the table of operate.md");
     }
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use blindfold::devnet::GATEWAYS;
+use blindfold::devnet::{GATEWAYS, accounts::SECOND_HINT_PUBLISHER};
+use blindfold_client::Node;
 use blindfold_runtime::wall_ms;
 use blindfold_servers::{PostgresCluster, Redis, ServerError};
 use rand::{RngExt, rngs::StdRng};
@@ -15,6 +16,8 @@ use tokio::{
 };
 
 use super::{LOOK, Run, SETTLE};
+
+const HINT_PUBLISHERS: [&str; 2] = ["hint-publisher", SECOND_HINT_PUBLISHER];
 
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -36,6 +39,8 @@ pub(super) enum Fault {
     DatabaseFailover,
     /// `kill -9` of a gateway, which starts again.
     GatewayKill,
+    /// `kill -9` of a hint publisher, which starts again when the other one has opened a batch.
+    HintPublisherKill,
     /// What gateways share is gone: Redis crashes and comes back empty, is emptied, or answers nobody for a while.
     RedisLoss,
 }
@@ -45,7 +50,8 @@ impl Fault {
     pub(super) fn draw(index: u64, random: &mut StdRng) -> Self {
         // What hits no sequencer comes less often.
         match index % 8 {
-            3 => return Self::GatewayKill,
+            3 if random.random_range(0..2) == 0 => return Self::GatewayKill,
+            3 => return Self::HintPublisherKill,
             7 => return Self::RedisLoss,
             _ => {}
         }
@@ -72,6 +78,7 @@ impl Fault {
             Self::Stop => "stop",
             Self::DatabaseFailover => "failover of the database",
             Self::GatewayKill => "kill of a gateway",
+            Self::HintPublisherKill => "kill of a hint publisher",
             Self::RedisLoss => "loss of Redis",
         }
     }
@@ -138,6 +145,13 @@ impl Run {
                 let gateway = GATEWAYS[random.random_range(0..GATEWAYS.len())];
                 self.devnet.kill_and_restart(gateway).await?;
             }
+            Fault::HintPublisherKill => {
+                let publisher = HINT_PUBLISHERS[random.random_range(0..HINT_PUBLISHERS.len())];
+                self.devnet.process(publisher)?.kill().await?;
+                self.opened_after(self.load.newest()).await?;
+                self.devnet.process(publisher)?.start()?;
+                self.devnet.process(publisher)?.ready().await?;
+            }
             Fault::RedisLoss => {
                 let (kind, pause_ms) = (random.random_range(0..3), random.random_range(0..3_000));
                 let redis = |run: &mut Self, what: fn(&mut Redis) -> Result<(), ServerError>| {
@@ -171,6 +185,19 @@ impl Run {
             sleep(LOOK).await;
         }
         Ok(())
+    }
+
+    /// Waits until a batch above this number is executed at the full node: somebody has opened it.
+    async fn opened_after(&self, number: u64) -> Result<()> {
+        let (node, deadline) = (Node::new(&self.node)?, Instant::now() + SETTLE);
+        loop {
+            let hinted = node.call("blind_getStatus", &[]).await?["hinted"].as_u64().unwrap_or(0);
+            if hinted > number {
+                return Ok(());
+            }
+            ensure!(Instant::now() < deadline, "no batch above {number} is opened");
+            sleep(LOOK).await;
+        }
     }
 
     async fn hand_over(&mut self, leader: &str) -> Result<()> {

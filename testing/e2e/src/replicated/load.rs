@@ -97,6 +97,11 @@ impl Load {
         pairs.filter(|(_, to)| *to > after_ms).map(|(from, to)| to.saturating_sub(from)).max().unwrap_or(0)
     }
 
+    /// The newest number that anybody announced.
+    pub(super) fn newest(&self) -> u64 {
+        *self.newest.borrow()
+    }
+
     /// Headers that were seen elsewhere.
     pub(super) fn seen_also(&self, headers: &[(u64, B256)]) {
         let mut seen = self.seen.lock();
