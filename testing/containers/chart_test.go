@@ -192,6 +192,7 @@ func TestTheChartRenders(t *testing.T) {
 						Volumes        []struct{ Name string }
 					}
 				}
+				VolumeClaimTemplates []struct{ Metadata struct{ Name string } } `yaml:"volumeClaimTemplates"`
 			}
 			if err := one.Spec.Decode(&spec); err != nil {
 				t.Fatal(err)
@@ -204,12 +205,15 @@ func TestTheChartRenders(t *testing.T) {
 			if !first.SecurityContext.ReadOnlyRootFilesystem || first.SecurityContext.AllowPrivilegeEscalation {
 				t.Errorf("%s is not confined", one.Metadata.Name)
 			}
-			mounted, volumes := map[string]bool{}, map[string]bool{"data": true}
+			mounted, volumes := map[string]bool{}, map[string]bool{}
 			for _, mount := range first.VolumeMounts {
 				mounted[mount.Name] = true
 			}
 			for _, volume := range pod.Volumes {
 				volumes[volume.Name] = true
+			}
+			for _, claim := range spec.VolumeClaimTemplates {
+				volumes[claim.Metadata.Name] = true
 			}
 			compare(t, one.Metadata.Name+": volumes", keys(mounted), keys(volumes))
 		}
@@ -274,6 +278,9 @@ func TestTheChartSaysWhatComposeSays(t *testing.T) {
 			}
 		}
 		compare(t, name+": settings", left, right)
+		if keeps := slices.Contains(theirs.Volumes, name+":/data"); keeps != (ours.Disk != "") {
+			t.Errorf("%s: disk %q, and volumes %v", name, ours.Disk, theirs.Volumes)
+		}
 		dockerfile := read(t, filepath.Join(docker, ours.Image+".Dockerfile"))
 		left = nil
 		for _, port := range ours.Ports {

@@ -71,7 +71,7 @@ func parse(t *testing.T, name, text string, into any) {
 func compositions(t *testing.T) map[string]composition {
 	t.Helper()
 	paths, err := filepath.Glob(docker + "/compose*.yaml")
-	if err != nil || len(paths) != 4 {
+	if err != nil || len(paths) != 5 {
 		t.Fatal(paths, err)
 	}
 	all := map[string]composition{}
@@ -274,7 +274,7 @@ func TestPrometheusAsksEveryRole(t *testing.T) {
 			t.Errorf("no alarm knows the job %s", job)
 		}
 	}
-	roles := map[string]string{"sequencer": "sequencer", "committee": "committee", "hint-publisher": "hint-publisher", "full-node": "full-node", "coprocessor": "coprocessor"}
+	roles := map[string]string{"sequencer": "sequencer", "gateway": "gateway", "committee": "committee", "hint-publisher": "hint-publisher", "full-node": "full-node", "coprocessor": "coprocessor"}
 	expected := map[string][]string{}
 	for name, s := range compositions(t)["compose.yaml"].Services {
 		role, ok := roles[imageOf(s)]

@@ -10,8 +10,8 @@ use std::{
 use blindfold::{
     devnet::{MEMBERS, ports::Ports},
     roles::{
-        CommitteeSettings, CoprocessorSettings, FullNodeSettings, HintPublisherSettings, ProxySettings,
-        SequencerSettings,
+        CommitteeSettings, CoprocessorSettings, FullNodeSettings, GatewaySettings, HintPublisherSettings,
+        ProxySettings, RelaySettings, SequencerSettings,
     },
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -60,6 +60,10 @@ fn all_settings() -> BTreeMap<String, (&'static str, Value)> {
         let file = format!("member-{member}.toml");
         all.insert(file.clone(), ("committee", read::<CommitteeSettings>(&file)));
     }
+    for number in GATEWAYS {
+        let file = format!("gateway-{number}.toml");
+        all.insert(file.clone(), ("gateway", read::<GatewaySettings>(&file)));
+    }
     for number in HINT_PUBLISHERS {
         let file = format!("hint-publisher-{number}.toml");
         all.insert(file.clone(), ("hint-publisher", read::<HintPublisherSettings>(&file)));
@@ -68,11 +72,18 @@ fn all_settings() -> BTreeMap<String, (&'static str, Value)> {
     add("full-node.toml", "full-node", read::<FullNodeSettings>("full-node.toml"));
     add("coprocessor.toml", "coprocessor", read::<CoprocessorSettings>("coprocessor.toml"));
     add("proxy.toml", "proxy", read::<ProxySettings>("proxy.toml"));
+    add("relay.toml", "relay", read::<RelaySettings>("relay.toml"));
     all
 }
 
 const SEQUENCERS: [u16; 2] = [1, 2];
+const GATEWAYS: [u16; 2] = [1, 2];
 const HINT_PUBLISHERS: [u16; 2] = [1, 2];
+
+/// Each is in a container of its own, with the first one's ports; so has a relay alone.
+fn gateway_ports() -> (u16, u16) {
+    Ports::documented_replicated(MEMBERS).gateways[0]
+}
 
 #[test]
 fn every_settings_file_is_read_by_its_role() {
@@ -95,12 +106,17 @@ fn ports_are_the_documented_ones() {
         "full-node" => (Some(ports.full_node.0), ports.full_node.1),
         "coprocessor" => (Some(ports.coprocessor.0), ports.coprocessor.1),
         "proxy" => (Some(ports.proxy.0), ports.proxy.1),
+        "gateway" | "relay" => (Some(gateway_ports().0), gateway_ports().1),
         other => panic!("{other} is no role"),
     };
     for (file, (role, document)) in all_settings() {
         let (rpc, admin) = expected(role);
-        let own =
-            document.get(if role == "committee" { "member".to_owned() } else { role.replace('-', "_") });
+        let own = document.get(match role {
+            "committee" => "member".to_owned(),
+            // A gateway is a relay besides.
+            "gateway" => "relay".to_owned(),
+            role => role.replace('-', "_"),
+        });
         let own = own.unwrap_or_else(|| panic!("{file} has no settings of its role"));
         let address = |key: &str| own.get(key).and_then(Value::as_str).map(str::to_owned);
         assert_eq!(address("rpc_addr"), rpc.map(|port| format!("0.0.0.0:{port}")), "{file}");
@@ -186,6 +202,8 @@ fn every_url_names_a_container_and_a_port_that_it_listens_on() {
                     "l" => vec![ports.l1],
                     "postgres-" => vec![5432],
                     "sequencer-" => vec![ports.sequencer.0],
+                    "gateway-" => vec![gateway_ports().0],
+                    "redis" => vec![6379],
                     "member-" => vec![ports.members[0].0],
                     "full-node" => vec![ports.full_node.0],
                     _ => vec![ports.sequencer_execution.0, ports.sequencer_execution.1],
@@ -195,6 +213,18 @@ fn every_url_names_a_container_and_a_port_that_it_listens_on() {
             }
         }
         assert!(seen > 0, "{}", file.display());
+    }
+}
+
+/// `scripts/containers prepare` puts accounts where these lines are.
+#[test]
+fn accounts_are_left_to_be_filled_in() {
+    for (file, content) in files(&docker().join("settings")) {
+        let name = file.file_name().expect("a name").to_string_lossy().into_owned();
+        let has = |line: &str| content.lines().filter(|other| *other == line).count() == 1;
+        let sequencer = name.starts_with("sequencer-");
+        assert_eq!(has("gateways = []"), sequencer, "{name}");
+        assert_eq!(has("hint_publishers = []"), sequencer || name.starts_with("member-"), "{name}");
     }
 }
 
