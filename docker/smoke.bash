@@ -134,11 +134,11 @@ wallet() {
 }
 to=0x00000000000000000000000000000000000b11dd
 sent=0
-# Encrypted transfers of one ether, each until its transaction is in a block of the full node's.
+# Encrypted transfers of one ether through the gateways, each until its transaction is in a block of the full node's.
 transfers() {
     local count=$1 i
     for ((i = 0; i < count; i++)); do
-        wallet send "$to" 1ether --wait 90 --node http://full-node:9580 --sequencer http://sequencer-1:9545 --sequencer http://sequencer-2:9545 >/dev/null 2>"$work/smoke/wallet.log" ||
+        wallet send "$to" 1ether --wait 90 --node http://full-node:9580 --sequencer http://gateway-1:9620 --sequencer http://gateway-2:9620 >/dev/null 2>"$work/smoke/wallet.log" ||
             fail "a transfer did not arrive: $(cat "$work/smoke/wallet.log")"
         sent=$((sent + 1))
     done
@@ -247,6 +247,17 @@ smoke_faults() {
     transfers 1
     docker start "$(container member-4)" >/dev/null
 
+    step "a gateway is killed: the other takes what comes"
+    docker kill "$(container gateway-1)" >/dev/null
+    transfers 1
+    docker start "$(container gateway-1)" >/dev/null
+
+    step "Redis is killed: gateways and hint publishers go on without"
+    docker kill "$(container redis)" >/dev/null
+    transfers 1
+    docker start "$(container redis)" >/dev/null
+    ready gateway-1 redis
+
     local first
     first=$(leader)
     step "$first leads and is killed: the other goes on"
@@ -270,11 +281,12 @@ smoke_faults() {
 # The files of one party, each in a project of its own beside the chain, attached to its networks: where the chain is elsewhere,
 # those are the internet. The member takes its disk along.
 smoke_alone() {
-    step "a full node with a proxy, and a member, each by its own file"
+    step "a full node with a proxy, a relay, and a member, each by its own file"
     local whole=$COMPOSE_PROJECT_NAME id deadline=$((SECONDS + 120))
     cat >"$work/smoke/full-node.yaml" <<YAML
 networks: { default: { external: true, name: ${whole}_public } }
 YAML
+    cp "$work/smoke/full-node.yaml" "$work/smoke/relay.yaml"
     cat >"$work/smoke/member.yaml" <<YAML
 services:
   member:
@@ -292,10 +304,11 @@ YAML
     }
     docker stop "$(container member-4)" >/dev/null
     alone full-node --profile proxy up --detach
+    alone relay up --detach
     alone member up --detach
-    until [ "$(docker ps --filter health=healthy --format '{{.Label "com.docker.compose.project"}}' | grep -c "^$whole-\(full-node\|member\)$")" = 4 ]; do
+    until [ "$(docker ps --filter health=healthy --format '{{.Label "com.docker.compose.project"}}' | grep -c "^$whole-\(full-node\|relay\|member\)$")" = 5 ]; do
         [ "$SECONDS" -lt "$deadline" ] || {
-            for id in $(docker ps --all --quiet --filter "name=$whole-full-node" --filter "name=$whole-member_" --filter "name=$whole-member-member"); do
+            for id in $(docker ps --all --quiet --filter "name=$whole-full-node" --filter "name=$whole-relay" --filter "name=$whole-member_" --filter "name=$whole-member-member"); do
                 docker inspect --format '{{.Name}} {{.State.Status}}{{range .State.Health.Log}} {{.Output}}{{end}}' "$id" 2>/dev/null | tail -c 600 >&2
                 docker logs --tail 5 "$id" 2>&1 | cut -c 1-400 >&2
             done
@@ -304,23 +317,27 @@ YAML
         sleep 0.5
     done
     docker exec "$(container l1)" /cast chain-id --rpc-url http://proxy:9590 >/dev/null || fail "the proxy does not answer"
+    docker exec "$(container l1)" /cast rpc --rpc-url http://relay:9620 blind_getFeeAccount \
+        "$(address_of "$deployment/secrets/proxy.json")" >/dev/null || fail "the relay does not answer"
     # Three of four are needed, so that one has to vote and to give shares.
     docker kill "$(container member-1)" >/dev/null
     transfers 1
     docker start "$(container member-1)" >/dev/null
     alone full-node --profile proxy down --volumes --timeout 40
+    alone relay down --timeout 40
     alone member down --timeout 40
     docker start "$(container member-4)" >/dev/null
     ready member-1 member-4
 }
 
-# Whether Prometheus reaches everything.
+# Whether Prometheus reaches everything, and all who share Redis are there again.
 smoke_watching() {
-    step "Prometheus reaches every role"
+    step "Prometheus reaches every role, and they Redis"
     local deadline=$((SECONDS + 60)) down
     query() { docker exec "$(container prometheus)" /promtool query instant http://127.0.0.1:9090 "$1"; }
-    until down=$(query 'up == 0 or probe_success == 0') && [ -z "$down" ] && [ -n "$(query 'up{job="blindfold-coprocessor"} == 1')" ]; do
-        [ "$SECONDS" -lt "$deadline" ] || fail "not reached: $down"
+    until down=$(query 'up == 0 or probe_success == 0') && [ -z "$down" ] && [ -n "$(query 'up{job="blindfold-coprocessor"} == 1')" ] &&
+        [ -n "$(query 'count(blindfold_redis_connections == 1 and on (instance) blindfold_redis_seconds_count > 0) == 4')" ]; do
+        [ "$SECONDS" -lt "$deadline" ] || fail "not reached: ${down:-$(query blindfold_redis_connections; query blindfold_redis_seconds_count; query blindfold_redis_errors_total)}"
         sleep 1
     done
 }
