@@ -159,6 +159,7 @@ impl Member {
         let client = introductions.client(Party::Sequencer);
         let sequencer = http_client_of(&config.sequencer_urls, &client)?;
         store.bind(&chain.deployment, &store_role(key.public.member)).await?;
+        store.count_in(&metrics.registry);
         let acknowledged = store.heads().await?.acknowledged;
         let evidence = EvidenceStore::open(Arc::clone(&store)).await?;
         let voting = Voting::open(Arc::clone(&store)).await?;

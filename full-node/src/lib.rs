@@ -174,6 +174,7 @@ impl FullNode {
             Source::L1 => None,
         };
         store.bind(&chain.deployment, ROLE).await?;
+        store.count_in(&metrics);
 
         let evidence = Arc::new(EvidenceStore::open(Arc::clone(&store)).await?);
         let tracker = Tracker::open(chain, store, Arc::clone(&l1)).await?;

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
+    time::Duration,
 };
 
 use blindfold_chain::{TrackerError, announce};
@@ -13,7 +14,7 @@ use blindfold_rpc::types::Refusal;
 use blindfold_runtime::{Instant, now};
 use parking_lot::Mutex;
 
-use crate::{context::Context, gate::Gate, refusal::SubmissionError};
+use crate::{context::Context, gate::Gate, metrics::MEMBERS, refusal::SubmissionError};
 
 /// Certified numbers for which late acknowledgements are still checked and answered.
 const KEPT_CERTIFIED_NUMBERS: usize = 64;
@@ -59,6 +60,11 @@ impl Collection {
             let oldest = numbers.iter().find(|(_, entry)| entry.certified).map(|(number, _)| *number);
             oldest.map(|number| numbers.remove(&number));
         }
+    }
+
+    /// How long ago a header was sealed.
+    fn sealed_before(&self, number: u64) -> Option<Duration> {
+        self.0.lock().get(&number).map(|entry| entry.sealed.elapsed())
     }
 
     /// Forgets the headers from a number on: others take their places.
@@ -180,6 +186,7 @@ impl Certifier {
         let verified =
             if own { self.gate_of(ack.member).run(verify).await } else { self.gate.run(verify).await };
         verified?.map_err(|_| SubmissionError::InvalidSignature { member: ack.member })?;
+        self.show_member(&ack);
         let Some(all) = ({
             let _writing = self.writing.lock().await;
             let all = self.collection.count(&ack)?;
@@ -198,6 +205,16 @@ impl Certifier {
             self.certify(ack.number, &epoch, &all).await;
         }
         Ok(())
+    }
+
+    /// Shows how a member keeps up.
+    fn show_member(&self, ack: &Acknowledgement) {
+        let Some(member) = MEMBERS.get(usize::from(ack.member.wrapping_sub(1))) else { return };
+        if let Some(after) = self.collection.sealed_before(ack.number) {
+            let after = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+            self.cx.metrics.acknowledged_after_ms.get(&[member]).set(after);
+        }
+        self.cx.metrics.acknowledged_number.get(&[member]).set(ack.number);
     }
 
     /// Makes the certificate of a number, keeps it and announces it. A failure is logged: the next acknowledgement,

@@ -1,7 +1,7 @@
 //! What is looked after once in a while: headers announced again, certificates retried, old outcomes forgotten,
 //! readiness told.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use axum::{Json, Router, routing::get};
 use blindfold_chain::{
@@ -9,7 +9,7 @@ use blindfold_chain::{
 };
 use blindfold_protocol::limits::EXPIRY_WINDOW;
 use blindfold_rpc::Readiness;
-use blindfold_runtime::{Agreement, now};
+use blindfold_runtime::{Agreement, Instant, now};
 use blindfold_store::{BatchRecord, StoreError};
 use tokio::{
     sync::broadcast::{self, error::RecvError},
@@ -21,6 +21,7 @@ use crate::{
     certifier::Certifier,
     context::Context,
     l1_cache::L1Cache,
+    pool::Pool,
     recover::{Recovered, out_of_office},
 };
 
@@ -43,6 +44,7 @@ pub(crate) struct Housekeeping {
     pub(crate) l1: Arc<L1Cache>,
     pub(crate) agreement: Arc<Agreement>,
     pub(crate) certifier: Arc<Certifier>,
+    pub(crate) pool: Arc<Pool>,
     pub(crate) backlog: Arc<Backlog>,
     pub(crate) recovered: Arc<Recovered>,
     pub(crate) executor: Executor,
@@ -56,6 +58,7 @@ impl Housekeeping {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut stop = self.cx.stop.clone();
         let mut progress = (self.cx.tracker.certified(), now());
+        let mut arrived = VecDeque::new();
         let mut pruned = self.cx.tracker.head().number / PRUNE_EVERY_BATCHES;
         loop {
             tokio::select! {
@@ -63,6 +66,7 @@ impl Housekeeping {
                 _ = stop.wait_for(|stop| *stop) => return,
                 _ = ticks.tick() => {}
             }
+            self.show_oldest(&mut arrived);
             self.show_readiness().await;
             self.certifier.retry_certifying().await;
             match stages(&self.cx, &self.executor.status()).await {
@@ -103,6 +107,23 @@ impl Housekeeping {
             self.cx.hub.publish(&announce::header(&record.sealed, record.hash, &verdicts(&record)?));
         }
         Ok(())
+    }
+
+    /// Shows for how long the oldest envelope has waited. `arrived` has how many had come at each look, newest last: the pool
+    /// knows their order and no clock.
+    fn show_oldest(&self, arrived: &mut VecDeque<(Instant, u64)>) {
+        let (count, oldest) = self.pool.lock().arrivals();
+        arrived.push_back((now(), count));
+        let Some(oldest) = oldest else {
+            arrived.clear();
+            return self.cx.metrics.oldest_envelope_ms.set(0);
+        };
+        // Of the looks before which it had come, the first one dates it.
+        while arrived.len() > 1 && arrived.front().is_some_and(|(_, count)| *count <= oldest) {
+            arrived.pop_front();
+        }
+        let waited = arrived.front().map_or(Duration::ZERO, |(since, _)| since.elapsed());
+        self.cx.metrics.oldest_envelope_ms.set(u64::try_from(waited.as_millis()).unwrap_or(u64::MAX));
     }
 
     async fn show_readiness(&self) {

@@ -177,6 +177,11 @@ impl<T: Clone> Mempool<T> {
         self.entries.len()
     }
 
+    /// How many envelopes came in so far, and which of those that are pending came first.
+    pub(crate) fn arrivals(&self) -> (u64, Option<u64>) {
+        (self.arrivals, self.entries.values().map(|entry| entry.arrival).min())
+    }
+
     /// Bytes of all pending envelopes.
     pub fn bytes(&self) -> usize {
         self.bytes

@@ -68,6 +68,12 @@ pub struct SequencerMetrics {
     pub certificates: Counter,
     /// From a header's sealing to its certificate, in seconds.
     pub certify_seconds: Histogram,
+    /// Milliseconds from a header's sealing to each member's latest acknowledgement.
+    pub acknowledged_after_ms: GaugeSet,
+    /// Number of each member's latest acknowledgement.
+    pub acknowledged_number: GaugeSet,
+    /// How long the envelope has waited that waits longest, in milliseconds.
+    pub oldest_envelope_ms: Gauge,
     /// Refusals of headers that members reported.
     pub member_refusals: Counter,
     /// Batches whose hints were verified and stored.
@@ -111,6 +117,14 @@ pub struct SequencerMetrics {
     /// Refusals by the fast backend that the portable one overruled, by what was checked.
     pub overruled: CounterSet,
 }
+
+/// The members' label values: as many as a committee can have.
+pub(crate) const MEMBERS: &[&str] = &[
+    "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19",
+    "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30", "31", "32", "33", "34", "35", "36",
+    "37", "38", "39", "40", "41", "42", "43", "44", "45", "46", "47", "48", "49", "50", "51", "52", "53",
+    "54", "55", "56", "57", "58", "59", "60", "61", "62", "63", "64",
+];
 
 impl SequencerMetrics {
     /// Registers every series, at zero.
@@ -171,6 +185,20 @@ impl SequencerMetrics {
                 &[("reason", SUBMISSION_REASONS)],
             )?,
             certificates: m.counter("certificates_total", "Certificates aggregated")?,
+            acknowledged_after_ms: m.gauges(
+                "acknowledged_after_ms",
+                "Milliseconds from a header's sealing to the member's latest acknowledgement",
+                &[("member", MEMBERS)],
+            )?,
+            acknowledged_number: m.gauges(
+                "acknowledged_number",
+                "Number of the member's latest acknowledgement",
+                &[("member", MEMBERS)],
+            )?,
+            oldest_envelope_ms: m.gauge(
+                "oldest_envelope_ms",
+                "How long the envelope has waited that waits longest, in milliseconds",
+            )?,
             certify_seconds: m.histogram("certify_seconds", "From sealed to certified", SECONDS_BUCKETS)?,
             member_refusals: m.counter("member_refusals_total", "Refusals that members reported")?,
             hints: m.counter("hints_total", "Batches whose hints were verified and stored")?,

@@ -194,6 +194,7 @@ impl Sequencer {
         };
 
         let metrics = Arc::new(SequencerMetrics::new()?);
+        deps.store.count_in(&metrics.registry);
         metrics.backend_threads.get(&[deps.backend.name()]).set(deps.backend.threads() as u64);
         let failures = metrics.device_failures.clone();
         deps.backend
@@ -355,6 +356,7 @@ impl Sequencer {
         let rpc_addr = base.serve_rpc(server, methods, Some(through)).await?;
         base.serve_admin(cx.config.admin_addr, Some(routes)).await?;
 
+        let of_housekeeping = Arc::clone(&pool);
         let sealer = Sealer {
             cx: Arc::clone(&cx),
             pool,
@@ -371,6 +373,7 @@ impl Sequencer {
             l1,
             agreement,
             certifier,
+            pool: of_housekeeping,
             backlog,
             recovered,
             executor: executor.clone(),

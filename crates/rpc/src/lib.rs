@@ -32,6 +32,7 @@ mod passthrough;
 mod peer_listener;
 mod peers;
 mod role;
+mod rpc_metrics;
 mod secure;
 mod server;
 mod several;
@@ -68,6 +69,7 @@ pub use passthrough::{
 pub use peer_listener::PeerListener;
 pub use peers::PeerAddress;
 pub use role::{RoleBase, RunningRole};
+pub use rpc_metrics::RpcMetrics;
 pub use server::{ServeError, ServerConfig, ServerHandle, serve};
 pub use sources::{SourceLimits, TokenBuckets};
 pub use standing_by::standing_by;

@@ -11,8 +11,8 @@ use blindfold_telemetry::Metrics;
 use jsonrpsee::Methods;
 
 use crate::{
-    AdminConfig, Doorkeeper, Passthrough, PeerListener, Readiness, ServeError, ServerConfig, ServerHandle,
-    TlsMetrics, admin, serve,
+    AdminConfig, Doorkeeper, Passthrough, PeerListener, Readiness, RpcMetrics, ServeError, ServerConfig,
+    ServerHandle, TlsMetrics, admin, serve,
 };
 
 /// What every role stands on. Dropping it ends everything at once, as a kill would.
@@ -27,6 +27,7 @@ pub struct RoleBase {
     peers: Option<ServerHandle>,
     /// None where the registry has another role's.
     tls: Option<TlsMetrics>,
+    calls: Option<RpcMetrics>,
 }
 
 impl RoleBase {
@@ -41,8 +42,20 @@ impl RoleBase {
         if let Some(tls) = &tls {
             tls.show_client(blindfold_tls::process().refreshing());
         }
+        let calls = RpcMetrics::new(&metrics).ok();
         let serving = tasks.beside();
-        Self { serving, tasks, readiness, metrics, admin: None, admin_addr, rpc: None, peers: None, tls }
+        Self {
+            calls,
+            serving,
+            tasks,
+            readiness,
+            metrics,
+            admin: None,
+            admin_addr,
+            rpc: None,
+            peers: None,
+            tls,
+        }
     }
 
     /// The parts that work until the role stops.
@@ -88,10 +101,11 @@ impl RoleBase {
     /// When the port cannot be listened on, or a limit cannot work.
     pub async fn serve_rpc(
         &mut self,
-        config: ServerConfig,
+        mut config: ServerConfig,
         methods: impl Into<Methods>,
         passthrough: Option<Passthrough>,
     ) -> Result<SocketAddr, ServeError> {
+        self.count(&mut config);
         let server = serve(config, methods, passthrough).await?;
         self.tasks.guard("rpc", server.ended());
         let listens = server.local_addr();
@@ -111,11 +125,19 @@ impl RoleBase {
         methods: impl Into<Methods>,
     ) -> Result<(), ServeError> {
         let Some(listener) = listener else { return Ok(()) };
-        let server = serve(listener.server(doorkeeper), methods, None).await?;
+        let mut config = listener.server(doorkeeper);
+        self.count(&mut config);
+        let server = serve(config, methods, None).await?;
         self.tasks.guard("peers", server.ended());
         self.show_tls(&server);
         self.peers = Some(server);
         Ok(())
+    }
+
+    fn count(&self, config: &mut ServerConfig) {
+        if config.observer.is_none() {
+            config.observer = self.calls.as_ref().map(RpcMetrics::observer);
+        }
     }
 
     fn show_tls(&self, server: &ServerHandle) {

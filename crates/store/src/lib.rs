@@ -12,6 +12,7 @@
 mod confidential;
 mod error;
 mod lease;
+mod metrics;
 mod postgres;
 mod prune;
 mod records;
@@ -29,6 +30,7 @@ pub use confidential::{
 };
 pub use error::{StoreError, What};
 pub use lease::{Attempt, Candidate, Leader, Standby};
+pub use metrics::StoreMetrics;
 pub use postgres::{FIRST_POSTGRES_SCHEMA, PostgresUrl, RESOLVE_TIMEOUT, SERVER_TIMEOUT};
 pub use prune::{Horizon, KeptFor, PRUNE_STEP_BATCHES, PRUNE_STEP_BYTES, Pruned};
 pub use records::{

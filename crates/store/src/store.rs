@@ -34,6 +34,11 @@ pub trait Store: Send + Sync {
         false
     }
 
+    /// Counts its transactions in a role's registry from now on. One that counts nothing does nothing.
+    fn count_in(&self, metrics: &blindfold_telemetry::Metrics) {
+        let _ = metrics;
+    }
+
     /// Binds a fresh store to a deployment and a role (`sequencer`, `member-2`, …), or checks that it is bound to
     /// them. Called once at start.
     async fn bind(&self, deployment: &Deployment, role: &str) -> Result<(), StoreError>;

@@ -130,6 +130,7 @@ impl Coprocessor {
         deps.backend.on_overruled(Box::new(move |check| overruled.get(&[check.name()]).increment()));
         let node = http_client(&config.node_url, &ClientConfig::default())?;
         deps.store.bind(&deps.chain.deployment, ROLE).await?;
+        deps.store.count_in(&metrics);
         let head = opened_state(deps.state.as_ref(), deps.machine.as_ref()).await?;
         let tracker = Tracker::open(deps.chain, Arc::clone(&deps.store), Arc::clone(&deps.l1)).await?;
         let marks = Marks(watch::channel(Settled::default()).0);

@@ -345,6 +345,8 @@ fn every_metric_is_documented_and_no_other() {
     let gateway = blindfold_gateway::GatewayMetrics::new("gateway").expect("registers").registry;
     let every = Metrics::new("any", "test").expect("a registry");
     blindfold_rpc::TlsMetrics::new(&every).expect("registers");
+    blindfold_rpc::RpcMetrics::new(&every).expect("registers");
+    blindfold_store::StoreMetrics::new(&every).expect("registers");
     for (heading, registered) in [
         ("### Metrics of every role", names_of(&every)),
         ("### Metrics of the sequencer", sequencer),

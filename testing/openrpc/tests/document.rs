@@ -145,6 +145,18 @@ fn the_methods_are_those_that_the_servers_register() {
     assert_eq!(unique, served, "left: openrpc.json, right: the servers");
 }
 
+/// A method that is counted under `other` is one that nobody can look at.
+#[test]
+fn every_method_is_counted_under_its_name() {
+    let registry = blindfold_telemetry::Metrics::new("any", "test").expect("a registry");
+    blindfold_rpc::RpcMetrics::new(&registry).expect("registers");
+    let shown = registry.render();
+    for method in list(&document()["methods"]).iter().map(|method| text(&method["name"])) {
+        let is_subscription = ["blind_subscribe", "blind_unsubscribe"].contains(&method);
+        assert!(is_subscription || shown.contains(&format!("method=\"{method}\"")), "{method}");
+    }
+}
+
 #[test]
 fn every_reference_leads_somewhere_and_all_is_referred_to() {
     let (document, text_of_the_file) = (document(), text_of_the_file());

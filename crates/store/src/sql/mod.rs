@@ -16,6 +16,7 @@ use blindfold_protocol::{
     ledger::{Account, Held, LedgerEntry, LiveNonce},
 };
 use blindfold_runtime::{Instant, blocking};
+use blindfold_telemetry::Metrics;
 use tokio::sync::Semaphore;
 
 use session::{Connection, Session};
@@ -181,6 +182,10 @@ impl Store for SqlStore {
 
     fn shows_early(&self) -> bool {
         self.on_server
+    }
+
+    fn count_in(&self, metrics: &Metrics) {
+        self.writer.count_in(metrics);
     }
 
     async fn bind(&self, deployment: &Deployment, role: &str) -> Result<(), StoreError> {

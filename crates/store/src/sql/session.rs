@@ -332,4 +332,9 @@ pub(crate) trait Connection: Send {
 
     /// After each group of writes, whatever became of it.
     fn after_group(&mut self) {}
+
+    /// Length of the log beside it, where it has one.
+    fn log_bytes(&self) -> u64 {
+        0
+    }
 }

@@ -6,10 +6,11 @@
 use std::thread;
 
 use blindfold_runtime::{Instant, now};
+use blindfold_telemetry::Metrics;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::session::{Connection, Session};
-use crate::{StoreError, sqlite::Inline};
+use crate::{StoreError, StoreMetrics, metrics::Counting, sqlite::Inline};
 
 /// Most writes that wait for the writer; further callers wait for a place.
 pub const WRITE_QUEUE_LIMIT: usize = 4_096;
@@ -39,6 +40,7 @@ pub(crate) enum Writer {
         stopped: watch::Receiver<Option<StoreError>>,
         /// When the last transaction that stands began.
         renewed: watch::Receiver<Instant>,
+        counting: Counting,
     },
     Inline(Inline),
 }
@@ -50,12 +52,21 @@ impl Writer {
         let (jobs, queue) = mpsc::channel(WRITE_QUEUE_LIMIT);
         let (stop, stopped) = watch::channel(None);
         let (renew, renewed) = watch::channel(now());
+        let counting = Counting::default();
+        let counts = counting.clone();
         thread::Builder::new().name("store-writer".to_owned()).spawn(move || {
-            write_all(&mut *connection, queue, &stop, &renew);
+            write_all(&mut *connection, queue, &stop, &renew, &counts);
             drop(connection);
             drop(stop);
         })?;
-        Ok(Self::Thread { jobs, stopped, renewed })
+        Ok(Self::Thread { jobs, stopped, renewed, counting })
+    }
+
+    /// Counts its transactions there from now on.
+    pub(crate) fn count_in(&self, metrics: &Metrics) {
+        if let (Self::Thread { counting, .. }, Ok(metrics)) = (self, StoreMetrics::new(metrics)) {
+            counting.begin(metrics);
+        }
     }
 
     /// Gives this clone up and waits for the end of the thread.
@@ -143,6 +154,7 @@ fn write_all(
     mut queue: mpsc::Receiver<Job>,
     stop: &watch::Sender<Option<StoreError>>,
     renew: &watch::Sender<Instant>,
+    counting: &Counting,
 ) {
     // After an input/output error it is unknown what the disk holds, and a second attempt can seem to succeed
     // without having written anything. So the first such error is the last write.
@@ -158,6 +170,15 @@ fn write_all(
         };
         if outcome.is_ok() {
             renew.send_replace(begun);
+        }
+        if let Some(metrics) = counting.get() {
+            metrics.queue.set(queue.len() as u64);
+            metrics.group_writes.observe(finishes.len() as f64);
+            match &outcome {
+                Ok(()) => metrics.commit_seconds.observe_duration(begun.elapsed()),
+                Err(_) => metrics.failed.increment(),
+            }
+            metrics.log_bytes.set(connection.log_bytes());
         }
         if let Err(error) = &outcome {
             connection.roll_back();

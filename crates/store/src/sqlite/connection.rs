@@ -130,6 +130,10 @@ impl session::Connection for SqliteConnection {
     fn after_group(&mut self) {
         self.log.bound(&self.connection);
     }
+
+    fn log_bytes(&self) -> u64 {
+        self.log.bytes
+    }
 }
 
 /// The write-ahead log beside a database file.
@@ -139,18 +143,21 @@ struct Log {
     limit_bytes: u64,
     /// The length at which it is begun anew: above the limit after an attempt for which a reader left no pause.
     next_bytes: u64,
+    /// Its length when it was looked at last.
+    bytes: u64,
 }
 
 impl Log {
     fn of(connection: &Connection, limit_bytes: u64) -> Self {
         let path = connection.path().filter(|path| !path.is_empty()).map(|path| format!("{path}-wal").into());
-        Self { path, limit_bytes, next_bytes: limit_bytes }
+        Self { path, limit_bytes, next_bytes: limit_bytes, bytes: 0 }
     }
 
     /// Begins the log anew when it is too long. Waits for readers as long as the connection waits for locks.
     fn bound(&mut self, connection: &Connection) {
         let Some(path) = &self.path else { return };
         let bytes = fs::metadata(path).map_or(0, |found| found.len());
+        self.bytes = bytes;
         if bytes < self.next_bytes {
             return;
         }
