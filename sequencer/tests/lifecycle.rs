@@ -647,6 +647,35 @@ async fn health_readiness_and_metrics_are_told() {
     running.handle.shutdown().await;
 }
 
+/// What an operator asks first: is anybody waiting, who of the members is slow, what does the disk take.
+#[tokio::test]
+async fn who_waits_and_who_is_slow_is_told() {
+    let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
+    let running = world.start_funded(&[1]).await;
+    let shows = async |what: &str, holds: fn(u64) -> bool| {
+        let name = format!("blindfold_{what} ");
+        running
+            .eventually(what, async || {
+                let metrics = running.admin("/metrics").await;
+                let value = metrics.lines().find_map(|line| line.strip_prefix(&name)?.parse().ok());
+                value.is_some_and(holds)
+            })
+            .await;
+    };
+    // Header 1 has no certificate, so nothing is sealed.
+    running.send(&envelope(1, 1)).await.unwrap();
+    shows(r#"oldest_envelope_ms{role="sequencer"}"#, |ms| ms > 400).await;
+    running.certify(1).await;
+    running.sealed(2).await;
+    shows(r#"oldest_envelope_ms{role="sequencer"}"#, |ms| ms == 0).await;
+    shows(r#"acknowledged_number{member="1",role="sequencer"}"#, |number| number == 1).await;
+    shows(r#"acknowledged_number{member="64",role="sequencer"}"#, |number| number == 0).await;
+    shows(r#"store_commit_seconds_count{role="sequencer"}"#, |count| count > 2).await;
+    shows(r#"rpc_seconds_count{method="blind_sendEnvelope",role="sequencer"}"#, |count| count == 1).await;
+    shows(r#"rpc_answers_total{outcome="result",role="sequencer"}"#, |count| count >= 4).await;
+    running.handle.shutdown().await;
+}
+
 #[tokio::test]
 async fn execution_that_is_away_holds_up_nothing_and_catches_up() {
     let world = World::new();
