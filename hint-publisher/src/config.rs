@@ -100,7 +100,7 @@ impl Default for HintPublisherLimits {
             publish_retry_ms: 500,
             batch_retry_ms: 1_000,
             share_min_sub_batches: 2,
-            share_lease_ms: 2_000,
+            share_lease_ms: 1_000,
             sweep_ms: 3_000,
             stuck_exit_ms: 300_000,
             members_wait_ms: 60_000,
