@@ -35,6 +35,8 @@ pub(crate) struct Follower {
 enum Broken {
     /// The source did not answer, or lacks something: it is asked again.
     Source(String),
+    /// It has no batch of this number.
+    Absent(u64),
     /// What it says does not stand, or cannot be judged.
     Check(u64, CheckError),
 }
@@ -125,6 +127,11 @@ impl Follower {
                 self.followed.metrics.source_failures.increment();
                 self.followed.readiness.set_not_ready(SOURCE, reason);
             }
+            Err(Broken::Absent(number)) => {
+                self.followed.metrics.source_failures.increment();
+                let reason = format!("the source does not give batch {number}");
+                self.followed.readiness.set_not_ready(SOURCE, reason);
+            }
             Err(Broken::Check(number, error)) => {
                 self.followed.refuse(number, &error);
                 self.followed
@@ -209,7 +216,11 @@ impl Follower {
             .map(|number| async move { (number, self.batch(number).await) })
             .buffered(PARALLEL_FETCHES);
         while let Some((number, batch)) = fetched.next().await {
-            let (sealed, info) = batch?;
+            let (sealed, info) = match batch {
+                // Its header is stored and not signed yet: it comes in a moment.
+                Err(Broken::Absent(absent)) if absent == status.head.number => return Ok(()),
+                batch => batch?,
+            };
             let verdicts = info.verdicts.clone();
             let taken = self.followed.take_header(sealed, verdicts).await;
             match taken.map_err(|error| Broken::Check(number, error))? {
@@ -285,7 +296,7 @@ impl Follower {
     /// waits.
     async fn batch(&self, number: u64) -> Result<(SealedBatch, BatchInfo), Broken> {
         let info = self.in_time(self.client.get_batch(number)).await.map_err(Broken::Source)?;
-        let info = info.ok_or_else(|| Broken::Source(format!("the source does not give batch {number}")))?;
+        let info = info.ok_or(Broken::Absent(number))?;
         let sealed = info.sealed.decode();
         let sealed = sealed.map_err(|_| Broken::Check(number, CheckError::Undecodable("batch")))?;
         if sealed.header.number != number {
