@@ -34,8 +34,8 @@ pub use metrics::StoreMetrics;
 pub use postgres::{FIRST_POSTGRES_SCHEMA, PostgresUrl, RESOLVE_TIMEOUT, SERVER_TIMEOUT};
 pub use prune::{Horizon, KeptFor, PRUNE_STEP_BATCHES, PRUNE_STEP_BYTES, Pruned};
 pub use records::{
-    BatchRecord, BlockRecord, Heads, ItemLocation, ItemRecord, LedgerHead, PendingEnvelope, PostedRecord,
-    SealedRecord,
+    Acknowledged, BatchRecord, BlockRecord, Heads, ItemLocation, ItemRecord, LedgerHead, PendingEnvelope,
+    PostedRecord, SealedRecord,
 };
 pub use sql::{
     MAX_GROUP_WRITES, MAX_META_VALUE_BYTES, MAX_PAGE_RECORDS, READERS, SqlStore, WRITE_QUEUE_LIMIT,

@@ -47,6 +47,17 @@ pub struct SealedRecord {
     pub made_at: Option<u64>,
 }
 
+/// What this process signed for a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acknowledged {
+    /// Hash of the header.
+    pub hash: B256,
+    /// The header's L1 origin.
+    pub origin: u64,
+    /// Whether it gives way to one hash more, because L1 made a header below that it does not know of.
+    pub displaced: bool,
+}
+
 /// A batch with all that is stored of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchRecord {

@@ -10,8 +10,8 @@ use blindfold_protocol::{
 };
 
 use crate::{
-    BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, Pruned,
-    SealedRecord, StoreError,
+    Acknowledged, BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord,
+    Pruned, SealedRecord, StoreError,
 };
 
 /// What [`Store::stopped`] gives.
@@ -91,6 +91,14 @@ pub trait Store: Send + Sync {
 
     /// The header hash this process signed for a number.
     async fn acknowledged(&self, number: u64) -> Result<Option<B256>, StoreError>;
+
+    /// The same with the header's L1 origin.
+    async fn acknowledgement(&self, number: u64) -> Result<Option<Acknowledged>, StoreError>;
+
+    /// Says that L1 made the header with this number in an L1 block: what was signed for a later number, with an origin
+    /// before that block, gives way to one hash more ([`put_acknowledged`](Store::put_acknowledged)). For whoever signs
+    /// without the batches; who stores them does it with [`put_sealed`](Store::put_sealed). The caller has it from L1.
+    async fn displace_acknowledged(&self, made: u64, made_at: u64) -> Result<(), StoreError>;
 
     /// Whether this process signed this header hash for the number, whether or not it gave way to another since.
     async fn was_acknowledged(&self, number: u64, hash: B256) -> Result<bool, StoreError>;

@@ -9,8 +9,8 @@ use blindfold_protocol::{
     ledger::{Account, Held, LedgerDelta, LedgerEntry, NonceChange},
 };
 use blindfold_store::{
-    Heads, ItemLocation, ItemRecord, MAX_META_VALUE_BYTES, MAX_PAGE_RECORDS, PendingEnvelope, PostedRecord,
-    SealedRecord, SqlStore, Store, StoreError, What,
+    Acknowledged, Heads, ItemLocation, ItemRecord, MAX_META_VALUE_BYTES, MAX_PAGE_RECORDS, PendingEnvelope,
+    PostedRecord, SealedRecord, SqlStore, Store, StoreError, What,
 };
 use common::*;
 
@@ -218,6 +218,35 @@ async fn what_was_signed_above_a_header_made_by_l1_gives_way_once() {
         store.rewind(1, None).await.unwrap();
         let refused = store.put_acknowledged(6, B256::repeat_byte(9), ORIGIN + 1).await.unwrap_err();
         assert!(matches!(refused, StoreError::Conflict { stored, .. } if stored == B256::repeat_byte(6)));
+    })
+    .await;
+}
+
+/// Rule O-7 for whoever signs without the batches.
+#[tokio::test]
+async fn what_was_signed_gives_way_by_l1s_word_alone() {
+    on_all(async |store: SqlStore| {
+        let [one, two, three] = [1, 2, 3].map(B256::repeat_byte);
+        for (number, hash, origin) in [(4, one, 10), (5, two, 10), (6, three, 20)] {
+            store.put_acknowledged(number, hash, origin).await.unwrap();
+        }
+        let signed = Acknowledged { hash: two, origin: 10, displaced: false };
+        assert_eq!(store.acknowledgement(5).await, Ok(Some(signed)));
+        assert_eq!(store.acknowledgement(7).await, Ok(None));
+        assert!(store.put_acknowledged(5, three, 20).await.is_err());
+        store.displace_acknowledged(4, 20).await.unwrap();
+        assert_eq!(store.acknowledgement(5).await, Ok(Some(Acknowledged { displaced: true, ..signed })));
+        // Its own number stays, and so does what was signed knowing of it.
+        for number in [4, 6] {
+            assert!(!store.acknowledgement(number).await.unwrap().unwrap().displaced, "{number}");
+            assert!(store.put_acknowledged(number, two, 30).await.is_err());
+        }
+        store.put_acknowledged(5, three, 20).await.unwrap();
+        let again = Acknowledged { hash: three, origin: 20, displaced: false };
+        assert_eq!(store.acknowledgement(5).await, Ok(Some(again)));
+        store.displace_acknowledged(4, 20).await.unwrap();
+        assert!(store.put_acknowledged(5, two, 30).await.is_err(), "once");
+        assert!(store.was_acknowledged(5, two).await.unwrap());
     })
     .await;
 }

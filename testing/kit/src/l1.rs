@@ -14,7 +14,7 @@ use blindfold_chain::{
     AnnouncedEnd, FallbackHeader, L1Deposit, L1Error, L1News, L1Origin, L1Reader, MAX_FORCED_ENTRIES,
     PendingFallbackHeader, VoidRun,
 };
-use blindfold_l1::{FoundData, PostedData, PostedHints, PostedRun, Posting};
+use blindfold_l1::{FoundData, PostedData, PostedHead, PostedHints, PostedRun, Posting};
 use blindfold_protocol::{
     Address, B256, BatchHeader, Bytes, Certificate, Deposit, Epochs, ForcedEntry, LedgerEvent, SealedBatch,
     SequencerChange, merkle,
@@ -281,6 +281,13 @@ impl L1Reader for ScriptedL1 {
     async fn posted_at(&self, number: u64) -> Result<Option<u64>, L1Error> {
         self.up().await?;
         Ok(self.posted.lock().get(&number).copied())
+    }
+
+    /// The newest of the posted numbers; of its header only that.
+    async fn posted_head(&self) -> Result<PostedHead, L1Error> {
+        self.up().await?;
+        let number = self.posted.lock().keys().next_back().copied().unwrap_or_default();
+        Ok(PostedHead { number, ..PostedHead::default() })
     }
 
     async fn hints_on_l1(&self, _number: u64) -> Result<bool, L1Error> {

@@ -16,8 +16,8 @@ use blindfold_protocol::{
     ledger::{Account, Held, LedgerEntry, LiveNonce},
 };
 use blindfold_store::{
-    BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
-    SqlStore, Stopped, Store, StoreError,
+    Acknowledged, BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord,
+    SealedRecord, SqlStore, Stopped, Store, StoreError,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -169,6 +169,8 @@ hand_on! {
     fn rewind(through_number: u64, outcome: Option<&str>) -> ();
     fn put_acknowledged(number: u64, hash: B256, origin: u64) -> ();
     fn acknowledged(number: u64) -> Option<B256>;
+    fn acknowledgement(number: u64) -> Option<Acknowledged>;
+    fn displace_acknowledged(made: u64, made_at: u64) -> ();
     fn was_acknowledged(number: u64, hash: B256) -> bool;
     fn put_certificate(certificate: &Certificate) -> ();
     fn put_release(release: &Release) -> ();

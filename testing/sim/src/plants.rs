@@ -26,8 +26,8 @@ use blindfold_protocol::{
 };
 use blindfold_runtime::TimeSource;
 use blindfold_store::{
-    BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, SealedRecord,
-    Stopped, Store, StoreError,
+    Acknowledged, BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord,
+    SealedRecord, Stopped, Store, StoreError,
 };
 use parking_lot::Mutex;
 use rand::CryptoRng;
@@ -173,6 +173,8 @@ hand_on! {
     fn revert_sealed(number: u64) -> ();
     fn rewind(through_number: u64, outcome: Option<&str>) -> ();
     fn acknowledged(number: u64) -> Option<B256>;
+    fn acknowledgement(number: u64) -> Option<Acknowledged>;
+    fn displace_acknowledged(made: u64, made_at: u64) -> ();
     fn was_acknowledged(number: u64, hash: B256) -> bool;
     fn put_release(release: &Release) -> ();
     fn put_hints(hints: &BatchHints) -> ();

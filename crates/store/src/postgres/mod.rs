@@ -181,8 +181,8 @@ impl SqlStore {
             writer.check_server()?;
             writer.lock()?;
             schema::migrate(&writer)?;
-            writer.take(None)?;
-            Ok(writer)
+            let term = writer.take(None)?;
+            Ok((writer, Some(term)))
         })
         .await
     }
@@ -196,23 +196,30 @@ impl SqlStore {
         connected(url, |url| {
             let writer = PostgresConnection::connect(url)?;
             schema::check(&writer)?;
-            Ok(writer)
+            Ok((writer, None))
         })
         .await
     }
 }
 
 /// Connects off the async threads: each connection has a runtime of its own.
+/// The connection that writes, and how often the store had been taken then, if it took it.
+type Writing = (PostgresConnection, Option<u64>);
+
 async fn connected(
     url: &PostgresUrl,
-    writer: fn(&PostgresUrl) -> Result<PostgresConnection, StoreError>,
+    writer: fn(&PostgresUrl) -> Result<Writing, StoreError>,
 ) -> Result<SqlStore, StoreError> {
     let url = url.clone();
     let opened = blocking(move || {
         let opened = || {
-            let writer = writer(&url)?;
+            let (writer, term) = writer(&url)?;
             SqlStore::on_connections(Box::new(writer), readers(&url)?)
                 .map(SqlStore::on_server)
+                .map(|store| match term {
+                    Some(term) => store.in_term(term),
+                    None => store,
+                })
                 .map_err(|error| StoreError::Failed(error.to_string()))
         };
         opened().map_err(|error| to_open(&url, error))

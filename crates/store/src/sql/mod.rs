@@ -25,8 +25,8 @@ pub use writer::{MAX_GROUP_WRITES, WRITE_QUEUE_LIMIT};
 pub use writes::MAX_META_VALUE_BYTES;
 
 use crate::{
-    BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, Pruned,
-    SealedRecord, Stopped, Store, StoreError, prune, transfer,
+    Acknowledged, BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord,
+    Pruned, SealedRecord, Stopped, Store, StoreError, prune, transfer,
 };
 
 /// Connections that read beside the writer.
@@ -40,7 +40,7 @@ pub struct SqlStore {
     // Dropped first: SQLite clears the log away with its last connection, which has to be one that writes.
     readers: Option<Arc<Readers>>,
     writer: Writer,
-    /// How often the store was taken when this one took it; `None` where only one process can.
+    /// How often the store was taken when this one took it; `None` where nobody counts.
     term: Option<u64>,
     on_server: bool,
 }
@@ -105,7 +105,7 @@ impl SqlStore {
         self.read(transfer::check_usable).await
     }
 
-    /// The term in which this store was taken, where several processes may take it ([`Standby`](crate::Standby)).
+    /// How often the store had been taken when this one took it, on a server, which counts; the higher one has it.
     pub const fn term(&self) -> Option<u64> {
         self.term
     }
@@ -237,6 +237,14 @@ impl Store for SqlStore {
 
     async fn acknowledged(&self, number: u64) -> Result<Option<B256>, StoreError> {
         self.read(move |session| reads::acknowledged(session, number)).await
+    }
+
+    async fn acknowledgement(&self, number: u64) -> Result<Option<Acknowledged>, StoreError> {
+        self.read(move |session| reads::acknowledgement(session, number)).await
+    }
+
+    async fn displace_acknowledged(&self, made: u64, made_at: u64) -> Result<(), StoreError> {
+        self.write(move |session| writes::displace_acknowledged(session, made, made_at)).await
     }
 
     async fn was_acknowledged(&self, number: u64, hash: B256) -> Result<bool, StoreError> {

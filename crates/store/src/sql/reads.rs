@@ -11,8 +11,8 @@ use super::{
     session::{Row, Session, all, each, first, values},
 };
 use crate::{
-    BatchRecord, BlockRecord, Heads, ItemLocation, ItemRecord, LedgerHead, PendingEnvelope, PostedRecord,
-    StoreError, What, prune::pruned,
+    Acknowledged, BatchRecord, BlockRecord, Heads, ItemLocation, ItemRecord, LedgerHead, PendingEnvelope,
+    PostedRecord, StoreError, What, prune::pruned,
 };
 
 pub(crate) fn pending_envelopes(session: &dyn Session) -> Result<Vec<PendingEnvelope>, StoreError> {
@@ -36,6 +36,20 @@ pub(crate) fn envelope_outcome(session: &dyn Session, id: &B256) -> Result<Optio
 pub(crate) fn acknowledged(session: &dyn Session, number: u64) -> Result<Option<B256>, StoreError> {
     let sql = "SELECT header_hash FROM acknowledgements WHERE number = ?1";
     first(session, sql, &values![integer(number, "batch number")?], |row| hash(row, 0, What::Acknowledgement))
+}
+
+pub(crate) fn acknowledgement(
+    session: &dyn Session,
+    number: u64,
+) -> Result<Option<Acknowledged>, StoreError> {
+    let sql = "SELECT header_hash, origin, displaced_by FROM acknowledgements WHERE number = ?1";
+    first(session, sql, &values![integer(number, "batch number")?], |row| {
+        Ok(Acknowledged {
+            hash: hash(row, 0, What::Acknowledgement)?,
+            origin: self::number(row, 1, What::Acknowledgement)?,
+            displaced: optional_number(row, 2, What::Acknowledgement)?.is_some(),
+        })
+    })
 }
 
 pub(crate) fn was_acknowledged(session: &dyn Session, number: u64, hash: B256) -> Result<bool, StoreError> {

@@ -134,6 +134,20 @@ pub(crate) fn put_acknowledged(
     }
 }
 
+/// What was signed for a later number with an origin before this header was made is without it below: it can never be
+/// posted, and L1 excuses another one. With a later origin nothing would excuse it. For the header's number itself what was
+/// signed stays the only one.
+const DISPLACE: &str = "UPDATE acknowledgements SET displaced_by = ?1 WHERE number > ?1 AND origin < ?2";
+
+pub(crate) fn displace_acknowledged(
+    session: &dyn Session,
+    made: u64,
+    made_at: u64,
+) -> Result<(), StoreError> {
+    execute(session, DISPLACE, &values![integer(made, "batch number")?, integer(made_at, "L1 block")?])?;
+    Ok(())
+}
+
 pub(crate) fn put_sealed(session: &dyn Session, record: &SealedRecord) -> Result<(), StoreError> {
     let number = record.sealed.header.number;
     let inconsistent = |reason| StoreError::Inconsistent { what: What::Batch, number, reason };
@@ -179,13 +193,7 @@ pub(crate) fn put_sealed(session: &dyn Session, record: &SealedRecord) -> Result
     change_ledger(session, &mut statements, row, &record.ledger)?;
     if let Some(made_at) = record.made_at {
         statements.add("INSERT INTO l1_headers (number) VALUES (?1)", values![row]);
-        // What was signed for a later number with an origin before this header was made is without it below: it can never
-        // be posted, and L1 excuses another one. With a later origin nothing would excuse it. For this number itself what
-        // was signed stays the only one.
-        statements.add(
-            "UPDATE acknowledgements SET displaced_by = ?1 WHERE number > ?1 AND origin < ?2",
-            values![row, integer(made_at, "L1 block")?],
-        );
+        statements.add(DISPLACE, values![row, integer(made_at, "L1 block")?]);
     }
     statements.run(session)?;
     if record.made_at.is_some() {
