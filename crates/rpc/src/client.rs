@@ -288,7 +288,9 @@ pub async fn ws_client(url: &str, config: &ClientConfig) -> Result<WsClient, Cli
         .ping_interval(Duration::from_millis(config.ping_interval_ms))
         .inactive_limit(Duration::from_millis(config.ping_inactive_ms));
     let mut headers = HeaderMap::new();
-    if let Some(value) = config.introduction.as_ref().and_then(Introduction::header) {
+    if let Some(introduction) = &config.introduction
+        && let Some(value) = introduction.header().await
+    {
         headers.insert(HELLO_HEADER, value);
     }
     let mut builder = WsClientBuilder::default();

@@ -252,32 +252,100 @@ impl fmt::Debug for Doorkeeper {
 pub struct Introduction(Arc<Introducing>);
 
 struct Introducing {
-    make: Box<dyn Fn() -> Hello + Send + Sync>,
-    kept: Mutex<Option<(Instant, HeaderValue)>>,
+    make: Make,
+    kept: Mutex<Kept>,
+    /// One asks for a new hello at a time; whoever waits takes that one.
+    asking: tokio::sync::Mutex<()>,
+}
+
+enum Make {
+    Here(Box<dyn Fn() -> Hello + Send + Sync>),
+    Elsewhere { party: Party, ask: Box<dyn Fn() -> BoxFuture<'static, Option<Hello>> + Send + Sync> },
+}
+
+/// The last hello, and when none was to be had.
+#[derive(Default)]
+struct Kept {
+    hello: Option<(Instant, HeaderValue)>,
+    missed: Option<Instant>,
+}
+
+impl Kept {
+    fn younger_than(&self, ms: u64) -> Option<HeaderValue> {
+        let (since, value) = self.hello.as_ref()?;
+        (since.elapsed() < Duration::from_millis(ms)).then(|| value.clone())
+    }
 }
 
 impl Introduction {
     /// `make` signs a hello with the present time and a fresh nonce.
     pub fn new(make: impl Fn() -> Hello + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Introducing { make: Box::new(make), kept: Mutex::default() }))
+        Self::of(Make::Here(Box::new(make)))
+    }
+
+    /// The same where the key is in another process: `ask` has it sign a hello of this party, and gives `None` where it cannot
+    /// be asked. It ends in time: calls wait for it. Without a hello they are made all the same.
+    pub fn from_elsewhere(
+        party: Party,
+        ask: impl Fn() -> BoxFuture<'static, Option<Hello>> + Send + Sync + 'static,
+    ) -> Self {
+        Self::of(Make::Elsewhere { party, ask: Box::new(ask) })
+    }
+
+    fn of(make: Make) -> Self {
+        let (kept, asking) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self(Arc::new(Introducing { make, kept, asking }))
     }
 
     /// The party that introduces itself.
     pub(crate) fn party(&self) -> Party {
-        (self.0.make)().peer
+        match &self.0.make {
+            Make::Here(make) => make().peer,
+            Make::Elsewhere { party, .. } => *party,
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is at hand: a hello that is young enough, or that none is to be had now.
+    fn at_hand(&self) -> Option<Option<HeaderValue>> {
+        let kept = self.kept();
+        if let Some(value) = kept.younger_than(HELLO_RENEWAL_MS) {
+            return Some(Some(value));
+        }
+        let missed = kept.missed?;
+        // An older one is good for a while longer.
+        (missed.elapsed() < Duration::from_millis(HELLO_PAUSE_MS))
+            .then(|| kept.younger_than(HELLO_WINDOW_MS / 2))
     }
 
     /// The value of the hello header at this moment.
-    pub(crate) fn header(&self) -> Option<HeaderValue> {
-        let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((since, value)) = &*kept
-            && since.elapsed() < Duration::from_millis(HELLO_RENEWAL_MS)
-        {
-            return Some(value.clone());
+    pub(crate) async fn header(&self) -> Option<HeaderValue> {
+        if let Some(at_hand) = self.at_hand() {
+            return at_hand;
         }
-        let value = HeaderValue::try_from((self.0.make)().to_string()).ok()?;
-        *kept = Some((now(), value.clone()));
-        Some(value)
+        let _turn = self.0.asking.lock().await;
+        if let Some(at_hand) = self.at_hand() {
+            return at_hand;
+        }
+        let hello = match &self.0.make {
+            Make::Here(make) => Some(make()),
+            Make::Elsewhere { ask, .. } => ask().await,
+        };
+        let made = hello.and_then(|hello| HeaderValue::try_from(hello.to_string()).ok());
+        let mut kept = self.kept();
+        match made {
+            Some(value) => {
+                *kept = Kept { hello: Some((now(), value.clone())), missed: None };
+                Some(value)
+            }
+            None => {
+                kept.missed = Some(now());
+                kept.younger_than(HELLO_WINDOW_MS / 2)
+            }
+        }
     }
 }
 
@@ -314,20 +382,33 @@ impl<S> Layer<S> for IntroduceLayer {
     }
 }
 
-impl<S: Service<Request<B>>, B> Service<Request<B>> for Introduce<S> {
+impl<S, B> Service<Request<B>> for Introduce<S>
+where
+    S: Service<Request<B>> + Clone + Send + 'static,
+    S::Future: Send,
+    B: Send + 'static,
+{
     type Response = S::Response;
     type Error = S::Error;
-    type Future = S::Future;
+    type Future = BoxFuture<'static, Result<S::Response, S::Error>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.service.poll_ready(context)
     }
 
-    fn call(&mut self, mut request: Request<B>) -> S::Future {
-        if let Some(value) = self.introduction.as_ref().and_then(Introduction::header) {
-            request.headers_mut().insert(HELLO_HEADER, value);
-        }
-        self.service.call(request)
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        let Some(introduction) = self.introduction.clone() else {
+            return Box::pin(self.service.call(request));
+        };
+        // The one that was polled ready goes along.
+        let next = self.service.clone();
+        let mut service = std::mem::replace(&mut self.service, next);
+        Box::pin(async move {
+            if let Some(value) = introduction.header().await {
+                request.headers_mut().insert(HELLO_HEADER, value);
+            }
+            service.call(request).await
+        })
     }
 }
 

@@ -111,6 +111,41 @@ async fn anonymous_connections_do_not_keep_peers_out() {
     drop(idle);
 }
 
+/// A key in another process may not be to be asked: calls go without a hello then, and with the last one for a while.
+#[tokio::test]
+async fn a_hello_may_come_from_elsewhere_or_not_at_all() {
+    let (server, _) = member().await;
+    let addr = server.local_addr();
+    let mut idle = Vec::new();
+    for _ in 0..8 {
+        idle.push(TcpStream::connect(addr).await.unwrap());
+    }
+    let asked = Arc::new(AtomicUsize::new(0));
+    let from_elsewhere = |answers: usize| {
+        let asked = Arc::clone(&asked);
+        asked.store(0, Ordering::SeqCst);
+        let introduction = Introduction::from_elsewhere(Party::Sequencer, move || {
+            let answers = asked.fetch_add(1, Ordering::SeqCst) < answers;
+            let hello = answers.then(|| hello(&key(1), Party::Member(1), NOW_MS, 9));
+            Box::pin(async move { hello })
+        });
+        ClientConfig { introduction: Some(introduction), ..ClientConfig::default() }
+    };
+    let url = format!("http://{addr}");
+    let away = from_elsewhere(0);
+    assert!(http_client(&url, &away).unwrap().get_status().await.is_err(), "nobody in particular");
+    assert!(ws_client(&format!("ws://{addr}"), &away).await.is_err());
+    assert_eq!(asked.load(Ordering::SeqCst), 1, "not asked again at once");
+    let there = from_elsewhere(1);
+    let client = http_client(&url, &there).unwrap();
+    for _ in 0..3 {
+        assert_eq!(client.get_status().await.unwrap(), common::status());
+    }
+    assert!(ws_client(&format!("ws://{addr}"), &there).await.is_ok());
+    assert_eq!(asked.load(Ordering::SeqCst), 1, "one for all of them");
+    drop(idle);
+}
+
 #[tokio::test]
 async fn a_flood_of_calls_does_not_use_up_a_peers_allowance() {
     let (server, _) = member().await;
