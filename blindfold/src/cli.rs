@@ -18,7 +18,7 @@ use crate::{
     member_keys::{self, KeyCommand},
     roles::{
         self, CommitteeSettings, CoprocessorSettings, FullNodeSettings, GatewaySettings,
-        HintPublisherSettings, ProxySettings, RelaySettings, SequencerSettings,
+        HintPublisherSettings, ProxySettings, RelaySettings, SequencerSettings, SignerSettings, signer,
     },
     settings::SettingsArgs,
     setup::SetupCommand,
@@ -64,6 +64,9 @@ enum Command {
     /// Order envelopes: JSON-RPC, mempool, sealing, feed, posting to L1
     #[command(after_help = EXAMPLE_SEQUENCER)]
     Sequencer(RebuildArgs),
+    /// Hold the sequencer's key: sign each number once, whichever sequencer asks
+    #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLE_SIGNER)]
+    Signer(SignerArgs),
     /// Be a committee member: acknowledge headers, release shares
     #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLE_COMMITTEE)]
     Committee(CommitteeArgs),
@@ -118,6 +121,11 @@ const EXAMPLE_SEQUENCER: &str = "Examples:\n  blindfold sequencer --config seque
     blindfold sequencer --config sequencer.toml --rebuild-from-l1\n\n\
     Every key: docs/operate.md. Flags win over the environment, the environment over the file.";
 
+const EXAMPLE_SIGNER: &str = "Examples:\n  blindfold signer begin 1 --config signer.toml\n  \
+    blindfold signer --config signer.toml\n  \
+    blindfold signer forget-terms --config signer.toml\n\n\
+    Every key, and what to do when its disk is lost: docs/operate.md.";
+
 const EXAMPLE_COMMITTEE: &str = "Examples:\n  blindfold committee --config member-1.toml\n  \
     blindfold committee --config member-1.toml --rebuild-from-l1\n  \
     blindfold committee key show member-1.key";
@@ -134,6 +142,27 @@ struct RebuildArgs {
     /// because L1 made another header in place of a certified one. On any other disk it changes nothing
     #[arg(long)]
     rebuild_from_l1: bool,
+}
+
+#[derive(Args, Debug)]
+struct SignerArgs {
+    #[command(flatten)]
+    settings: SettingsArgs,
+    #[command(subcommand)]
+    command: Option<SignerCommand>,
+}
+
+#[derive(Subcommand, Debug)]
+enum SignerCommand {
+    /// Tell a signer with a fresh database from which number on it signs; once, while it does not run
+    Begin {
+        /// A number from which on the key has signed nothing anywhere: 1 for a new chain
+        number: u64,
+        #[command(flatten)]
+        settings: SettingsArgs,
+    },
+    /// Forget the highest term that sequencers asked in, for a database of theirs that was restored or replaced
+    ForgetTerms(SettingsArgs),
 }
 
 #[derive(Args, Debug)]
@@ -227,6 +256,7 @@ pub fn run(cli: Cli) -> Result<()> {
             | Command::Doctor(_)
             | Command::Health(_)
             | Command::Committee(CommitteeArgs { command: Some(_), .. })
+            | Command::Signer(SignerArgs { command: Some(_), .. })
             | Command::Coprocessor(CoprocessorArgs { command: Some(_), .. })
     ) && cli.log == "info";
     init_logging(format, if quiet { "warn" } else { &cli.log })?;
@@ -269,6 +299,15 @@ async fn dispatch(command: Command) -> Result<()> {
         Command::Genesis(args) => crate::deploy::run_genesis(&args),
         Command::Sequencer(RebuildArgs { settings, rebuild_from_l1 }) => {
             roles::run::<SequencerSettings>(&settings, rebuild_from_l1).await
+        }
+        Command::Signer(SignerArgs { settings, command: None }) => {
+            roles::run::<SignerSettings>(&settings, false).await
+        }
+        Command::Signer(SignerArgs { command: Some(SignerCommand::Begin { number, settings }), .. }) => {
+            signer::begin(&settings, number).await
+        }
+        Command::Signer(SignerArgs { command: Some(SignerCommand::ForgetTerms(settings)), .. }) => {
+            signer::forget_terms(&settings).await
         }
         Command::Committee(CommitteeArgs {
             run: RebuildArgs { settings, rebuild_from_l1 },
@@ -401,6 +440,9 @@ mod tests {
             "wallet send ADDRESS 1ether --promise --promise-file f KEY CHAIN NODE --sequencer http://127.0.0.1:3",
             "sequencer --config sequencer.toml",
             "sequencer --config sequencer.toml --rebuild-from-l1 --set sequencer.posting.enabled=false",
+            "signer --config signer.toml",
+            "signer begin 1 --config signer.toml",
+            "signer forget-terms --config signer.toml",
             "committee --config member-1.toml --rebuild-from-l1",
             "committee key show member-1.key --json",
             "committee key add member-1.key --from next.key --password-file p --from-password-file q --json",

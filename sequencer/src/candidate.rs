@@ -355,7 +355,7 @@ impl Candidate {
         let handle: SequencerHandle = match started {
             Ok(Some(handle)) => handle,
             Ok(None) => return Ok(Led::HandedOver),
-            Err(_) if store.is_fenced() => return Ok(Led::Lost),
+            Err(_) if is_lost(&store).await => return Ok(Led::Lost),
             Err(ended) => return Err(ended),
         };
         tracing::info!(term, "leads");
@@ -378,10 +378,15 @@ impl Candidate {
             }
             failure = handle.failed() => {
                 handle.vacate().await;
-                if store.is_fenced() { Ok(Led::Lost) } else { Err(Ended::Failed(failure.to_string())) }
+                if is_lost(&store).await { Ok(Led::Lost) } else { Err(Ended::Failed(failure.to_string())) }
             }
         }
     }
+}
+
+/// Whether another one has the store: a signer may have told so before the store did.
+async fn is_lost(store: &SqlStore) -> bool {
+    store.is_fenced() || matches!(store.renew().await, Err(StoreError::Fenced))
 }
 
 /// Serves what one that stands by serves.

@@ -60,6 +60,7 @@ mod rpc;
 mod sealer;
 mod start;
 mod supplier;
+mod watched_signer;
 
 pub use blindfold_runtime::{Clock, SteadyClock};
 pub use candidate::{CandidateDeps, CandidateHandle, CandidateState, Prepare, PrepareError};

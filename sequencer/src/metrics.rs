@@ -11,6 +11,11 @@ use crate::refusal::{ADMISSION_REASONS, SUBMISSION_REASONS};
 /// Buckets for counts of items, from 1 to the most a batch holds.
 const ITEMS_BUCKETS: &[f64] = &[1.0, 4.0, 16.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0];
 
+/// What a request to a signer came to.
+pub(crate) const SIGNER_REFUSED: &str = "refused";
+/// See [`SIGNER_REFUSED`].
+pub(crate) const SIGNER_UNAVAILABLE: &str = "unavailable";
+
 /// What a sequencer counts, and shows at `/metrics`.
 #[derive(Clone, Debug)]
 pub struct SequencerMetrics {
@@ -50,6 +55,10 @@ pub struct SequencerMetrics {
     pub seal_seconds: Histogram,
     /// Attempts to seal that failed (L1 or disk).
     pub seal_failures: Counter,
+    /// Requests to a signer in another process that came to nothing, by what it was.
+    pub signer_failures: CounterSet,
+    /// From asking such a signer to its signature.
+    pub signer_seconds: Histogram,
     /// Slots in which nothing was sealed because too many headers lack a certificate.
     pub seal_waits: Counter,
     /// Number of the newest sealed header.
@@ -170,6 +179,16 @@ impl SequencerMetrics {
                 SECONDS_BUCKETS,
             )?,
             seal_failures: m.counter("seal_failures_total", "Attempts to seal that failed")?,
+            signer_failures: m.counters(
+                "signer_failures_total",
+                "Requests to the remote signer that it refused or did not answer",
+                &[("outcome", &[SIGNER_REFUSED, SIGNER_UNAVAILABLE])],
+            )?,
+            signer_seconds: m.histogram(
+                "signer_seconds",
+                "From asking the remote signer to its signature",
+                SECONDS_BUCKETS,
+            )?,
             seal_waits: m
                 .counter("seal_waits_total", "Slots without a batch because certificates are missing")?,
             head_number: m.gauge("head_number", "Number of the newest sealed header")?,

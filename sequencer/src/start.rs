@@ -46,6 +46,7 @@ use crate::{
     rpc::{Forwards, SequencerRpc, SequencerView},
     sealer::{Sealer, open_block},
     supplier::Supplier,
+    watched_signer::watched,
 };
 
 /// Name under which the store is bound, beside the deployment.
@@ -201,6 +202,7 @@ impl Sequencer {
             .on_device_failure(Box::new(move |operation| failures.get(&[operation.name()]).increment()));
         let overruled = metrics.overruled.clone();
         deps.backend.on_overruled(Box::new(move |check| overruled.get(&[check.name()]).increment()));
+        let signer = watched(deps.signer, &metrics);
         let l1 = Arc::new(L1Cache::new(deps.l1));
         let view: Arc<dyn L1Reader> = l1.clone();
         let tracker =
@@ -208,7 +210,7 @@ impl Sequencer {
         if tracker.office(key) == Office::Stranger || !tracker.is_sequencer(key) {
             return Err(StartError::WrongKey { key, named: tracker.sequencer_now() });
         }
-        tracker.sign_newest(deps.signer.as_ref()).await?;
+        tracker.sign_newest(signer.as_ref()).await?;
         if let (Some(posted), Some(fork)) = (&deps.rebuild, &fork) {
             fork.take_posted(&tracker, posted.as_ref(), Some(key), async |_| {}).await?;
             let (head, certified) = (tracker.head().number, tracker.certified().number);
@@ -246,7 +248,7 @@ impl Sequencer {
             chain: deps.chain,
             tracker,
             store: deps.store,
-            signer: deps.signer,
+            signer,
             clock: deps.clock,
             hub: Hub::default(),
             metrics,

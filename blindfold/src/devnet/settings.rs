@@ -135,7 +135,8 @@ impl Layout<'_> {
             l1: self.l1(),
             tls: TlsSettings::default(),
             execution: self.execution(&format!("{name}-execution"), ports.execution),
-            signing_key: self.key(super::accounts::SEQUENCER),
+            signing_key: Some(self.key(super::accounts::SEQUENCER)),
+            signer: None,
             posting_key: Some(self.key(super::accounts::SEQUENCER)),
             // Of the same place for all.
             store: self.store(name),

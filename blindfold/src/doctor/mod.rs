@@ -31,7 +31,7 @@ use self::{
 use crate::{
     roles::{
         CommitteeSettings, CoprocessorSettings, FullNodeSettings, GatewaySettings, HintPublisherSettings,
-        ProxySettings, RelaySettings, SequencerSettings,
+        ProxySettings, RelaySettings, SequencerSettings, SignerSettings,
     },
     settings::{Examined, FaultKind, SettingFault, SettingsArgs, examine},
     wallet::print,
@@ -52,6 +52,7 @@ const QUESTIONS_PER_CHECK: u64 = 6;
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum RoleName {
     Sequencer,
+    Signer,
     Committee,
     HintPublisher,
     FullNode,
@@ -100,6 +101,7 @@ impl Patience {
 pub(crate) async fn run(args: DoctorArgs) -> Result<()> {
     let report = match args.role {
         RoleName::Sequencer => look::<SequencerSettings>(&args).await,
+        RoleName::Signer => look::<SignerSettings>(&args).await,
         RoleName::Committee => look::<CommitteeSettings>(&args).await,
         RoleName::HintPublisher => look::<HintPublisherSettings>(&args).await,
         RoleName::FullNode => look::<FullNodeSettings>(&args).await,

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use alloy_primitives::{Address, U256};
-use blindfold_protocol::ChainConfig;
+use blindfold_protocol::{ChainConfig, Deployment};
 use blindfold_rpc::{
     ClientConfig, HttpClient, ReceivedError, http_client,
     jsonrpsee::core::{client::ClientT, params::ArrayParams},
-    types::{CommitteeStatus, FeeAccount, Status},
+    types::{CommitteeStatus, FeeAccount, SignerStatus, Status},
 };
 use blindfold_runtime::wall_ms;
 use blindfold_telemetry::redact_url;
@@ -90,6 +90,9 @@ async fn look_at(
                 let status = ask(&client, "committee_getStatus", None).await;
                 *answered = status.is_ok();
                 of_member(peer, member, status)
+            }
+            PeerKind::Signer(address) => {
+                of_signer(peer, address, ask(&client, "signer_getStatus", None).await, chain)
             }
             PeerKind::Sequencer { .. } | PeerKind::Node => {
                 let status = ask(&client, "blind_getStatus", None).await;
@@ -221,6 +224,42 @@ fn of_node(peer: &Peer, status: Result<Status, ReceivedError>, chain: Option<&Ch
         "{url}: {}, version {}, head {}, certified {}, block {}",
         status.role, status.version, status.head.number, status.certified, status.block.number
     );
+    with_version(peer, found, Some(&status.version))
+}
+
+/// Whether it has the key that is expected, for this deployment, and signs.
+fn of_signer(
+    peer: &Peer,
+    address: Address,
+    status: Result<SignerStatus, ReceivedError>,
+    chain: Option<&ChainConfig>,
+) -> Finding {
+    let status = match status {
+        Ok(status) => status,
+        Err(fault) => return of_fault(peer, &fault),
+    };
+    let (setting, url) = (&peer.setting, redact_url(&peer.url));
+    if status.address != address {
+        let found = format!("{url}: it signs with the key of {}, not of {address}", status.address);
+        let next = format!("correct `{setting}` or `signer.address`, or give the signer that key");
+        return Finding::error(Area::Peers, setting, found, next);
+    }
+    let deployment = Deployment { l1_chain_id: status.l1_chain_id, inbox: status.inbox };
+    if chain.is_some_and(|chain| chain.deployment != deployment) {
+        let found = format!(
+            "{url}: it signs for another deployment, {} on L1 chain {}",
+            status.inbox, status.l1_chain_id
+        );
+        return Finding::error(Area::Peers, setting, found, format!("correct `{setting}` or `chain`"));
+    }
+    let Some(first) = status.first_number else {
+        let found = format!("{url}: it does not know what its key has signed, and signs nothing");
+        let next =
+            "see \"The signer\" in docs/operate.md before `blindfold signer begin`: the key may have signed";
+        return Finding::error(Area::Peers, setting, found, next);
+    };
+    let newest = status.newest.map_or("none".to_owned(), |newest| newest.number.to_string());
+    let found = format!("{url}: signs as {address} from number {first} on, newest {newest}");
     with_version(peer, found, Some(&status.version))
 }
 

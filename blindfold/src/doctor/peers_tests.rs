@@ -64,6 +64,32 @@ fn a_member_answers_as_itself_in_this_version() {
 }
 
 #[test]
+fn a_signer_has_the_expected_key_for_this_deployment_and_signs() {
+    let (us, Deployment { l1_chain_id, inbox }) = (Address::repeat_byte(7), chain().deployment);
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let right = SignerStatus {
+        address: us,
+        l1_chain_id,
+        inbox,
+        version,
+        first_number: Some(1),
+        newest: None,
+        term: 0,
+    };
+    let of = |status| of_signer(&peer(PeerKind::Signer(us)), us, Ok(status), Some(&chain()));
+    assert_eq!(of(right.clone()).level, Level::Ok);
+    assert!(of(right.clone()).found.ends_with("from number 1 on, newest none"), "{:?}", of(right.clone()));
+    for (wrong, found) in [
+        (SignerStatus { address: inbox, ..right.clone() }, "it signs with the key of"),
+        (SignerStatus { l1_chain_id: 99, ..right.clone() }, "on L1 chain 99"),
+        (SignerStatus { first_number: None, ..right }, "signs nothing"),
+    ] {
+        let finding = of(wrong);
+        assert!(finding.level == Level::Error && finding.found.contains(found), "{finding:?}");
+    }
+}
+
+#[test]
 fn who_stands_by_is_told_from_who_is_away() {
     let of = |alone, fault: &ReceivedError| of_fault(&peer(PeerKind::Sequencer { alone }), fault);
     let stands_by = ReceivedError::Refused(RpcError::standing_by(Some("http://me:secret@b:1")));

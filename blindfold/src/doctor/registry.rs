@@ -46,7 +46,9 @@ pub(super) async fn look(
         findings.extend(thresholds(&epochs, &subject.peers, next));
     }
     let signer = local.accounts.iter().find(|account| account.is_for == AccountUse::Signs);
-    findings.extend(signer.map(|account| signing_key(&epochs, chain, account.address)));
+    findings.extend(signer.map(|account| signing_key(&epochs, chain, ("signing_key", account.address))));
+    let elsewhere = subject.signer_elsewhere();
+    findings.extend(elsewhere.map(|address| signing_key(&epochs, chain, ("signer.address", address))));
     findings
 }
 
@@ -161,8 +163,7 @@ fn thresholds(epochs: &Epochs, peers: &[Peer], next: u64) -> Vec<Finding> {
 }
 
 /// Whether L1 names the key that this sequencer signs with.
-fn signing_key(epochs: &Epochs, chain: &ChainConfig, key: Address) -> Finding {
-    let subject = "signing_key";
+fn signing_key(epochs: &Epochs, chain: &ChainConfig, (subject, key): (&str, Address)) -> Finding {
     let named = epochs.sequencer_at(epochs.read_at()).unwrap_or(chain.sequencer);
     let office = match epochs.sequencers() {
         [] if key == chain.sequencer => Office::Holds { term: 0..=u64::MAX },
@@ -173,9 +174,11 @@ fn signing_key(epochs: &Epochs, chain: &ChainConfig, key: Address) -> Finding {
     match office {
         Office::Stranger => {
             let found = format!("L1 does not name {key} on its newest final block; the sequencer is {named}");
-            let next = format!(
-                "name the key file of {named} in `signing_key.file`, or have the governor run `blindfold l1 sequencer name {key}`"
-            );
+            let mend = match subject {
+                "signing_key" => format!("name the key file of {named} in `signing_key.file`"),
+                setting => format!("correct `{setting}`"),
+            };
+            let next = format!("{mend}, or have the governor run `blindfold l1 sequencer name {key}`");
             Finding::error(Area::L1, subject, found, next)
         }
         Office::Holds { .. } => Finding::ok(Area::L1, subject, format!("{key} is the sequencer on L1")),

@@ -73,7 +73,7 @@ fn too_few_members_in_the_settings_are_told_for_epochs_to_come() {
 #[test]
 fn a_signing_key_is_the_named_one_or_told_who_is() {
     let (chain, other) = (chain(), Address::repeat_byte(77));
-    let of = |epochs: &Epochs, key| signing_key(epochs, &chain, key);
+    let of = |epochs: &Epochs, key| signing_key(epochs, &chain, ("signing_key", key));
     assert_eq!(of(&epochs(), chain.sequencer).level, Level::Ok);
     let stranger = of(&epochs(), other);
     assert_eq!(stranger.level, Level::Error);

@@ -16,7 +16,7 @@ use super::{
     Patience,
     finding::{Area, Finding, Level},
     local::Local,
-    subject::StoreSubject,
+    subject::{AccountUse, StoreSubject},
 };
 
 /// A store that was opened beside its role.
@@ -63,7 +63,7 @@ pub(super) async fn look(
     local: &Local,
     patience: Patience,
 ) -> (Option<OpenedStore>, Vec<Finding>) {
-    let StoreSubject { setting, url, role } = subject;
+    let StoreSubject { setting, url, role, of_signer } = subject;
     let url = match url {
         Ok(url) => url,
         Err(fault) => {
@@ -75,9 +75,18 @@ pub(super) async fn look(
         StoreUrl::Sqlite(path) => path.display().to_string(),
         server @ StoreUrl::Postgres(_) => server.to_string(),
     };
-    let role = role.map(str::to_owned).or_else(|| local.member.as_ref().map(|key| store_role(key.member)));
+    let signs = || local.accounts.iter().find(|account| account.is_for == AccountUse::Signs);
+    let role = match role {
+        Some(role) => Some((*role).to_owned()),
+        None if *of_signer => signs().map(|account| blindfold_signer::role_of(account.address)),
+        None => local.member.as_ref().map(|key| store_role(key.member)),
+    };
     if matches!(url, StoreUrl::Sqlite(path) if !path.exists()) {
-        let next = "nothing, if this role has not run yet: its first start makes the store; else correct the setting";
+        let next = if *of_signer {
+            "for a new signer: tell it from which number on it signs (`blindfold signer begin`); else correct the setting"
+        } else {
+            "nothing, if this role has not run yet: its first start makes the store; else correct the setting"
+        };
         return (
             None,
             vec![Finding::not_checked(Area::Store, *setting, format!("there is no {shown}"), next)],
@@ -104,6 +113,11 @@ pub(super) async fn look(
         }
     };
     let mut findings = vec![bound(setting, &opened, local.chain.as_deref(), role.as_deref())];
+    if *of_signer {
+        findings.push(of_signed(opened.store.as_ref(), &opened.heads).await);
+        let usable = findings.iter().all(|finding| finding.level != Level::Error);
+        return (usable.then_some(opened), findings);
+    }
     let Heads { sealed, certified, hinted_through, block, posted, .. } = opened.heads;
     let or_none = |number: Option<u64>| number.map_or("none".to_owned(), |number| number.to_string());
     let found = format!(
@@ -117,6 +131,22 @@ pub(super) async fn look(
     findings.push(Finding::ok(Area::Store, "heads", found));
     let usable = findings.iter().all(|finding| finding.level != Level::Error);
     (usable.then_some(opened), findings)
+}
+
+/// What a signer has signed, and from where on it knows.
+async fn of_signed(store: &dyn Store, heads: &Heads) -> Finding {
+    let subject = "signed";
+    match blindfold_signer::first_number(store).await {
+        Ok(Some(first)) => {
+            let newest = heads.acknowledged.map_or("none".to_owned(), |number| number.to_string());
+            Finding::ok(Area::Store, subject, format!("from number {first} on; newest {newest}"))
+        }
+        Ok(None) => {
+            let next = "see \"The signer\" in docs/operate.md before `blindfold signer begin`: the key may have signed";
+            Finding::error(Area::Store, subject, "the signer does not know what its key has signed", next)
+        }
+        Err(fault) => Finding::error(Area::Store, subject, fault, "see \"Files\" in docs/operate.md"),
+    }
 }
 
 fn bound(setting: &str, opened: &OpenedStore, chain: Option<&ChainConfig>, role: Option<&str>) -> Finding {

@@ -2,10 +2,12 @@
 
 use std::fs;
 
+use alloy_primitives::{Address, B256};
 use blindfold_protocol::Deployment;
 use tempfile::TempDir;
 
 use super::*;
+use crate::doctor::local::OpenedAccount;
 use crate::test_chain::chain;
 
 /// A store of this deployment and role that was closed in order, in a folder of its own.
@@ -27,11 +29,37 @@ fn names(dir: &TempDir) -> Vec<String> {
 }
 
 async fn look_at(path: &Path, chain: ChainConfig, role: &'static str) -> (bool, Vec<Finding>) {
-    let local = Local { chain: Some(Arc::new(chain)), ..Local::default() };
-    let subject =
-        StoreSubject { setting: "data_dir", url: Ok(StoreUrl::Sqlite(path.to_owned())), role: Some(role) };
+    look_as(path, Local { chain: Some(Arc::new(chain)), ..Local::default() }, Some(role)).await
+}
+
+/// Without a role it is a signer's.
+async fn look_as(path: &Path, local: Local, role: Option<&'static str>) -> (bool, Vec<Finding>) {
+    let url = Ok(StoreUrl::Sqlite(path.to_owned()));
+    let subject = StoreSubject { setting: "data_dir", url, role, of_signer: role.is_none() };
     let (opened, findings) = look(&subject, &local, Patience { answer_ms: 10_000 }).await;
     (opened.is_some(), findings)
+}
+
+#[tokio::test]
+async fn a_signers_store_is_its_keys_and_has_begun() {
+    let key = Address::repeat_byte(7);
+    let (_dir, path) = stored(&chain().deployment, &blindfold_signer::role_of(key)).await;
+    let of = |address| {
+        let account = OpenedAccount { setting: "signing_key", is_for: AccountUse::Signs, address };
+        Local { chain: Some(Arc::new(chain())), accounts: vec![account], ..Local::default() }
+    };
+    let (usable, findings) = look_as(&path, of(key), None).await;
+    assert!(!usable && findings[0].level == Level::Ok, "{findings:?}");
+    assert_eq!(findings[1].found, "the signer does not know what its key has signed");
+    let store = SqlStore::open(&path).unwrap();
+    store.put_meta("signer.first_number", &7u64.to_be_bytes()).await.unwrap();
+    store.put_acknowledged(9, B256::ZERO, 1).await.unwrap();
+    store.close().await;
+    let (usable, findings) = look_as(&path, of(key), None).await;
+    assert!(usable, "{findings:?}");
+    assert_eq!(findings[1].found, "from number 7 on; newest 9");
+    let (usable, findings) = look_as(&path, of(Address::repeat_byte(8)), None).await;
+    assert!(!usable && findings[0].found.contains("this is the store of signer-0x0707"), "{findings:?}");
 }
 
 #[tokio::test]

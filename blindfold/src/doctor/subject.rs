@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use alloy_primitives::Address;
 use blindfold_client::KeySource;
 use blindfold_committee::MemberConfig;
 use blindfold_full_node::Source;
@@ -18,7 +19,8 @@ use super::{
 };
 use crate::roles::{
     CommitteeSettings, CoprocessorSettings, ExecutionSettings, FullNodeSettings, GatewaySettings,
-    HintPublisherSettings, L1Settings, ProxySettings, RelaySettings, Role, SequencerSettings, StoreSettings,
+    HintPublisherSettings, L1Settings, ProxySettings, RelaySettings, Role, SequencerSettings, SignerSettings,
+    StoreSettings,
 };
 
 /// How old L1's newest block may be for a role that has no setting for it, in milliseconds.
@@ -98,8 +100,10 @@ pub(super) struct StoreSubject {
     pub setting: &'static str,
     /// Where it is; or why that is not known.
     pub url: Result<StoreUrl, String>,
-    /// What it is bound to; `None` for a member, whose key says which one it is.
+    /// What it is bound to; `None` for a member and for a signer, whose keys say which one it is.
     pub role: Option<&'static str>,
+    /// Whether it is a signer's.
+    pub of_signer: bool,
 }
 
 /// Another role.
@@ -120,9 +124,19 @@ pub(super) enum PeerKind {
     /// A full node, or whatever else has the feed and the reads.
     Node,
     Member(u16),
+    /// The signer with the key of this address.
+    Signer(Address),
 }
 
 impl Subject {
+    /// The address whose signatures stand under headers, and the setting that says so, for a role that has it elsewhere.
+    pub fn signer_elsewhere(&self) -> Option<Address> {
+        self.peers.iter().find_map(|peer| match peer.kind {
+            PeerKind::Signer(address) => Some(address),
+            _ => None,
+        })
+    }
+
     /// Whom one of the sequencers has to lead, where there are any.
     pub fn leaders(&self) -> Option<Leaders> {
         let is_one = |peer: &&Peer| matches!(peer.kind, PeerKind::Sequencer { .. });
@@ -206,7 +220,8 @@ fn store(
     role: Option<&'static str>,
 ) -> StoreSubject {
     let setting = if settings.url.is_some() { "store.url" } else { folder };
-    StoreSubject { setting, url: settings.at(data_dir).map_err(|fault| format!("{fault:#}")), role }
+    let url = settings.at(data_dir).map_err(|fault| format!("{fault:#}"));
+    StoreSubject { setting, url, role, of_signer: false }
 }
 
 /// What the public port shows, and what that for peers does.
@@ -242,7 +257,7 @@ impl Examinable for SequencerSettings {
     fn subject(&self) -> Subject {
         let config = &self.sequencer;
         let accounts = [
-            account("signing_key", Some(&self.signing_key), AccountUse::Signs),
+            account("signing_key", self.signing_key.as_ref(), AccountUse::Signs),
             account("posting_key", self.posting_key.as_ref(), AccountUse::PaysL1),
         ];
         Subject {
@@ -262,7 +277,14 @@ impl Examinable for SequencerSettings {
                 &config.data_dir,
                 Some(blindfold_sequencer::ROLE),
             )),
-            peers: members("sequencer.members", config.members.iter().map(|m| (m.member, &m.url))),
+            peers: members("sequencer.members", config.members.iter().map(|m| (m.member, &m.url)))
+                .into_iter()
+                .chain(
+                    self.signer
+                        .as_ref()
+                        .map(|signer| peer("signer.url", &signer.url, PeerKind::Signer(signer.address))),
+                )
+                .collect(),
             needs_threshold: true,
             admin: config.admin_addr,
             tls: self.tls.clone(),
@@ -272,6 +294,34 @@ impl Examinable for SequencerSettings {
                 "sequencer.peer_listener",
                 config.peer_listener.as_ref(),
             ),
+        }
+    }
+}
+
+impl Examinable for SignerSettings {
+    fn subject(&self) -> Subject {
+        let config = &self.signer;
+        let mut signed = store("signer.data_dir", &StoreSettings::default(), &config.data_dir, None);
+        signed.of_signer = true;
+        Subject {
+            faults: faults(self),
+            chain: self.chain.clone(),
+            parameters: Vec::new(),
+            needs_all_epochs: false,
+            l1: self.l1.clone(),
+            max_l1_age_ms: DEFAULT_MAX_L1_AGE_MS,
+            accounts: account("signing_key", Some(&self.signing_key), AccountUse::Signs)
+                .into_iter()
+                .collect(),
+            member: None,
+            execution: None,
+            confidential: None,
+            store: Some(signed),
+            peers: Vec::new(),
+            needs_threshold: false,
+            admin: config.admin_addr,
+            tls: self.tls.clone(),
+            listeners: listeners("", None, "signer.listener", Some(&config.listener)),
         }
     }
 }

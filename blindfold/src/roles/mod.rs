@@ -9,6 +9,7 @@ mod hint_publisher;
 pub mod l1;
 mod proxy;
 mod sequencer;
+pub(crate) mod signer;
 mod store;
 mod tables;
 mod wei;
@@ -21,7 +22,8 @@ pub use gateway::{GatewaySettings, RelaySettings};
 pub use hint_publisher::{HintPublisherSettings, L1PostingSettings};
 pub use l1::L1Settings;
 pub use proxy::ProxySettings;
-pub use sequencer::{DEFAULT_LEASE_MS, FailoverSettings, SequencerSettings};
+pub use sequencer::{DEFAULT_LEASE_MS, FailoverSettings, RemoteSignerSettings, SequencerSettings};
+pub use signer::SignerSettings;
 pub use store::{StoreSettings, store_named};
 pub use wei::Wei;
 

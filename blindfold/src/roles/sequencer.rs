@@ -4,11 +4,11 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use blindfold_bte::Backend;
-use blindfold_chain::{KeySigner, L1Reader, L1Submitter, ParameterSet};
+use blindfold_chain::{HeaderSigner, KeySigner, L1Reader, L1Submitter, ParameterSet, RemoteSigner};
 use blindfold_client::KeySource;
 use blindfold_l1::{DataPlace, L1Client, L1Writer};
-use blindfold_protocol::ChainConfig;
-use blindfold_rpc::{RoleBase, RunningRole};
+use blindfold_protocol::{Address, ChainConfig, Party};
+use blindfold_rpc::{Introduction, RoleBase, RunningRole};
 use blindfold_sequencer::{
     CandidateDeps, CandidateHandle, Clock, CommitteeClient, Prepare, Sequencer, SequencerConfig,
     SequencerDeps, SequencerHandle, SteadyClock, introduction,
@@ -37,8 +37,10 @@ pub struct SequencerSettings {
     pub tls: TlsSettings,
     /// Where the execution client is.
     pub execution: ExecutionSettings,
-    /// The key that signs headers and promises.
-    pub signing_key: KeySource,
+    /// The key that signs headers and promises, in this process; or `signer`.
+    pub signing_key: Option<KeySource>,
+    /// The process that signs headers and promises instead.
+    pub signer: Option<RemoteSignerSettings>,
     /// Pays for postings and answers on L1; needed unless `sequencer.posting.enabled` is false.
     pub posting_key: Option<KeySource>,
     /// Where its records are.
@@ -52,6 +54,41 @@ pub struct SequencerSettings {
     /// The settings of the sequencer itself.
     #[serde(default)]
     pub sequencer: SequencerConfig,
+}
+
+/// Where the signer is, a process of its own that has the sequencer's key (`blindfold signer`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RemoteSignerSettings {
+    /// Its `https://` URL. The certificate of `[tls]` is shown to it.
+    pub url: String,
+    /// Address of its key, which L1 names as the sequencer's. Signatures of another are refused.
+    pub address: Address,
+    /// How long it may take to answer, in milliseconds: 100 to 60,000.
+    #[serde(default = "default_signer_timeout_ms")]
+    pub timeout_ms: u64,
+}
+
+const fn default_signer_timeout_ms() -> u64 {
+    2_000
+}
+
+impl RemoteSignerSettings {
+    fn faults(&self, tls: &TlsSettings) -> Vec<anyhow::Error> {
+        let mut faults = Vec::new();
+        if !self.url.starts_with("https://") {
+            faults.push(anyhow!("signer.url: the signer is asked over TLS, by an https:// URL"));
+        }
+        if tls.cert_file.is_none() {
+            faults.push(anyhow!(
+                "tls.cert_file: the signer wants a certificate; name that of this sequencer, and its key in tls.key_file"
+            ));
+        }
+        if !(100..=60_000).contains(&self.timeout_ms) {
+            faults.push(anyhow!("signer.timeout_ms = {}: it has to be 100 to 60000", self.timeout_ms));
+        }
+        faults
+    }
 }
 
 /// Who one of several sequencers is to the others.
@@ -108,6 +145,16 @@ impl Role for SequencerSettings {
         let mut faults: Vec<anyhow::Error> =
             fault_in("sequencer", self.sequencer.validate()).into_iter().collect();
         faults.extend(posting_faults(&self.sequencer, self.posting_key.as_ref(), &self.l1));
+        match (&self.signing_key, &self.signer) {
+            (Some(_), None) => {}
+            (None, Some(signer)) => faults.extend(signer.faults(&self.tls)),
+            (None, None) => faults.push(anyhow!(
+                "signing_key: who signs is missing; name the key file, or the process that has the key in [signer]"
+            )),
+            (Some(_), Some(_)) => faults.push(anyhow!(
+                "signer: the key is in this process (signing_key) or in another one (signer): leave one of them out"
+            )),
+        }
         faults.extend(self.failover.iter().flat_map(|failover| failover.faults(&self.store)));
         if self.sequencer.members.is_empty() {
             faults.push(anyhow!(
@@ -146,6 +193,35 @@ impl Role for SequencerSettings {
     }
 }
 
+/// Who signs, and how the sequencer introduces itself to a server.
+struct Signing {
+    signer: Arc<dyn HeaderSigner>,
+    introduce: Box<dyn Fn(Party) -> Introduction>,
+}
+
+impl SequencerSettings {
+    /// Signs in this process or in another one, in the term of this process's store.
+    fn signing(&self, chain: &ChainConfig, clock: &Arc<dyn Clock>, term: Option<u64>) -> Result<Signing> {
+        let deployment = chain.deployment;
+        match (&self.signing_key, &self.signer) {
+            (Some(key), None) => {
+                let key = Arc::new(key.open().context("signing_key")?);
+                let signer = Arc::new(KeySigner::new(Arc::clone(&key), deployment));
+                let clock = Arc::clone(clock);
+                let introduce = Box::new(move |server| introduction(&key, deployment, &clock, server));
+                Ok(Signing { signer, introduce })
+            }
+            (None, Some(RemoteSignerSettings { url, address, timeout_ms })) => {
+                let signer = RemoteSigner::new(url, *timeout_ms, *address, deployment, term);
+                let signer = Arc::new(signer.context("signer.url")?);
+                let introducing = Arc::clone(&signer);
+                Ok(Signing { signer, introduce: Box::new(move |server| introducing.introduction(server)) })
+            }
+            _ => bail!("signing_key, signer: one of them says who signs"),
+        }
+    }
+}
+
 /// What does not change while a process runs.
 struct Parts {
     chain: Arc<ChainConfig>,
@@ -166,17 +242,16 @@ impl Parts {
         // One for all of the account's transactions, so that their nonces do not collide.
         let writer = posting_key.map(|key| Arc::new(L1Writer::new((*l1).clone(), key).with_data_in(place)));
         // `OutputRegistry` takes claims from the sequencer's own account only.
-        let key = Arc::new(settings.signing_key.open().context("signing_key")?);
-        let claimant = writer.clone().filter(|writer| writer.address() == key.address());
+        let clock: Arc<dyn Clock> = Arc::new(SteadyClock::system());
+        let Signing { signer, introduce } = settings.signing(&chain, &clock, store.term())?;
+        let claimant = writer.clone().filter(|writer| writer.address() == signer.address());
         if let (Some(writer), None, true) = (&writer, &claimant, sequencer.outputs.enabled) {
             tracing::warn!(
                 posting = %writer.address(),
-                sequencer = %key.address(),
+                sequencer = %signer.address(),
                 "the posting key is not the sequencer's: no outputs are claimed on L1"
             );
         }
-        let clock: Arc<dyn Clock> = Arc::new(SteadyClock::system());
-        let introduce = |server| introduction(&key, chain.deployment, &clock, server);
         let committee = CommitteeClient::new(&sequencer.members, sequencer.recovery.timeout_ms, introduce)
             .context("sequencer.members")?;
         Ok(SequencerDeps {
@@ -189,7 +264,7 @@ impl Parts {
             accusations: writer.clone().map(|writer| writer as Arc<dyn L1Submitter>),
             outputs: claimant.map(|writer| writer as Arc<dyn L1Submitter>),
             execution: Arc::new(settings.execution.client()?),
-            signer: Arc::new(KeySigner::new(key, chain.deployment)),
+            signer,
             parameters: Arc::clone(&self.parameters),
             backend: Arc::clone(&self.backend),
             clock,
@@ -265,6 +340,34 @@ mod tests {
         assert_eq!(told(&sequencer, None, &l1).len(), 2, "all at once");
         l1.beacon_url = Some("http://127.0.0.1:2".to_owned());
         assert_eq!(told(&sequencer, Some(&key), &l1), [""; 0]);
+    }
+
+    fn settings(text: &str) -> Vec<String> {
+        let text = format!(
+            "chain = 'r'\nparameters = ['p']\n[l1]\nurl = 'http://a'\n[execution]\nhttp_url = 'http://b'\n\
+             engine_url = 'http://b'\njwt_secret = 'j'\n[posting_key]\nfile = 'k'\n\
+             [sequencer]\nmembers = [{{ member = 1, url = 'http://c' }}]\n{text}"
+        );
+        let settings: SequencerSettings = toml::from_str(&text).unwrap();
+        settings.faults().iter().map(|fault| format!("{fault:#}")).collect()
+    }
+
+    #[test]
+    fn the_key_is_here_or_in_another_process() {
+        let key = "[signing_key]\nfile = 'k'\n";
+        let address = "0x4200000000000000000000000000000000000011";
+        let signer = format!("[signer]\nurl = 'https://s'\naddress = '{address}'\n");
+        let tls = "[tls]\ncert_file = 'c'\nkey_file = 'k'\n";
+        assert_eq!(settings(key), [""; 0]);
+        assert_eq!(settings(&format!("{signer}{tls}")), [""; 0]);
+        let told = |text: &str| settings(text).concat();
+        assert!(told("").contains("signing_key: who signs is missing"), "{}", told(""));
+        assert!(told(&format!("{signer}{tls}{key}")).contains("leave one of them out"));
+        assert!(told(&signer).contains("tls.cert_file: the signer wants a certificate"));
+        let plain = format!("{signer}{tls}").replace("https", "http");
+        assert!(told(&plain).contains("signer.url: the signer is asked over TLS"));
+        let impatient = format!("{signer}timeout_ms = 1\n{tls}");
+        assert!(told(&impatient).contains("signer.timeout_ms = 1: it has to be 100 to 60000"));
     }
 
     #[test]

@@ -10,7 +10,8 @@
 
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::{
-    Acknowledgement, BatchHints, Certificate, CertifiedBatch, Release, ReleaseShare, SingletonShare,
+    Acknowledgement, BatchHeader, BatchHints, Certificate, CertifiedBatch, Promise, Release, ReleaseShare,
+    SignedHeader, SingletonShare,
 };
 use jsonrpsee::{core::SubscriptionResult, proc_macros::rpc};
 use serde_json::value::RawValue;
@@ -19,8 +20,8 @@ use crate::{
     Encoded, RawEnvelope, RpcError,
     types::{
         BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, ForwardedAnswer,
-        ForwardedEnvelope, HeldBatch, LedgerAt, Receipt, Refusal, SendOptions, SentEnvelope, Status,
-        TracedTransaction,
+        ForwardedEnvelope, HeldBatch, LedgerAt, Receipt, Refusal, SendOptions, SentEnvelope, SignerStatus,
+        Status, TracedTransaction,
     },
 };
 
@@ -273,4 +274,69 @@ pub trait ProxyApi {
     /// - `transaction`: the transaction's hash.
     #[method(name = "getEnvelope")]
     async fn get_envelope(&self, transaction: B256) -> Result<Option<TracedTransaction>, RpcError>;
+}
+
+/// What the signer serves to sequencers, on a port that wants a certificate.
+#[rpc(server, client, namespace = "signer")]
+pub trait SignerApi {
+    /// Whose key signs, for which deployment, and what it has signed.
+    ///
+    /// # Errors
+    /// - `storage`: the disk does not give it.
+    #[method(name = "getStatus")]
+    async fn get_status(&self) -> Result<SignerStatus, RpcError>;
+
+    /// Signs a header, once for each number: its number and hash are durable at the signer before. The same header gets the
+    /// same signature again.
+    ///
+    /// # Parameters
+    /// - `header`: the header, durable at the caller.
+    /// - `term`: how often the caller's database had been taken when it took it; left out where
+    ///   nobody counts.
+    ///
+    /// # Errors
+    /// - `second_header`: another header was signed for the number, and L1 excuses no second one.
+    /// - `not_begun`, `below_first`: the signer does not know what the key has signed for the number.
+    /// - `wrong_number`, `does_not_follow`, `not_ours`: the header follows nothing that was signed here and nothing that L1
+    ///   shows, or L1 has another key sign it.
+    /// - `older_term`: another sequencer has taken the database since.
+    /// - `l1_behind`, `l1_unavailable`, `storage`: L1 or the disk does not tell what the answer depends on.
+    #[method(name = "signHeader")]
+    async fn sign_header(
+        &self,
+        header: Encoded<BatchHeader>,
+        term: Option<u64>,
+    ) -> Result<Encoded<SignedHeader>, RpcError>;
+
+    /// Signs a promise. Whether it can be kept the signer does not know.
+    ///
+    /// # Parameters
+    /// - `envelope_id`: the envelope's id.
+    /// - `item_hash`: hash of the item's bytes.
+    /// - `seal_by`: the last number that keeps the promise.
+    /// - `term`: as in `signer_signHeader`.
+    ///
+    /// # Errors
+    /// - `not_begun`: the signer does not know what the key has signed.
+    /// - `older_term`: another sequencer has taken the database since.
+    /// - `storage`: the disk does not take the term.
+    #[method(name = "signPromise")]
+    async fn sign_promise(
+        &self,
+        envelope_id: B256,
+        item_hash: B256,
+        seal_by: u64,
+        term: Option<u64>,
+    ) -> Result<Encoded<Promise>, RpcError>;
+
+    /// Signs the sequencer's hello to a member, with the signer's time (protocol.md, H-1). The answer is the text of the
+    /// HTTP header.
+    ///
+    /// # Parameters
+    /// - `server`: the member that it is for, as `member-1`.
+    ///
+    /// # Errors
+    /// - `unknown_party`: no member is named.
+    #[method(name = "signHello")]
+    async fn sign_hello(&self, server: String) -> Result<String, RpcError>;
 }

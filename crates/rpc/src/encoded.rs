@@ -4,8 +4,8 @@ use std::{fmt, marker::PhantomData};
 
 use alloy_primitives::Bytes;
 use blindfold_protocol::{
-    Acknowledgement, BatchHints, Certificate, CertifiedBatch, Promise, Release, ReleaseShare, SealedBatch,
-    SingletonShare,
+    Acknowledgement, BatchHeader, BatchHints, Certificate, CertifiedBatch, Promise, Release, ReleaseShare,
+    SealedBatch, SignedHeader, SingletonShare,
     codec::{Canonical, DecodeError},
     limits::{MAX_ENVELOPE_BYTES, MAX_SEALED_BATCH_BYTES},
 };
@@ -45,6 +45,8 @@ wire! {
     RawEnvelope: MAX_ENVELOPE_BYTES + KIB,
     SealedBatch: MAX_SEALED_BATCH_BYTES,
     CertifiedBatch: MAX_SEALED_BATCH_BYTES + KIB,
+    BatchHeader: KIB,
+    SignedHeader: KIB,
     Promise: KIB,
     Acknowledgement: KIB,
     Certificate: KIB,

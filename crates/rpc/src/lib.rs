@@ -49,6 +49,7 @@ pub use answers::BULK_METHODS;
 pub use api::{
     BlindApiClient, BlindApiServer, CommitteeApiClient, CommitteeApiServer, ForwardApiClient,
     ForwardApiServer, ProxyApiClient, ProxyApiServer, SequencerApiClient, SequencerApiServer,
+    SignerApiClient, SignerApiServer,
 };
 pub use client::HttpClient;
 pub use client::{ClientBuildError, ClientConfig, http_client, http_client_of, ws_client};

@@ -579,6 +579,40 @@ pub struct TracedTransaction {
     pub revealed: bool,
 }
 
+/// Result of `signer_getStatus`: whose key signs, and what it has signed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SignerStatus {
+    /// Address of the key.
+    pub address: Address,
+    /// Chain id of the L1 of the deployment that it signs for.
+    pub l1_chain_id: u64,
+    /// `BlindedInbox` on that L1.
+    pub inbox: Address,
+    /// Version of the program that answers.
+    pub version: String,
+    /// The first number that it signs; missing for a fresh signer, which signs nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_number: Option<u64>,
+    /// The newest number that a header was signed for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest: Option<SignedNumber>,
+    /// The highest term that it was asked in; 0 for none.
+    pub term: u64,
+}
+
+/// What was signed for a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SignedNumber {
+    /// The header's number.
+    pub number: u64,
+    /// Its hash.
+    pub header_hash: B256,
+    /// Its L1 origin.
+    pub l1_origin: u64,
+}
+
 fn short_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     if text.len() > MAX_TEXT_BYTES {

@@ -8,8 +8,9 @@ use std::{
 };
 
 /// Folders of what runs in a role or a wallet.
-const FOLDERS: [&str; 10] = [
+const FOLDERS: [&str; 11] = [
     "sequencer",
+    "signer",
     "committee",
     "hint-publisher",
     "full-node",

@@ -178,6 +178,16 @@ pub async fn ask(addr: SocketAddr, method: &str, params: &serde_json::Value) -> 
     stream
 }
 
+/// What a role's admin server says.
+pub async fn text_at(addr: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(addr).await.expect("it listens");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("it reads");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.expect("it answers");
+    text
+}
+
 /// Closes a connection, and returns when the server has given it up.
 pub async fn hang_up(mut asked: TcpStream) {
     let _ = asked.shutdown().await;
@@ -261,12 +271,7 @@ impl Running<'_> {
 
     /// What the admin port answers.
     pub async fn admin(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(self.handle.admin_addr()).await.expect("it listens");
-        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.expect("it reads");
-        let mut text = String::new();
-        stream.read_to_string(&mut text).await.expect("it answers");
-        text
+        text_at(self.handle.admin_addr(), path).await
     }
 
     /// Waits until a condition on the RPC's answers holds.

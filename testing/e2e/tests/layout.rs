@@ -28,6 +28,7 @@ const CHAIN: &[(&str, &[&str])] = &[
         "blindfold-sequencer",
         &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "runtime", "telemetry"],
     ),
+    ("blindfold-signer", &["protocol", "rpc", "store", "chain", "runtime", "telemetry"]),
     (
         "blindfold-committee",
         &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "runtime", "telemetry"],

@@ -6,7 +6,7 @@ use blindfold::{
     devnet::ports::Ports,
     roles::{
         CommitteeSettings, CoprocessorSettings, FullNodeSettings, GatewaySettings, HintPublisherSettings,
-        ProxySettings, RelaySettings, SequencerSettings,
+        ProxySettings, RelaySettings, SequencerSettings, SignerSettings,
     },
 };
 use blindfold_kit::chain_config;
@@ -149,6 +149,8 @@ fn member() -> Value {
     json!([{ "member": 1, "url": "http://127.0.0.1:9551" }])
 }
 
+const ADDRESS: &str = "0x4200000000000000000000000000000000000011";
+
 /// Lays the second document over the first.
 fn with(base: &Value, changes: &[(&str, Value)]) -> Value {
     let mut document = base.clone();
@@ -176,10 +178,23 @@ fn the_sequencers_settings_are_documented() {
             ("/sequencer/inbound", inbound()),
             ("/sequencer/peer_listener", peer_listener()),
             ("/store", store()),
+            ("/signer", json!({ "url": "https://signer:9610", "address": ADDRESS, "timeout_ms": 2_000 })),
             ("/failover", json!({ "url": "http://sequencer-2:9545", "lease_ms": 3_000 })),
         ],
     );
     check_settings::<SequencerSettings>("### Settings of the sequencer", &minimal, &full);
+}
+
+#[test]
+fn the_signers_settings_are_documented() {
+    let listener = json!({
+        "addr": "0.0.0.0:9610", "cert_file": "signer.pem", "key_file": "signer-key.pem", "client_ca_file": "ca.pem",
+    });
+    let minimal = json!({
+        "chain": "rollup.json", "l1": l1(), "signing_key": key(), "signer": { "listener": listener },
+    });
+    let full = with(&minimal, &[("/l1", full_l1()), ("/tls", tls()), ("/signing_key", full_key())]);
+    check_settings::<SignerSettings>("### Settings of the signer", &minimal, &full);
 }
 
 #[test]
@@ -340,6 +355,7 @@ fn every_metric_is_documented_and_no_other() {
     blindfold_coprocessor::Counters::new(&coprocessor).expect("registers");
     let sequencer = names_in(include_str!("../../../sequencer/src/metrics.rs"));
     let proxy = names_in(include_str!("../../../client/src/proxy/mod.rs"));
+    let signer = blindfold_signer::SignerMetrics::new().expect("registers").registry;
     let member = blindfold_committee::MemberMetrics::new().expect("registers").registry;
     let hint_publisher = blindfold_hint_publisher::HintPublisherMetrics::new().expect("registers").registry;
     let gateway = blindfold_gateway::GatewayMetrics::new("gateway").expect("registers").registry;
@@ -350,6 +366,7 @@ fn every_metric_is_documented_and_no_other() {
     for (heading, registered) in [
         ("### Metrics of every role", names_of(&every)),
         ("### Metrics of the sequencer", sequencer),
+        ("### Metrics of the signer", names_of(&signer)),
         ("### Metrics of a committee member", names_of(&member)),
         ("### Metrics of the hint publisher", names_of(&hint_publisher)),
         ("### Metrics of relays and gateways", names_of(&gateway)),
@@ -402,9 +419,10 @@ fn every_port_of_the_development_network_is_documented() {
 fn the_settings_shown_are_read() {
     let blocks: Vec<&str> =
         OPERATE.split("```toml").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    let [sequencer, member] = blocks.as_slice() else { panic!("{} blocks of TOML", blocks.len()) };
+    let [sequencer, member, signer] = blocks.as_slice() else { panic!("{} blocks of TOML", blocks.len()) };
     toml::from_str::<SequencerSettings>(sequencer).expect("a sequencer's settings");
     toml::from_str::<CommitteeSettings>(member).expect("a member's settings");
+    toml::from_str::<SignerSettings>(signer).expect("a signer's settings");
 }
 
 #[test]

@@ -43,6 +43,7 @@ const DESCRIPTION: &str = "\
 const SERVERS: &[(&str, &str, &[&str])] = &[
     ("sequencer", "http://127.0.0.1:9545", SEQUENCER_APIS),
     ("full node", "http://127.0.0.1:9580", &["BlindApi"]),
+    ("signer", "https://127.0.0.1:9610", &["SignerApi"]),
     ("committee member", "http://127.0.0.1:9551", &["CommitteeApi"]),
     ("coprocessor", "http://127.0.0.1:9600", &["ConfidentialApi"]),
     (PROXY, "http://127.0.0.1:9590", &["ProxyApi"]),

@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Result, bail};
 use blindfold_chain::{L1Error, TrackerError};
 use blindfold_committee::ShareRequestError;
-use blindfold_protocol::{B256, EnvelopeError, certificate::CertificateError};
+use blindfold_protocol::{Address, B256, EnvelopeError, certificate::CertificateError};
 use blindfold_rpc::{
     RpcError,
     jsonrpsee::types::{ErrorCode, ErrorObjectOwned},
 };
 use blindfold_sequencer::{AdmissionRefusal, SUBMISSION_REASONS, SubmissionError};
+use blindfold_signer::SigningRefusal;
 use blindfold_store::StoreError;
 
 use crate::source::read;
@@ -37,6 +38,7 @@ pub fn refusals(api: &str) -> Result<Vec<RpcError>> {
             let admission = admission_refusals().into_iter().map(RpcError::from);
             admission.chain(submission_errors().into_iter().map(RpcError::from)).collect()
         }
+        "SignerApi" => signing_refusals().into_iter().map(RpcError::from).collect(),
         "CommitteeApi" => share_request_errors().into_iter().map(RpcError::from).collect(),
         // What the JSON-RPC library says by itself, and a sequencer that stands by.
         EVERY => [ErrorCode::InvalidParams, ErrorCode::InternalError]
@@ -138,6 +140,24 @@ pub fn submission_errors() -> Vec<SubmissionError> {
         SUBMISSION_REASONS.iter().filter(|reason| **reason != "undecodable" && !known.contains(*reason));
     errors.extend(of_hints.map(|reason| SubmissionError::Hints { reason, detail: String::new() }));
     errors
+}
+
+/// One of each kind.
+pub fn signing_refusals() -> Vec<SigningRefusal> {
+    let (number, hash) = (1, B256::ZERO);
+    vec![
+        SigningRefusal::NotBegun { number },
+        SigningRefusal::WrongNumber(0),
+        SigningRefusal::BelowFirst { number, first: 2 },
+        SigningRefusal::SecondHeader { number, signed: hash, offered: hash },
+        SigningRefusal::DoesNotFollow { number, parent: hash, newest: 0 },
+        SigningRefusal::NotOurs { origin: 1, sequencer: Address::ZERO },
+        SigningRefusal::OlderTerm { offered: 1, seen: 2 },
+        SigningRefusal::UnknownParty,
+        SigningRefusal::L1Behind { number, origin: 2, finalized: 1 },
+        SigningRefusal::L1(L1Error::NoStakes),
+        SigningRefusal::Store(StoreError::Certified(number)),
+    ]
 }
 
 /// One of each kind; where a kind has several reasons, one of each that a caller can get.

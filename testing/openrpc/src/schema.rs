@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail, ensure};
 use blindfold_protocol::{
-    Acknowledgement, BatchHints, Certificate, CertifiedBatch, Promise, Release, ReleaseShare, SealedBatch,
-    SingletonShare,
+    Acknowledgement, BatchHeader, BatchHints, Certificate, CertifiedBatch, Promise, Release, ReleaseShare,
+    SealedBatch, SignedHeader, SingletonShare,
 };
 use blindfold_rpc::{RawEnvelope, Wire, limits::MAX_TEXT_BYTES};
 use syn::{Attribute, Field, Fields, Item, ItemEnum, ItemStruct, Type, Variant};
@@ -145,6 +145,8 @@ fn structures() -> Result<Vec<(String, Node)>> {
         Certificate,
         Release,
         ReleaseShare,
+        BatchHeader,
+        SignedHeader,
         SingletonShare,
         BatchHints,
     ];

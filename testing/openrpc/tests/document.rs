@@ -12,13 +12,13 @@ use blindfold_client::confidential::{ConfidentialDeployment, checked};
 use blindfold_kit::chain_config;
 use blindfold_openrpc::{FILE, document as generated, refusals, source};
 use blindfold_protocol::{
-    Account, Acknowledgement, Address, B256, BatchHints, Bytes, Canonical, Certificate, CertifiedBatch,
-    ChainConfig, Deployment, Envelope, LedgerProof, Promise, Release, ReleaseShare, SealedBatch,
-    SingletonShare,
+    Account, Acknowledgement, Address, B256, BatchHeader, BatchHints, Bytes, Canonical, Certificate,
+    CertifiedBatch, ChainConfig, Deployment, Envelope, Hello, LedgerProof, Party, Promise, Release,
+    ReleaseShare, SealedBatch, SignedHeader, SingletonShare,
 };
 use blindfold_rpc::{
     BlindApiServer, CommitteeApiServer, Encoded, FeedEvent, ForwardApiServer, ProxyApiServer, RawEnvelope,
-    RpcError, SequencerApiServer, Topic, Wire,
+    RpcError, SequencerApiServer, SignerApiServer, Topic, Wire,
     confidential::{
         ConfidentialAccount, ConfidentialApiServer, ConfidentialParameters, ConfidentialStatus,
         ConfidentialTransactionInfo, PublicBalance,
@@ -26,11 +26,12 @@ use blindfold_rpc::{
     jsonrpsee::{Extensions, PendingSubscriptionSink, core::SubscriptionResult},
     types::{
         BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, ForwardedAnswer,
-        ForwardedEnvelope, HeldBatch, LedgerAt, Receipt, Refusal, SendOptions, SentEnvelope, Status,
-        TracedTransaction,
+        ForwardedEnvelope, HeldBatch, LedgerAt, Receipt, Refusal, SendOptions, SentEnvelope, SignerStatus,
+        Status, TracedTransaction,
     },
 };
 use blindfold_sequencer::{ADMISSION_REASONS, SUBMISSION_REASONS};
+use blindfold_signer::SIGNING_REASONS;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json, value::RawValue};
 use syn::Item;
@@ -113,6 +114,12 @@ serve_nothing! {
         get_singleton(&Extensions, u64, u32) -> Encoded<SingletonShare>;
         get_status() -> CommitteeStatus;
     }
+    SignerApiServer {
+        get_status() -> SignerStatus;
+        sign_header(Encoded<BatchHeader>, Option<u64>) -> Encoded<SignedHeader>;
+        sign_promise(B256, B256, u64, Option<u64>) -> Encoded<Promise>;
+        sign_hello(String) -> String;
+    }
     ConfidentialApiServer {
         get_status() -> ConfidentialStatus;
         get_parameters() -> ConfidentialParameters;
@@ -135,6 +142,7 @@ fn the_methods_are_those_that_the_servers_register() {
     served.extend(SequencerApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
     served.extend(ForwardApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
     served.extend(CommitteeApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
+    served.extend(SignerApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
     served.extend(ConfidentialApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
     served.extend(ProxyApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
     let document = document();
@@ -320,6 +328,12 @@ struct Shown<'a> {
     value: &'a RawValue,
 }
 
+/// The deployment that the examples are from.
+fn of_the_examples() -> Deployment {
+    let inbox = "0xe7f1725e7734ce288f8367e1bb143e90bb3f0512".parse().expect("an address");
+    Deployment { l1_chain_id: 31_337, inbox }
+}
+
 fn check_example(document: &Examples<'_>, method: &str, params: &[&str], result: &str) {
     let is_true = || assert_eq!(result, "true", "{method}");
     let is_id = |id: &str| assert!(real::<u64>(id) > 0, "a subscription id");
@@ -442,6 +456,26 @@ fn check_example(document: &Examples<'_>, method: &str, params: &[&str], result:
             assert_eq!((share.number, share.index), (real(number), real(index)));
         }
         ("committee_getStatus", []) => drop(real::<CommitteeStatus>(result)),
+        ("signer_getStatus", []) => drop(real::<SignerStatus>(result)),
+        ("signer_signHeader", [header, term @ ..]) => {
+            let (header, signed): (BatchHeader, SignedHeader) = (structure(header), structure(result));
+            assert_eq!(signed.header, header);
+            signed.signer(&of_the_examples()).expect("a signature");
+            assert!(term.iter().all(|term| real::<u64>(term) > 0));
+        }
+        ("signer_signPromise", [id, item_hash, seal_by, term @ ..]) => {
+            let promise: Promise = structure(result);
+            let asked = (real(id), real(item_hash), real(seal_by));
+            assert_eq!((promise.envelope_id, promise.item_hash, promise.seal_by), asked);
+            promise.signer(&of_the_examples()).expect("a signature");
+            assert!(term.iter().all(|term| real::<u64>(term) > 0));
+        }
+        ("signer_signHello", [server]) => {
+            let server: Party = real::<String>(server).parse().expect("a party");
+            assert!(matches!(server, Party::Member(_)));
+            let hello: Hello = real::<String>(result).parse().expect("a hello");
+            assert_eq!(hello.peer, Party::Sequencer);
+        }
         ("confidential_getStatus", []) => drop(real::<ConfidentialStatus>(result)),
         ("confidential_getParameters", []) => drop(real::<ConfidentialParameters>(result)),
         ("confidential_getAccount", [owner, version @ ..]) => {
@@ -568,10 +602,16 @@ fn every_reason_is_described() {
     all_are_described("BlindApi", "blind_", &reads);
     all_are_described("SequencerApi", "blind_", &[]);
     all_are_described("CommitteeApi", "committee_", &[]);
+    all_are_described("SignerApi", "signer_", &[]);
     all_are_described("ConfidentialApi", "confidential_", &[]);
     all_are_described(refusals::EVERY, "", &["reads_busy"]);
     let described = reasons("blind_s");
     for reason in ADMISSION_REASONS.iter().chain(SUBMISSION_REASONS) {
+        assert!(described.contains(*reason), "{reason} is not described");
+    }
+    // What does not decode is told as everywhere.
+    let described = reasons("signer_");
+    for reason in SIGNING_REASONS.iter().filter(|reason| **reason != "undecodable") {
         assert!(described.contains(*reason), "{reason} is not described");
     }
 }
@@ -594,6 +634,7 @@ fn every_kind_of_refusal_is_made() {
         kinds(&refusals::submission_errors()),
         variants("sequencer/src/refusal.rs", "SubmissionError")
     );
+    assert_eq!(kinds(&refusals::signing_refusals()), variants("signer/src/refusal.rs", "SigningRefusal"));
     assert_eq!(
         kinds(&refusals::share_request_errors()),
         variants("committee/src/share.rs", "ShareRequestError")
