@@ -16,7 +16,7 @@ pub use confidential::{
     keys_dir as confidential_keys_dir,
 };
 pub use network::{
-    Devnet, DevnetOptions, ExecutionSide, FEE_DEPOSIT_WEI, GATEWAYS, L1_NODE, PROCESSES, Progress,
+    Devnet, DevnetOptions, ExecutionSide, FEE_DEPOSIT_WEI, GATEWAYS, L1_NODE, PROCESSES, Progress, SIGNER,
     UrlsOfRole, is_run, remove_run, stake_members,
 };
 pub use story::first_transfer;

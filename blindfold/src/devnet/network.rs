@@ -86,6 +86,9 @@ pub const L1_NODE: &str = "full-node-l1";
 /// Sequencers beside the first one, where the ports name them.
 pub const FURTHER_SEQUENCERS: [&str; 2] = ["sequencer-2", "sequencer-3"];
 
+/// The process with the sequencers' key, where the ports name one.
+pub const SIGNER: &str = "signer";
+
 /// Gateways before the sequencers, where the ports name them.
 pub const GATEWAYS: [&str; 2] = ["gateway-1", "gateway-2"];
 
@@ -303,6 +306,10 @@ impl Devnet {
         progress.step("roles: sequencer, members, hint publisher, full node, proxy");
         let redis_url = redis.as_ref().map(Redis::url);
         let processes = role_processes(&dir, &options, &l1_url, &stores, redis_url.as_deref())?;
+        if options.ports.signer.is_some() {
+            progress.step("signer: a record of its own, from number 1 on");
+            begin_signer(&options.binary, &dir).await?;
+        }
         let l1 = L1Client::connect(L1Config::new(&l1_url, &chain)).await?;
         let mut devnet = Self {
             chain: Arc::new(chain),
@@ -356,8 +363,8 @@ impl Devnet {
     /// The roles that are processes of their own, in order of start.
     fn names(&self) -> Vec<&'static str> {
         let beside = FURTHER_SEQUENCERS.into_iter().chain([SECOND_HINT_PUBLISHER]).chain(GATEWAYS);
-        let beside = beside.chain([L1_NODE, COPROCESSOR]);
-        PROCESSES.into_iter().chain(beside.filter(|name| self.processes.contains_key(*name))).collect()
+        let names = [SIGNER].into_iter().chain(PROCESSES).chain(beside).chain([L1_NODE, COPROCESSOR]);
+        names.filter(|name| self.processes.contains_key(*name)).collect()
     }
 
     /// A role's process.
@@ -752,6 +759,15 @@ fn stores(servers: Option<&Servers>, options: &DevnetOptions) -> Result<BTreeMap
         .collect()
 }
 
+/// Says to the signer that its key has signed nothing.
+async fn begin_signer(binary: &Path, dir: &Path) -> Result<()> {
+    let mut command = tokio::process::Command::new(binary);
+    command.args(["signer", "begin", "1", "--config"]).arg(dir.join(format!("{SIGNER}.toml")));
+    let output = command.output().await.with_context(|| format!("cannot start {}", binary.display()))?;
+    ensure!(output.status.success(), "signer begin: {}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(())
+}
+
 fn role_processes(
     dir: &Path,
     options: &DevnetOptions,
@@ -772,12 +788,18 @@ fn role_processes(
     let sequencer_urls = &sequencer_urls;
     let layout = Layout { dir, ports: &options.ports, l1_url, sequencer_urls, stores, redis_url };
     let mut processes = BTreeMap::new();
+    if options.ports.signer.is_some() {
+        layout.write_certificates()?;
+    }
     let mut add = |name: &str, subcommand: &str, settings: PathBuf, admin: u16| {
         let arguments = vec![subcommand.to_owned(), "--config".to_owned(), settings.display().to_string()];
         let log = dir.join("logs").join(format!("{name}.log"));
         let process = RoleProcess::new(name, &options.binary, arguments, super::ports::local(admin), log);
         processes.insert(name.to_owned(), process);
     };
+    if let Some(ports) = options.ports.signer {
+        add(SIGNER, "signer", layout.write(SIGNER, &layout.signer(ports))?, ports.1);
+    }
     add("sequencer", "sequencer", layout.write("sequencer", &layout.sequencer())?, options.ports.sequencer.1);
     for (name, ports) in further_sequencers(&options.ports) {
         let settings = layout.write(name, &layout.further_sequencer(name, ports))?;

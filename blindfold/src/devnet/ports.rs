@@ -33,6 +33,8 @@ pub struct Ports {
     pub l1_node: Option<NodePorts>,
     /// Further sequencers, which share their records with the first one.
     pub further_sequencers: Vec<NodePorts>,
+    /// The signer that further sequencers share with the first one, and its admin server; `None` where each has the key.
+    pub signer: Option<(u16, u16)>,
     /// Each gateway's JSON-RPC and admin server; none where there are none.
     pub gateways: Vec<(u16, u16)>,
     /// The admin server of a second hint publisher, which shares batches with the first one; `None` where there is none.
@@ -64,12 +66,13 @@ impl Ports {
             full_node_execution: (8745, 8751),
             l1_node: None,
             further_sequencers: Vec::new(),
+            signer: None,
             gateways: Vec::new(),
             second_hint_publisher: None,
         }
     }
 
-    /// The documented ones with two further sequencers, two gateways and a second hint publisher.
+    /// The documented ones with two further sequencers, their signer, two gateways and a second hint publisher.
     #[must_use]
     pub fn documented_replicated(members: u16) -> Self {
         let further = |index: u16| NodePorts {
@@ -79,19 +82,21 @@ impl Ports {
         let gateways = vec![(9620, 9621), (9622, 9623)];
         Self {
             further_sequencers: vec![further(1), further(2)],
+            signer: Some((9610, 9611)),
             gateways,
             second_hint_publisher: Some(9572),
             ..Self::documented(members)
         }
     }
 
-    /// Free ones, with two further sequencers, two gateways and a second hint publisher.
+    /// Free ones, with two further sequencers, their signer, two gateways and a second hint publisher.
     ///
     /// # Errors
     /// When the operating system gives none.
     pub fn free_replicated(members: u16) -> Result<Self> {
         let mut free = FreePorts::default();
         let mut ports = Self { l1_node: None, ..free.network(members)? };
+        ports.signer = Some(free.pair()?);
         for _ in 0..2 {
             ports.further_sequencers.push(NodePorts { node: free.pair()?, execution: free.pair()? });
             ports.gateways.push(free.pair()?);
@@ -162,6 +167,7 @@ impl FreePorts {
             full_node_execution: self.pair()?,
             l1_node: Some(NodePorts { node: self.pair()?, execution: self.pair()? }),
             further_sequencers: Vec::new(),
+            signer: None,
             gateways: Vec::new(),
             second_hint_publisher: None,
         })

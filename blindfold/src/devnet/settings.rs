@@ -8,6 +8,7 @@ use std::{
 
 use alloy_primitives::Address;
 use anyhow::{Context, Result};
+use blindfold_certificates::{Authority, Pair, Said};
 use blindfold_client::{KeySource, ProxyConfig};
 use blindfold_committee::{MemberConfig, MemberLimits, PeerUrl};
 use blindfold_coprocessor::CoprocessorConfig;
@@ -15,11 +16,12 @@ use blindfold_full_node::{FullNodeConfig, MemberEndpoint, Source};
 use blindfold_gateway::{GatewayConfig, RelayConfig};
 use blindfold_hint_publisher::{HintPublisherConfig, MemberUrl};
 use blindfold_redis::RedisSettings;
-use blindfold_rpc::SequencerUrls;
+use blindfold_rpc::{PeerListener, SequencerUrls};
 use blindfold_sequencer::{
     AccusationsConfig, MemberUrl as SequencerMember, OutputsConfig, PostingConfig, SealingConfig,
     SequencerConfig,
 };
+use blindfold_signer::SignerConfig;
 use blindfold_tls::TlsSettings;
 use serde::Serialize;
 
@@ -28,7 +30,8 @@ use super::ports::{NodePorts, Ports, http, local};
 use crate::roles::{
     BackendSettings, CommitteeSettings, CoprocessorSettings, DEFAULT_LEASE_MS, ExecutionSettings,
     FailoverSettings, FullNodeSettings, GatewaySettings, HintPublisherSettings, L1PostingSettings,
-    L1Settings, ProxySettings, SequencerSettings, StoreSettings, WatchSettings, Wei,
+    L1Settings, ProxySettings, RemoteSignerSettings, SequencerSettings, SignerSettings, StoreSettings,
+    WatchSettings, Wei,
 };
 
 /// Pause between two postings of headers to the development L1, in milliseconds: about one a block of it.
@@ -47,6 +50,13 @@ const L1_NODE_INTERVAL_MS: u64 = 500;
 const MAX_L1_AGE_MS: u64 = 0;
 /// How often a role looks for a new final L1 block, in milliseconds.
 const L1_POLL_INTERVAL_MS: u64 = 500;
+
+/// How long the signer may take to answer, in milliseconds: the machine is busy with everything else.
+const SIGNER_TIMEOUT_MS: u64 = 2_000;
+/// Open connections at the signer.
+const SIGNER_CONNECTIONS: u32 = 64;
+/// Folder of the certificates.
+const TLS: &str = "tls";
 
 /// What the settings are made from.
 pub struct Layout<'a> {
@@ -133,10 +143,14 @@ impl Layout<'_> {
             chain: self.chain(),
             parameters: vec![self.parameters()],
             l1: self.l1(),
-            tls: TlsSettings::default(),
+            tls: self.ports.signer.map_or_else(TlsSettings::default, |_| self.shown_to_the_signer()),
             execution: self.execution(&format!("{name}-execution"), ports.execution),
-            signing_key: Some(self.key(super::accounts::SEQUENCER)),
-            signer: None,
+            signing_key: self.ports.signer.is_none().then(|| self.key(super::accounts::SEQUENCER)),
+            signer: self.ports.signer.map(|(port, _)| RemoteSignerSettings {
+                url: format!("https://127.0.0.1:{port}"),
+                address: named_key(super::accounts::SEQUENCER).address(),
+                timeout_ms: SIGNER_TIMEOUT_MS,
+            }),
             posting_key: Some(self.key(super::accounts::SEQUENCER)),
             // Of the same place for all.
             store: self.store(name),
@@ -159,6 +173,58 @@ impl Layout<'_> {
                 members: self.members().map(|(member, url)| SequencerMember { member, url }).collect(),
                 l1_poll_ms: L1_POLL_INTERVAL_MS,
                 ..SequencerConfig::default()
+            },
+        }
+    }
+
+    fn tls_file(&self, name: &str) -> PathBuf {
+        self.dir.join(TLS).join(name)
+    }
+
+    fn shown_to_the_signer(&self) -> TlsSettings {
+        TlsSettings {
+            ca_file: Some(self.tls_file("ca.pem")),
+            cert_file: Some(self.tls_file("sequencer.pem")),
+            key_file: Some(self.tls_file("sequencer-key.pem")),
+        }
+    }
+
+    /// Makes an authority, of which nothing is kept but its certificate, and the certificates of signer and sequencers.
+    ///
+    /// # Errors
+    /// When the files cannot be written.
+    pub fn write_certificates(&self) -> Result<()> {
+        fs::create_dir_all(self.dir.join(TLS))?;
+        let authority = Authority::new();
+        fs::copy(authority.ca_file(), self.tls_file("ca.pem"))?;
+        for name in ["signer", "sequencer"] {
+            let (certificate, key) = authority.sign(Said::default());
+            let [cert_file, key_file] =
+                [".pem", "-key.pem"].map(|end| self.tls_file(&format!("{name}{end}")));
+            Pair { cert_file, key_file }.write(&certificate, &key);
+        }
+        Ok(())
+    }
+
+    /// Settings of the signer's process.
+    #[must_use]
+    pub fn signer(&self, (port, admin): (u16, u16)) -> SignerSettings {
+        let listener = PeerListener {
+            addr: local(port),
+            cert_file: self.tls_file("signer.pem"),
+            key_file: self.tls_file("signer-key.pem"),
+            client_ca_file: self.tls_file("ca.pem"),
+            max_connections: SIGNER_CONNECTIONS,
+        };
+        SignerSettings {
+            chain: self.chain(),
+            l1: self.l1(),
+            tls: TlsSettings::default(),
+            signing_key: self.key(super::accounts::SEQUENCER),
+            signer: SignerConfig {
+                data_dir: self.dir.join("signer"),
+                admin_addr: local(admin),
+                ..SignerConfig::new(listener)
             },
         }
     }

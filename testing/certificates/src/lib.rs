@@ -1,4 +1,4 @@
-//! Certificates that tests make: an authority, and pairs of certificate and key that it signed, in files.
+//! Certificates that tests and development chains make: an authority, and pairs of certificate and key that it signed, in files.
 
 use std::{
     fs,

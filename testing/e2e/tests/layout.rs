@@ -64,7 +64,7 @@ const CHAIN: &[(&str, &[&str])] = &[
         &["confidential", "groth16", "rlwe", "protocol", "bte", "rpc", "store", "l1", "runtime", "telemetry"],
     ),
     ("blindfold-elgamal-baseline", &[]), // benchmark only
-    ("blindfold-certificates", &[]),     // tests only
+    ("blindfold-certificates", &[]),     // tests and development chains only
     ("blindfold-servers", &[]),          // tests and development chains only
     ("blindfold-kit", &["protocol", "bte", "rpc", "store", "engine", "l1", "chain", "runtime"]), // tests only
     ("blindfold-fuzz-targets", &["bte", "confidential", "engine", "l1", "protocol", "rlwe", "rpc"]), // tests only

@@ -401,6 +401,7 @@ fn every_port_of_the_development_network_is_documented() {
         full_node_execution,
         l1_node: _,
         further_sequencers: _,
+        signer: _,
         gateways: _,
         second_hint_publisher: _,
     } = Ports::documented(4);
@@ -410,7 +411,9 @@ fn every_port_of_the_development_network_is_documented() {
     let further = further.iter().flat_map(|one| [one.node.0, one.node.1, one.execution.0, one.execution.1]);
     let gateways = Ports::documented_replicated(4).gateways.into_iter().flat_map(|(rpc, admin)| [rpc, admin]);
     let second = Ports::documented_replicated(4).second_hint_publisher.expect("there is one");
-    for port in pairs.chain([l1, hint_publisher, second]).chain(further).chain(gateways) {
+    let signer = Ports::documented_replicated(4).signer.into_iter().flat_map(|(rpc, admin)| [rpc, admin]);
+    let pairs = pairs.chain([l1, hint_publisher, second]).chain(further).chain(gateways);
+    for port in pairs.chain(signer) {
         assert!(numbers.contains(&port), "port {port} is not in the table of operate.md");
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use blindfold::devnet::{GATEWAYS, accounts::SECOND_HINT_PUBLISHER};
+use blindfold::devnet::{GATEWAYS, SIGNER, accounts::SECOND_HINT_PUBLISHER};
 use blindfold_client::Node;
 use blindfold_runtime::wall_ms;
 use blindfold_servers::{PostgresCluster, Redis, ServerError};
@@ -41,6 +41,8 @@ pub(super) enum Fault {
     GatewayKill,
     /// `kill -9` of a hint publisher, which starts again when the other one has opened a batch.
     HintPublisherKill,
+    /// `kill -9` of the signer that all sequencers share, which starts again within seconds.
+    SignerKill,
     /// What gateways share is gone: Redis crashes and comes back empty, is emptied, or answers nobody for a while.
     RedisLoss,
 }
@@ -52,6 +54,7 @@ impl Fault {
         match index % 8 {
             3 if random.random_range(0..2) == 0 => return Self::GatewayKill,
             3 => return Self::HintPublisherKill,
+            5 => return Self::SignerKill,
             7 => return Self::RedisLoss,
             _ => {}
         }
@@ -79,6 +82,7 @@ impl Fault {
             Self::DatabaseFailover => "failover of the database",
             Self::GatewayKill => "kill of a gateway",
             Self::HintPublisherKill => "kill of a hint publisher",
+            Self::SignerKill => "kill of the signer",
             Self::RedisLoss => "loss of Redis",
         }
     }
@@ -152,6 +156,11 @@ impl Run {
                 self.devnet.process(publisher)?.start()?;
                 self.devnet.process(publisher)?.ready().await?;
             }
+            Fault::SignerKill => {
+                self.devnet.process(SIGNER)?.kill().await?;
+                sleep(Duration::from_millis(random.random_range(0..3_000))).await;
+                self.devnet.process(SIGNER)?.start()?;
+            }
             Fault::RedisLoss => {
                 let (kind, pause_ms) = (random.random_range(0..3), random.random_range(0..3_000));
                 let redis = |run: &mut Self, what: fn(&mut Redis) -> Result<(), ServerError>| {
@@ -172,7 +181,7 @@ impl Run {
         self.load.sealed_after(wall_ms(), SETTLE).await?;
         let gap = self.load.longest_gap(from_ms);
         let sequencers = self.devnet.sequencers().into_iter().map(|(name, _)| name);
-        for name in sequencers.chain(GATEWAYS) {
+        for name in sequencers.chain(GATEWAYS).chain([SIGNER]) {
             self.devnet.process(name)?.ready().await?;
         }
         Ok(gap)

@@ -41,6 +41,8 @@ pub(super) struct Report {
     #[serde(default)]
     hint_publisher_kills: u64,
     #[serde(default)]
+    signer_kills: u64,
+    #[serde(default)]
     redis_losses: u64,
     /// The longest time between the stamps of two headers, from the fault until all is well again.
     failover_ms: BTreeMap<Fault, Percentiles>,
@@ -87,6 +89,7 @@ impl Report {
             Fault::DatabaseFailover => &mut self.database_failovers,
             Fault::GatewayKill => &mut self.gateway_kills,
             Fault::HintPublisherKill => &mut self.hint_publisher_kills,
+            Fault::SignerKill => &mut self.signer_kills,
             Fault::RedisLoss => &mut self.redis_losses,
         } += 1;
         let samples = self.samples_ms.entry(fault).or_default();
