@@ -11,7 +11,7 @@ use blindfold::{
     devnet::{MEMBERS, ports::Ports},
     roles::{
         CommitteeSettings, CoprocessorSettings, FullNodeSettings, GatewaySettings, HintPublisherSettings,
-        ProxySettings, RelaySettings, SequencerSettings,
+        ProxySettings, RelaySettings, SequencerSettings, SignerSettings,
     },
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -69,6 +69,7 @@ fn all_settings() -> BTreeMap<String, (&'static str, Value)> {
         all.insert(file.clone(), ("hint-publisher", read::<HintPublisherSettings>(&file)));
     }
     let mut add = |file: &str, role, document| all.insert(file.to_owned(), (role, document));
+    add("signer.toml", "signer", read::<SignerSettings>("signer.toml"));
     add("full-node.toml", "full-node", read::<FullNodeSettings>("full-node.toml"));
     add("coprocessor.toml", "coprocessor", read::<CoprocessorSettings>("coprocessor.toml"));
     add("proxy.toml", "proxy", read::<ProxySettings>("proxy.toml"));
@@ -100,6 +101,10 @@ fn ports_are_the_documented_ones() {
     let ports = Ports::documented(MEMBERS);
     let expected = |role: &str| match role {
         "sequencer" => (Some(ports.sequencer.0), ports.sequencer.1),
+        "signer" => Ports::documented_replicated(MEMBERS)
+            .signer
+            .map(|(port, admin)| (Some(port), admin))
+            .expect("one"),
         // Each has an address of its own, so all have the first one's ports.
         "committee" => (Some(ports.members[0].0), ports.members[0].1),
         "hint-publisher" => (None, ports.hint_publisher),
@@ -118,9 +123,10 @@ fn ports_are_the_documented_ones() {
             role => role.replace('-', "_"),
         });
         let own = own.unwrap_or_else(|| panic!("{file} has no settings of its role"));
-        let address = |key: &str| own.get(key).and_then(Value::as_str).map(str::to_owned);
-        assert_eq!(address("rpc_addr"), rpc.map(|port| format!("0.0.0.0:{port}")), "{file}");
-        assert_eq!(address("admin_addr"), Some(format!("0.0.0.0:{admin}")), "{file}");
+        let address = |key: &str| own.pointer(key).and_then(Value::as_str).map(str::to_owned);
+        let listens = if role == "signer" { "/listener/addr" } else { "/rpc_addr" };
+        assert_eq!(address(listens), rpc.map(|port| format!("0.0.0.0:{port}")), "{file}");
+        assert_eq!(address("/admin_addr"), Some(format!("0.0.0.0:{admin}")), "{file}");
         let image = text(&docker().join(format!("{role}.Dockerfile")));
         let exposed: Vec<String> = rpc.into_iter().chain([admin]).map(|port| port.to_string()).collect();
         assert!(
