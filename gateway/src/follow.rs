@@ -200,11 +200,14 @@ impl Follower {
             let window = self.followed.window.lock();
             (window.head().map(|head| head + 1), self.config.catch_up_batches)
         };
-        let oldest = (status.head.number + 1).saturating_sub(kept).max(1);
+        let oldest = status.head.number.saturating_add(1).saturating_sub(kept).max(1);
         let next = match next {
             None => oldest,
             Some(next) if next < oldest => {
-                // So much was missed that nobody waits for all of it: subscribers have to know.
+                // So much was missed that nobody waits for all of it: subscribers have to know. First it has to be so: what the
+                // source says of its head is nobody's word but its own.
+                let (sealed, info) = self.batch(oldest).await?;
+                self.checked(oldest, sealed, &info).await?;
                 tracing::warn!(from = next, to = oldest, "batches that were missed are not handed on");
                 self.followed.window.lock().clear();
                 self.followed.hub.end_all();

@@ -129,6 +129,13 @@ impl Reads {
         if sealed.header.number != number || sealed.header.hash() != info.hash {
             return Err(wrong());
         }
+        {
+            // What gave way has signatures and hints, too.
+            let window = self.followed.window.lock();
+            if number <= window.certified() && window.get(number).is_some_and(|held| held.hash != info.hash) {
+                return Err(CheckError::Contradiction);
+            }
+        }
         let held = checks.header(sealed, info.verdicts.clone()).await?;
         if let Some(certificate) = &info.certificate {
             let certificate = read(certificate).ok_or_else(wrong)?;

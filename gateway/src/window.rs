@@ -86,7 +86,7 @@ pub(crate) enum Certified {
     Missing,
     /// Another header is held under its number, which therefore had to give way.
     Other,
-    /// L1 made a header in its place: it counts no more.
+    /// Its header gave way to one that is certified here, or that L1 made: it counts no more.
     Overruled,
 }
 
@@ -195,7 +195,9 @@ impl Window {
             return Certified::Overruled;
         }
         if held.hash != certificate.header_hash {
-            return Certified::Other;
+            // Members may sign a second header above one that L1 made: the certificate of the first is void.
+            let stands = certificate.number <= self.certified;
+            return if stands { Certified::Overruled } else { Certified::Other };
         }
         let new = held.certificate.is_none();
         held.certificate.get_or_insert(certificate);
@@ -384,5 +386,10 @@ mod tests {
         assert_eq!(window.certify(certificate_of(&void.batch)), Certified::Overruled);
         assert_eq!(window.put(held(&void)), Taken::Second { new: true });
         assert_eq!((window.get(2).map(|held| held.hash), window.certified()), (Some(of_l1.hash), 2));
+        // A certificate of what gave way, above what is certified here, is no reason to forget that.
+        let mut displaced = certificate_of(&void.batch);
+        displaced.number = 1;
+        assert_eq!(window.certify(displaced), Certified::Overruled);
+        assert_eq!((window.head(), window.certified()), (Some(2), 2));
     }
 }

@@ -202,6 +202,47 @@ async fn subscribers_hear_of_a_gap_that_is_not_filled() {
     relay.handle.shutdown().await;
 }
 
+/// What a source says of its head is nobody's word but its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_head_that_is_not_there_ends_no_subscription() {
+    let stage = Stage::new().await;
+    let relay = stage.relay().await;
+    relay.counts(r#"blindfold_relay_certified_number{role="relay"} 1"#).await;
+    let mut feed = relay.feed().await;
+    stage.sequencer.followed_by(1).await;
+    stage.sequencer.double.state.lock().claims_head = Some(u64::MAX);
+    relay.is_not_ready().await;
+    stage.sequencer.double.state.lock().claims_head = None;
+    let sealed = stage.seal(&[envelope(1, 1)]).await;
+    // The first that comes is the next header: the subscription stands.
+    let next = within("a notification", feed.next()).await;
+    assert_eq!(next, Some(FeedItem::Event(header_event(&sealed))));
+    relay.handle.shutdown().await;
+}
+
+/// A batch that gave way has signatures and hints, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_contradicts_what_is_certified_is_not_answered_with() {
+    let stage = Stage::new().await;
+    let relay = stage.relay().await;
+    let mut feed = relay.feed().await;
+    stage.sequencer.followed_by(1).await;
+    let other = Sealer::new(&stage.l1).await;
+    other.seal_next(Vec::new()).await;
+    let displaced = other.seal_next_envelopes(&[envelope(2, 1)]).await;
+    let sealed = stage.seal(&[envelope(1, 1)]).await;
+    next_of(&mut feed, Topic::Certificates).await;
+    stage.sequencer.keep(&displaced.batch, &displaced.verdicts);
+    stage.sequencer.keep_certificate(&certificate_of(&displaced.batch));
+    let answer = relay.client.get_batch(2).await.map_err(refused).expect_err("it contradicts");
+    assert_eq!(answer.reason, "source_unavailable");
+    stage.sequencer.announce_certificate(&certificate_of(&displaced.batch));
+    let (_, hints) = stage.open(&sealed);
+    assert_eq!(next_of(&mut feed, Topic::Hints).await, announce::hints(&hints));
+    assert_eq!(relay.client.get_hints(2).await.expect("hints"), Some(Encoded::new(&hints)));
+    relay.handle.shutdown().await;
+}
+
 /// The header that the relay had gave way to another one, which is certified through its child alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_branch_that_gave_way_is_given_up() {
