@@ -9,9 +9,10 @@ use blindfold_protocol::{
     ledger::{Account, Held, LedgerEntry, LiveNonce},
 };
 use blindfold_store::{
-    BatchRecord, BlockRecord, ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead,
-    ConfidentialStore, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord, PublicBalanceRecord,
-    SealedRecord, SqlStore, Stopped, Store, StoreError, StoredConfidentialTransaction, TreeName,
+    Acknowledged, BatchRecord, BlockRecord, ConfidentialAccountRecord, ConfidentialBatchRecord,
+    ConfidentialHead, ConfidentialStore, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord,
+    PublicBalanceRecord, SealedRecord, SqlStore, Stopped, Store, StoreError, StoredConfidentialTransaction,
+    TreeName,
 };
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -116,6 +117,7 @@ disk! { Store {
         fn revert_sealed(number: u64);
         fn rewind(through_number: u64, outcome: Option<&str>);
         fn put_acknowledged(number: u64, hash: B256, origin: u64);
+        fn displace_acknowledged(made: u64, made_at: u64);
         fn put_certificate(certificate: &Certificate);
         fn put_release(release: &Release);
         fn put_hints(hints: &BatchHints);
@@ -129,6 +131,7 @@ disk! { Store {
         fn pending_envelopes() -> Vec<PendingEnvelope>;
         fn envelope_outcome(id: B256) -> Option<String>;
         fn acknowledged(number: u64) -> Option<B256>;
+        fn acknowledgement(number: u64) -> Option<Acknowledged>;
         fn was_acknowledged(number: u64, hash: B256) -> bool;
         fn posted() -> Option<PostedRecord>;
         fn batch(number: u64) -> Option<BatchRecord>;

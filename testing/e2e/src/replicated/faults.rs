@@ -17,6 +17,9 @@ use tokio::{
 
 use super::{LOOK, Run, SETTLE};
 
+/// What is done to Redis.
+type OfRedis = fn(&mut Redis) -> Result<(), ServerError>;
+
 const HINT_PUBLISHERS: [&str; 2] = ["hint-publisher", SECOND_HINT_PUBLISHER];
 
 /// A fault.
@@ -163,12 +166,12 @@ impl Run {
             }
             Fault::RedisLoss => {
                 let (kind, pause_ms) = (random.random_range(0..3), random.random_range(0..3_000));
-                let redis = |run: &mut Self, what: fn(&mut Redis) -> Result<(), ServerError>| {
+                let redis = |run: &mut Self, what: OfRedis| {
                     tokio::task::block_in_place(|| {
                         anyhow::Ok(what(run.devnet.redis().context("a Redis server")?)?)
                     })
                 };
-                let (begin, end): (fn(&mut Redis) -> _, fn(&mut Redis) -> _) = match kind {
+                let (begin, end): (OfRedis, OfRedis) = match kind {
                     0 => (|redis| redis.flush(), |_| Ok(())),
                     1 => (|redis| redis.cut(), |redis| redis.heal()),
                     _ => (Redis::end, Redis::resume_start),
