@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use blindfold_chain::Settled;
 use blindfold_committee::VOTES_AFTER_KEY;
 use blindfold_full_node::limits::MIN_KEPT_BATCHES;
+use blindfold_signer::is_signer;
 use blindfold_store::{Copied, Horizon, Purpose, SqlStore, Store, StoreUrl, Verified, transfer, verify};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -51,6 +52,8 @@ pub enum StoreCommand {
         json: bool,
     },
     /// Write a role's records, as they are at one moment, to a file; the role may be running
+    ///
+    /// Not a signer's: a copy of them would sign numbers twice.
     Backup {
         #[command(flatten)]
         store: StoreArgs,
@@ -173,7 +176,7 @@ async fn backup(from: &StoreUrl, out: &Path, json: bool) -> Result<()> {
     ensure!(!out.exists(), "--out {}: it exists already; name another file", out.display());
     existing(from)?;
     let source = from.open_reader().await.with_context(|| from.to_string())?;
-    bound(&source, from).await?;
+    no_signer(&bound(&source, from).await?)?;
     let target = StoreUrl::Sqlite(out.to_owned());
     let file = target.open().await.with_context(|| out.display().to_string())?;
     let copied = transfer(&source, &file, &Purpose::Backup, &told(json)).await;
@@ -193,6 +196,7 @@ async fn restore(backup: &Path, to: &StoreUrl, json: bool) -> Result<()> {
     existing(&from)?;
     let source = from.open_reader().await.with_context(|| from.to_string())?;
     let role = bound(&source, &from).await?;
+    no_signer(&role)?;
     let found = verify(&source, |_| ()).await?;
     if let Some(fault) = found.faults.first() {
         bail!("the backup is damaged: {fault}; `blindfold store verify` says all of it");
@@ -385,6 +389,17 @@ fn existing(store: &StoreUrl) -> Result<()> {
 async fn bound(store: &SqlStore, url: &StoreUrl) -> Result<String> {
     let role = store.meta("role").await?.with_context(|| format!("{url} is empty: no role has run on it"))?;
     Ok(String::from_utf8_lossy(&role).into_owned())
+}
+
+/// A copy of a signer's records lacks what was signed since, and would sign those numbers twice.
+fn no_signer(role: &str) -> Result<()> {
+    ensure!(
+        !is_signer(role),
+        "these are the records of a signer: a copy lacks what is signed after it, and would sign those numbers twice, which \
+         costs the bond. There is no backup of them: begin a lost disk anew (`blindfold signer begin`; docs/operate.md, The \
+         signer). To move a signer to another place: stop it, then `blindfold store copy`"
+    );
+    Ok(())
 }
 
 async fn opened_empty(url: &StoreUrl) -> Result<SqlStore> {

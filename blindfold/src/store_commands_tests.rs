@@ -42,6 +42,31 @@ async fn a_restored_member_does_not_know_what_it_voted_for() {
     }
 }
 
+/// Also of a backup that another build made. It may move, which leaves one.
+#[tokio::test]
+async fn no_copy_of_what_a_signer_signed_is_made_or_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    let (here, there, file) = (place("here"), place("there"), place("backup.db"));
+    with_records(&here, &blindfold_signer::role_of(Address::ZERO)).await;
+    let said = async |command| run(command).await.unwrap_err().to_string();
+    let refused = said(StoreCommand::Backup { store: store(&here), out: file.clone(), json: true }).await;
+    assert!(refused.contains("sign those numbers twice") && refused.contains("signer begin"), "{refused}");
+    assert!(!file.exists());
+    let (source, target) = (StoreUrl::Sqlite(here.join("chain.sqlite")), StoreUrl::Sqlite(file.clone()));
+    let (source, target) = (source.open_reader().await.unwrap(), target.open().await.unwrap());
+    transfer(&source, &target, &Purpose::Backup, &|_| ()).await.unwrap();
+    source.close().await;
+    target.close().await;
+    let refused = said(StoreCommand::Restore { backup: file, store: store(&there), json: true }).await;
+    assert!(refused.contains("sign those numbers twice"), "{refused}");
+    assert!(!there.exists(), "nothing was made");
+    let (from, to) = (here.display().to_string(), there.display().to_string());
+    run(StoreCommand::Copy { from, to, from_password_file: None, to_password_file: None, json: true })
+        .await
+        .unwrap();
+}
+
 #[tokio::test]
 async fn what_is_not_there_or_in_the_way_is_named() {
     let folder = tempfile::tempdir().unwrap();

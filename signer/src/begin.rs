@@ -10,10 +10,19 @@ const FIRST_KEY: &str = "signer.first_number";
 /// Where the store has the highest term that was seen.
 const TERM_KEY: &str = "signer.term";
 
+/// What the names of all signers' stores begin with.
+const ROLE: &str = "signer-";
+
 /// Name under which the store is bound, beside the deployment: one for each key, so that no key signs on another's record.
 #[must_use]
 pub fn role_of(key: Address) -> String {
-    format!("signer-{key:#x}")
+    format!("{ROLE}{key:#x}")
+}
+
+/// Whether a store bound under this name is a signer's. No copy of one may sign: it lacks what was signed since.
+#[must_use]
+pub fn is_signer(role: &str) -> bool {
+    role.starts_with(ROLE)
 }
 
 /// Why a signer does not begin.

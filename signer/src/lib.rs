@@ -29,7 +29,7 @@ mod refusal;
 mod service;
 mod start;
 
-pub use begin::{BeginError, begin, first_number, forget_terms, role_of};
+pub use begin::{BeginError, begin, first_number, forget_terms, is_signer, role_of};
 pub use config::{ConfigError, SignerConfig};
 pub use metrics::SignerMetrics;
 pub use refusal::{SIGNING_REASONS, SigningRefusal};
