@@ -115,7 +115,7 @@ impl MemberWatch for Counters {
 }
 
 impl DecryptionWatch for Counters {
-    fn took(&self, _: Step, _: Duration) {}
+    fn took(&self, _: Step, _: usize, _: Duration) {}
 
     fn overruled(&self, items: usize) {
         self.overruled.get(&[Check::Opening.name()]).add(items as u64);

@@ -198,7 +198,8 @@ impl Stage {
         self.sequencer.keep_certificate(&certificate);
         if killed {
             let deployment = "bench";
-            let key = format!("blindfold:{deployment}:hint-parts:{number}:{hash:x}");
+            let parts = self.items.len().div_ceil(MAX_BATCH as usize);
+            let key = format!("blindfold:{deployment}:hint-parts:{number}:{hash:x}:{parts}");
             loop {
                 let parts = self.server.run(&["HLEN", &key]).expect("it runs");
                 if parts.parse::<usize>().is_ok_and(|parts| parts >= 2) {

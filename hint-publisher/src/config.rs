@@ -56,9 +56,10 @@ pub struct HintPublisherLimits {
     /// Pause before a batch that could not be opened is begun again.
     pub batch_retry_ms: u64,
     /// Sub-batches that a batch has at least to be shared one by one with other hint publishers, where there is a Redis; one
-    /// with fewer is done by one of them.
+    /// with fewer is done by one of them. The same for all that share.
     pub share_min_sub_batches: usize,
-    /// How long another hint publisher that shares batches may be silent before its part is taken over.
+    /// How long another hint publisher that shares batches may be silent before its part is taken over; whoever is at
+    /// work says so four times a second. The same for all that share.
     pub share_lease_ms: u64,
     /// How often the sequencer is asked which batches have no hints, besides after every connection.
     pub sweep_ms: u64,

@@ -132,11 +132,11 @@ impl HintPublisherMetrics {
                 refused: counter("shared_parts_refused_total", "Parts by others that did not stand")?,
                 gave_up: counter(
                     "shared_waits_given_up_total",
-                    "Times that others were waited for in vain; the rest of the batch was done here",
+                    "Batches in which others were waited for in vain; the rest was done here",
                 )?,
                 alone: counter(
                     "shared_batches_alone_total",
-                    "Batches that were done alone for want of Redis",
+                    "Batches that were done alone for want of Redis, or after others were no help",
                 )?,
             },
             redis: RedisMetrics::new(&registry)?,

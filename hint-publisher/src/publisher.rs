@@ -20,7 +20,7 @@ use crate::{
     follow::{COORDINATOR, Coordinator, SEQUENCER, TOPICS},
     introduce::Introductions,
     l1::{HintPoster, HintPosterDeps, L1_POSTING, L1PostingConfig, L1PostingConfigError},
-    share::Sharing,
+    share::{Pace, Sharing},
     status::SharedStatus,
     watch::Watch,
     work::Workshop,
@@ -123,7 +123,9 @@ impl HintPublisher {
             singleton_wait: Duration::from_millis(limits.members_wait_ms),
             retry: Duration::from_millis(limits.member_retry_ms),
         };
-        let watch = Arc::new(Watch { metrics: metrics.clone(), status: Arc::clone(&status) });
+        let pace = Arc::new(Pace::default());
+        let watch = Watch { metrics: metrics.clone(), status: Arc::clone(&status), pace: Arc::clone(&pace) };
+        let watch = Arc::new(watch);
         let members = ShareMembers::new(clients, member_limits, watch.clone());
         let to_sequencer = introductions.client(Party::Sequencer);
         let sequencer = http_client_of(&config.sequencer_urls, &to_sequencer)?;
@@ -145,7 +147,8 @@ impl HintPublisher {
         let feed = Feed::start_at_any(config.sequencer_urls.feeds(), TOPICS.to_vec(), feed_config);
         let memory = Arc::new(Semaphore::new(config.limits.max_predecrypted_ciphertexts));
         let sharing = redis.map(|options| {
-            Sharing::new(Redis::start(options, metrics.redis.clone(), &tasks.spawner()), &config.limits)
+            let redis = Redis::start(options, metrics.redis.clone(), &tasks.spawner());
+            Sharing::new(redis, &config.limits, pace, metrics.share.clone())
         });
         let shop = Arc::new(Workshop {
             config,

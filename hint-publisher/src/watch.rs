@@ -5,11 +5,12 @@ use std::{sync::Arc, time::Duration};
 use blindfold_bte::Check;
 use blindfold_chain::{DecryptionWatch, MemberWatch, Step};
 
-use crate::{HintPublisherMetrics, metrics::member_label, status::SharedStatus};
+use crate::{HintPublisherMetrics, metrics::member_label, share::Pace, status::SharedStatus};
 
 pub(crate) struct Watch {
     pub(crate) metrics: HintPublisherMetrics,
     pub(crate) status: Arc<SharedStatus>,
+    pub(crate) pace: Arc<Pace>,
 }
 
 impl MemberWatch for Watch {
@@ -24,7 +25,8 @@ impl MemberWatch for Watch {
 }
 
 impl DecryptionWatch for Watch {
-    fn took(&self, step: Step, time: Duration) {
+    fn took(&self, step: Step, sub_batches: usize, time: Duration) {
+        self.pace.took(step, sub_batches, time);
         let seconds = match step {
             Step::Predecrypt => &self.metrics.predecrypt_seconds,
             Step::Finalize => &self.metrics.finalize_seconds,

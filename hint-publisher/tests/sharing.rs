@@ -9,8 +9,8 @@ use std::{
 
 use blindfold_chain::Sealed;
 use blindfold_hint_publisher::HintPublisherHandle;
-use blindfold_kit::{Watched, envelope, malformed, open_batch, within};
-use blindfold_protocol::{BatchHints, Canonical, HintEntry, Release};
+use blindfold_kit::{MAX_BATCH, Watched, envelope, malformed, open_batch, within};
+use blindfold_protocol::{BatchHints, Canonical, HintEntry, Release, validity::sub_batches};
 use blindfold_redis::{
     Redis, RedisMetrics, RedisSettings,
     redis::{ToRedisArgs, cmd},
@@ -233,8 +233,14 @@ impl Stranger {
         Self { redis, _tasks: tasks }
     }
 
+    /// The key of a batch that is cut into sub-batches.
     fn key(&self, name: &str, sealed: &Sealed) -> String {
-        self.redis.key(format_args!("hint-{name}:{}:{:x}", sealed.batch.header.number, sealed.hash))
+        let batch = format!("hint-{name}:{}:{:x}", sealed.batch.header.number, sealed.hash);
+        if name == "done" {
+            return self.redis.key(format_args!("{batch}"));
+        }
+        let parts = sub_batches(&sealed.verdicts, MAX_BATCH).len();
+        self.redis.key(format_args!("{batch}:{parts}"))
     }
 
     async fn run(&self, command: &str, name: &str, sealed: &Sealed, more: &[&[u8]]) {
@@ -253,8 +259,19 @@ impl Stranger {
 
     /// Says so of all parts, so that nothing is left to do.
     async fn say_all(&self, sealed: &Sealed, change: impl Fn(usize, &mut Release, &mut BatchHints)) {
+        self.say_some(sealed, |_| true, change).await;
+        self.jobs_are_done(sealed).await;
+    }
+
+    async fn say_some(
+        &self,
+        sealed: &Sealed,
+        which: impl Fn(usize) -> bool,
+        change: impl Fn(usize, &mut Release, &mut BatchHints),
+    ) {
         let (release, hints) = open_batch(&sealed.batch, &sealed.verdicts);
-        for (part, (pd, entries)) in release.pds.iter().zip(hints.entries.chunks(8)).enumerate() {
+        let opened = release.pds.iter().zip(hints.entries.chunks(8)).enumerate();
+        for (part, (pd, entries)) in opened.filter(|(part, _)| which(*part)) {
             let mut release = Release { pds: vec![*pd], ..release.clone() };
             let mut hints = BatchHints { entries: entries.to_vec(), blindings: Vec::new(), ..hints.clone() };
             change(part, &mut release, &mut hints);
@@ -262,7 +279,11 @@ impl Stranger {
             let length = (release.len() as u32).to_be_bytes();
             self.say(sealed, part, &[&length[..], &release, &hints].concat()).await;
         }
-        self.jobs_are_done(sealed).await;
+    }
+
+    /// Gives whoever asks a job.
+    async fn give(&self, sealed: &Sealed, part: usize) {
+        self.run("XADD", "jobs", sealed, &[b"*", b"part", part.to_string().as_bytes()]).await;
     }
 
     /// Nobody gets a job: there are none, and the group has read them.
@@ -278,22 +299,25 @@ impl Stranger {
 async fn poisoned(stage: &Stage, nonce: u64, poison: impl AsyncFnOnce(&Sealed)) -> (Sealed, BatchHints) {
     let sealed = stage.sealer.seal_next(four_parts(nonce)).await;
     poison(&sealed).await;
-    stage.validated(&sealed);
+    show(stage, &sealed).await;
+    let (_, hints) = stage.hints_of(&sealed).await;
+    (sealed, hints)
+}
+
+/// Shows a batch that is certified already.
+async fn show(stage: &Stage, sealed: &Sealed) {
+    stage.validated(sealed);
     stage.sequencer.keep(&sealed.batch, &sealed.verdicts);
     let certificate = stage.sealer.certify_by(&sealed.batch, &[1, 2, 3]).await;
     stage.sequencer.keep_certificate(&certificate);
-    let (_, hints) = stage.hints_of(&sealed).await;
-    (sealed, hints)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_others_put_there_is_used_where_it_stands_and_opened_here_where_not() {
     let Some(server) = Server::for_test() else { return };
-    let stage = stage(&server, 20).await;
-    let publisher = start(&stage, &stage.backend, 1).await;
+    let stage = stage(&server, NEVER_MS).await;
     let stranger = Stranger::at(&stage);
-    let refused = || count(&publisher, "hint_publisher_shared_parts_refused_total");
-    let (mut nonce, mut parts_before, mut refused_before) = (1, 0, 0);
+    let (mut nonce, mut parts_before) = (1, 0);
     // What is right is used, whoever wrote it.
     type Change = fn(usize, &mut Release, &mut BatchHints);
     let cases: [(&str, usize, Change); 9] = [
@@ -325,27 +349,31 @@ async fn what_others_put_there_is_used_where_it_stands_and_opened_here_where_not
         }),
     ];
     for (name, wrong, change) in cases {
+        // One that was not let down before.
+        let publisher = start(&stage, &stage.backend, 1).await;
         let (_, hints) =
             poisoned(&stage, nonce, async |sealed: &Sealed| stranger.say_all(sealed, change).await).await;
         assert_eq!(kinds(&hints), KINDS, "{name}");
         idle(&publisher).await;
         assert_eq!(parts(&stage.backend) - parts_before, wrong, "{name}");
-        assert_eq!(refused() - refused_before, wrong as u64, "{name}");
-        (nonce, parts_before, refused_before) = (nonce + 10, parts(&stage.backend), refused());
+        let refused = count(&publisher, "hint_publisher_shared_parts_refused_total");
+        assert_eq!((refused, publisher.status().published), (wrong as u64, 1), "{name}");
+        publisher.shutdown().await;
+        (nonce, parts_before) = (nonce + 10, parts(&stage.backend));
     }
     let submissions = stage.sequencer.double.state.lock().hint_submissions;
     assert_eq!(submissions, cases.len(), "nothing wrong was offered to the sequencer");
-    assert_eq!(publisher.status().published, cases.len() as u64);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_who_writes_to_the_server_keeps_a_batch_from_its_hints() {
     let Some(server) = Server::for_test() else { return };
     let stage = stage(&server, 20).await;
-    let publisher = start(&stage, &stage.backend, 1).await;
     let stranger = Stranger::at(&stage);
-    let mut nonce = 1;
+    let (mut nonce, mut gave_up, mut alone) = (1, 0, 0);
     for case in 0..9 {
+        // One that was not let down before.
+        let publisher = start(&stage, &stage.backend, 1).await;
         let poison = async |sealed: &Sealed| match case {
             // Bytes that are nothing.
             0 => {
@@ -388,10 +416,12 @@ async fn nobody_who_writes_to_the_server_keeps_a_batch_from_its_hints() {
         assert_eq!(kinds(&hints), KINDS, "case {case}");
         idle(&publisher).await;
         assert_eq!(stage.sequencer.double.state.lock().hint_submissions, case + 1, "case {case}");
+        gave_up += count(&publisher, "hint_publisher_shared_waits_given_up_total");
+        alone += count(&publisher, "hint_publisher_shared_batches_alone_total");
+        publisher.shutdown().await;
         nonce += 10;
     }
-    assert!(count(&publisher, "hint_publisher_shared_waits_given_up_total") >= 2);
-    assert!(count(&publisher, "hint_publisher_shared_batches_alone_total") >= 3);
+    assert!(gave_up >= 2 && alone >= 3, "{gave_up} {alone}");
 }
 
 /// What was put together is refused: the next attempt is made alone.
@@ -405,4 +435,92 @@ async fn what_the_sequencer_refuses_is_done_again_alone() {
     assert_eq!(kinds(&stage.hints_of(&sealed).await.1), KINDS);
     assert_eq!((parts(&stage.backend), stage.sequencer.double.state.lock().hint_submissions), (8, 2));
     assert_eq!(count(&publisher, "hint_publisher_jobs_claimed_total"), 4);
+}
+
+/// A stranger who says and gives something whenever it would be given up, and never what is missing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trickle_of_what_helps_nobody_is_waited_for_no_longer_than_silence() {
+    let Some(server) = Server::for_test() else { return };
+    // Patience is 300 ms.
+    let stage = stage(&server, 100).await;
+    let publisher = start(&stage, &stage.backend, 1).await;
+    let stranger = Stranger::at(&stage);
+    let sealed = stage.sealer.seal_next(four_parts(1)).await;
+    stranger.jobs_are_done(&sealed).await;
+    stranger.give(&sealed, 0).await;
+    show(&stage, &sealed).await;
+    let trickle = async {
+        for step in 0.. {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            match step {
+                0 | 1 => {
+                    let other = |_, release: &mut Release, _: &mut BatchHints| release.number += 1;
+                    stranger.say_some(&sealed, |part| part == step + 1, other).await;
+                }
+                _ => stranger.give(&sealed, 0).await,
+            }
+        }
+    };
+    tokio::select! {
+        () = trickle => {}
+        (_, hints) = stage.hints_of(&sealed) => assert_eq!(kinds(&hints), KINDS),
+    }
+    idle(&publisher).await;
+    // Not because there was no end of it.
+    assert_eq!(count(&publisher, "hint_publisher_shared_waits_given_up_total"), 1);
+    assert_eq!(count(&publisher, "hint_publisher_shared_batches_alone_total"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_was_let_down_does_the_next_batches_alone_and_more_of_them_each_time() {
+    let Some(server) = Server::for_test() else { return };
+    let stage = stage(&server, NEVER_MS).await;
+    let publisher = start(&stage, &stage.backend, 1).await;
+    let stranger = Stranger::at(&stage);
+    let claimed = || count(&publisher, "hint_publisher_jobs_claimed_total");
+    let refused = || count(&publisher, "hint_publisher_shared_parts_refused_total");
+    let wrong = |_, release: &mut Release, _: &mut BatchHints| release.pds[0] = [0; 48];
+    // Bad, Alone, Good.
+    for (position, kind) in (0u64..).zip("BABAABAAAAGBAG".chars()) {
+        let before = (claimed(), refused());
+        let poison = async |sealed: &Sealed| {
+            if kind == 'B' {
+                stranger.say_all(sealed, wrong).await;
+            }
+        };
+        let (_, hints) = poisoned(&stage, 1 + 10 * position, poison).await;
+        assert_eq!(kinds(&hints), KINDS);
+        idle(&publisher).await;
+        let now = (claimed() - before.0, refused() - before.1);
+        let expected = match kind {
+            'B' => (0, 4),
+            'A' => (0, 0),
+            _ => (4, 0),
+        };
+        assert_eq!(now, expected, "batch {position}: {kind}");
+    }
+    assert_eq!(count(&publisher, "hint_publisher_shared_batches_alone_total"), 8);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn publishers_that_cut_batches_otherwise_do_not_disturb_each_other() {
+    let Some(server) = Server::for_test() else { return };
+    let mut stage = stage(&server, NEVER_MS).await;
+    let (one, other) = (Arc::new(Watched::default()), Arc::new(Watched::default()));
+    let (closed, gate) = (one.close(), other.close());
+    let first = start(&stage, &one, 1).await;
+    stage.config.limits.share_min_sub_batches = 100;
+    let second = start(&stage, &other, 2).await;
+    let sealed = stage.publish(four_parts(1)).await;
+    until("a part for each", || one.running.load(SeqCst) == 1 && other.running.load(SeqCst) == 1).await;
+    drop((closed, gate));
+    assert_eq!(kinds(&stage.hints_of(&sealed).await.1), KINDS);
+    idle(&first).await;
+    idle(&second).await;
+    let name = |name| (count(&first, name), count(&second, name));
+    assert_eq!(name("hint_publisher_jobs_claimed_total"), (4, 1));
+    for name in ["shared_parts_refused", "shared_waits_given_up", "shared_batches_alone"] {
+        let name = format!("hint_publisher_{name}_total");
+        assert_eq!((count(&first, &name), count(&second, &name)), (0, 0), "{name}");
+    }
 }

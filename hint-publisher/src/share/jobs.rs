@@ -2,16 +2,17 @@
 //!
 //! | key | what |
 //! |---|---|
-//! | `hint-jobs:NUMBER:HASH` | stream with an entry for each part, read by the consumer group `publishers` |
-//! | `hint-parts:NUMBER:HASH` | hash: part → what opened it, as canonical bytes |
-//! | `hint-assembler:NUMBER:HASH` | who puts the parts together, for as long as a lease |
+//! | `hint-jobs:NUMBER:HASH:PARTS` | stream with an entry for each part, read by the consumer group `publishers` |
+//! | `hint-parts:NUMBER:HASH:PARTS` | hash: part → what opened it, as canonical bytes |
+//! | `hint-assembler:NUMBER:HASH:PARTS` | who puts the parts together, for as long as a lease |
 //! | `hint-done:NUMBER:HASH` | the sequencer is said to have the hints |
 //!
 //! A stream for each batch, not one for all: what goes wrong with one touches no other, and a batch that nobody wants any more
-//! leaves nothing behind. All of it expires [`KEPT_MS`] after it was touched for the last time. Nothing of it is believed:
+//! leaves nothing behind. `PARTS` is how many there are: publishers whose settings cut a batch otherwise do not share it, and
+//! do not disturb each other. All of it expires [`KEPT_MS`] after it was touched for the last time. Nothing of it is believed:
 //! parts are checked, and whoever waits for another one does so for a bounded time.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{collections::BTreeMap, ops::Range, time::Duration};
 
 use blindfold_chain::{BatchView, Part};
 use blindfold_protocol::{BatchHints, Canonical, Release};
@@ -31,6 +32,8 @@ const FIELD: &str = "part";
 const KEPT_MS: u64 = 600_000;
 /// Jobs that are none, of one batch, before Redis is not asked any more for it.
 const MAX_STRANGE_JOBS: usize = 32;
+/// How often at least whoever works on a job says so: others may have a shorter lease.
+const MAX_RENEWAL_MS: u64 = 250;
 /// How many pending jobs are looked through at a time for one whose owner is silent.
 const LOOKED_THROUGH: usize = 100;
 
@@ -115,15 +118,16 @@ impl Jobs {
 
     /// The jobs of a batch that is cut into these parts.
     pub(super) fn of(&self, view: &BatchView, parts: &[Range<usize>]) -> BatchJobs<'_> {
-        let key = |name| self.redis.key(format_args!("hint-{name}:{}:{:x}", view.number, view.hash));
+        let (number, hash, count) = (view.number, view.hash, parts.len());
+        let key = |name| self.redis.key(format_args!("hint-{name}:{number}:{hash:x}:{count}"));
         let longest = parts.iter().map(|places| max_bytes(view, places)).max().unwrap_or(0);
         BatchJobs {
             jobs: self,
             stream: key("jobs"),
             opened: key("parts"),
             assembler: key("assembler"),
-            done: key("done"),
-            parts: parts.len(),
+            done: self.redis.key(format_args!("hint-done:{number}:{hash:x}")),
+            parts: count,
             longest,
         }
     }
@@ -205,9 +209,9 @@ impl BatchJobs<'_> {
         self.jobs.redis.run(&call).await
     }
 
-    /// How often that has to be said.
-    pub(super) fn renewal(&self) -> std::time::Duration {
-        std::time::Duration::from_millis((self.jobs.lease_ms / 4).max(1))
+    /// How often that has to be said, whatever the lease of the others.
+    pub(super) fn renewal(&self) -> Duration {
+        Duration::from_millis((self.jobs.lease_ms / 4).clamp(1, MAX_RENEWAL_MS))
     }
 
     /// Puts what came of a job where the others find it. True where it was the last one, and putting the batch together is

@@ -7,8 +7,9 @@
 //! Nothing here can keep a batch from its hints:
 //! - Without an answer of Redis, or with one that makes no sense, a publisher does the rest of the batch alone.
 //! - Others' parts are checked before they are used; one that does not stand is opened here.
-//! - Whoever waits for others does so as long as something comes. Then it opens what is missing itself, whoever claims to be
-//!   at it; and it publishes itself where it is said to be done and is not.
+//! - For each batch, whoever waits for others does so for a bounded time in all, whatever they say meanwhile. Then it does the
+//!   rest of the batch alone, whoever claims to be at it; and it publishes itself where it is said to be done and is not.
+//! - Whoever waited in vain, or was given a part that does not stand, does the next batches alone, and more of them each time.
 //!
 //! So two publishers may do the same work, and the sequencer takes the same hints twice.
 
@@ -25,7 +26,7 @@ use std::{
 };
 
 use blindfold_bte::PreDecrypted;
-use blindfold_chain::{BatchView, Begun, EpochParameters, HeldShares, Part, assemble};
+use blindfold_chain::{BatchView, Begun, EpochParameters, HeldShares, Part, Step, assemble};
 use blindfold_protocol::{BatchHints, Certificate, Release};
 use blindfold_redis::{Redis, RedisError};
 use blindfold_rpc::BlindApiClient;
@@ -36,45 +37,116 @@ use tokio::{sync::watch, time::sleep};
 pub(crate) use jobs::Jobs;
 use jobs::{BatchJobs, Job};
 
-use crate::{HintPublisherLimits, WorkError, work::Workshop};
+use crate::{HintPublisherLimits, WorkError, metrics::ShareMetrics, work::Workshop};
 
 /// How often Redis is asked for what others did while there is nothing to do here.
 const POLL: Duration = Duration::from_millis(25);
-/// Others are waited for as long as this many parts take here, since something came last.
+/// Others are waited for as long as this many parts take here, for each batch.
 const PATIENCE_PARTS: u32 = 3;
-/// The same in leases.
+/// The same in leases, at least.
 const PATIENCE_LEASES: u32 = 3;
+/// A part counts for no more than this many leases, however long it takes here.
+const PART_LEASES: u32 = 10;
 /// Jobs of one batch that are claimed for each of its parts before Redis is not asked any more for it.
 const MAX_CLAIMS_PER_PART: usize = 4;
 /// Batches that are not shared any more which are remembered.
 const MAX_ALONE: usize = 1_024;
+/// Batches that are done alone at most after one in which the others were no help.
+const MAX_DISTRUST: u32 = 64;
 
 /// Sharing, for all batches of a process.
 pub(crate) struct Sharing {
     jobs: Jobs,
     min_sub_batches: usize,
     lease: Duration,
-    /// How long a part of the last batches took here at most, in milliseconds.
-    part_ms: AtomicU64,
+    pace: Arc<Pace>,
     /// Batches whose hints the sequencer refused: they are done without the others.
     alone: Mutex<BTreeSet<u64>>,
+    trust: Mutex<Trust>,
+    metrics: ShareMetrics,
+}
+
+/// How long the work on a sub-batch takes here.
+#[derive(Default)]
+pub(crate) struct Pace {
+    /// Of the last ones at most, in microseconds.
+    sub_batch_us: AtomicU64,
+}
+
+impl Pace {
+    /// The work on so many sub-batches took so long.
+    pub(crate) fn took(&self, step: Step, sub_batches: usize, time: Duration) {
+        if step == Step::Finalize {
+            return; // The small rest of what was pre-decrypted.
+        }
+        let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX) / sub_batches.max(1) as u64;
+        // Falls slowly, so that one quick part says little.
+        let before = self.sub_batch_us.load(Relaxed);
+        self.sub_batch_us.store(us.max(before - before / 8), Relaxed);
+    }
+
+    fn of(&self, sub_batches: usize) -> Duration {
+        let sub_batches = u32::try_from(sub_batches).unwrap_or(u32::MAX);
+        Duration::from_micros(self.sub_batch_us.load(Relaxed)).saturating_mul(sub_batches)
+    }
+}
+
+/// Whether the others are worth their while: after a batch in which they were no help the next ones are done alone, twice as
+/// many each time.
+#[derive(Default)]
+struct Trust {
+    /// Batches that are still done alone.
+    left: u32,
+    /// How many there were the last time.
+    last: u32,
+}
+
+impl Trust {
+    /// Whether the next batch is shared.
+    fn shares(&mut self) -> bool {
+        let shares = self.left == 0;
+        self.left = self.left.saturating_sub(1);
+        shares
+    }
+
+    /// Of several batches at the same time one counts.
+    fn ended(&mut self, well: bool) {
+        if self.left == 0 {
+            self.last = if well { 0 } else { (self.last * 2).clamp(1, MAX_DISTRUST) };
+            self.left = self.last;
+        }
+    }
 }
 
 impl Sharing {
-    pub(crate) fn new(redis: Redis, limits: &HintPublisherLimits) -> Self {
+    pub(crate) fn new(
+        redis: Redis,
+        limits: &HintPublisherLimits,
+        pace: Arc<Pace>,
+        metrics: ShareMetrics,
+    ) -> Self {
         let lease = Duration::from_millis(limits.share_lease_ms);
         Self {
             jobs: Jobs::new(redis, limits.share_lease_ms),
             min_sub_batches: limits.share_min_sub_batches,
             lease,
-            part_ms: AtomicU64::new(0),
+            pace,
             alone: Mutex::default(),
+            trust: Mutex::default(),
+            metrics,
         }
     }
 
-    /// Whether this batch is shared.
+    /// Whether this batch, which is about to be worked on, is shared.
     pub(crate) fn shares(&self, view: &BatchView) -> bool {
-        !view.accepted.is_empty() && !self.alone.lock().contains(&view.number)
+        if view.accepted.is_empty() || self.alone.lock().contains(&view.number) {
+            return false;
+        }
+        let shares = self.trust.lock().shares();
+        if !shares {
+            self.metrics.alone.increment();
+        }
+        shares
     }
 
     /// The sequencer refused what was put together of this batch: the next attempt is made alone.
@@ -94,17 +166,15 @@ impl Sharing {
         places.map(|place| place..place + 1).collect()
     }
 
-    fn patience(&self) -> Duration {
-        let part = Duration::from_millis(self.part_ms.load(Relaxed));
-        (part * PATIENCE_PARTS).max(self.lease * PATIENCE_LEASES)
+    /// How long others are waited for in all, in a batch whose largest part has so many sub-batches.
+    fn patience(&self, sub_batches: usize) -> Duration {
+        patience(self.pace.of(sub_batches), self.lease)
     }
+}
 
-    fn took(&self, time: Duration) {
-        let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        // Falls slowly, so that one quick part says little.
-        let before = self.part_ms.load(Relaxed);
-        self.part_ms.store(ms.max(before - before / 8), Relaxed);
-    }
+fn patience(part: Duration, lease: Duration) -> Duration {
+    let part = part.min(lease.saturating_mul(PART_LEASES));
+    part.saturating_mul(PATIENCE_PARTS).max(lease.saturating_mul(PATIENCE_LEASES))
 }
 
 /// What came of a batch.
@@ -143,8 +213,10 @@ pub(crate) struct SharedBatch<'a> {
     held: HeldShares,
     claims: usize,
     certified: Option<Instant>,
-    /// When something came last.
-    moved: Instant,
+    /// How long there was work since then; the rest of the time is waiting.
+    worked: Duration,
+    /// Others were waited for in vain, or said what does not stand.
+    let_down: bool,
     /// Redis is not asked any more.
     is_alone: bool,
     /// Putting it together is ours.
@@ -177,7 +249,8 @@ impl<'a> SharedBatch<'a> {
             held: HeldShares::default(),
             claims: 0,
             certified: None,
-            moved: now(),
+            worked: Duration::ZERO,
+            let_down: false,
             is_alone: false,
             assembles: false,
             done_is_false: false,
@@ -186,6 +259,15 @@ impl<'a> SharedBatch<'a> {
 
     /// Works on the batch until it is open here, or published by another.
     pub(crate) async fn open(mut self) -> Result<Shared, WorkError> {
+        let done = self.work().await;
+        // Without Redis it shows nothing of the others.
+        if self.let_down || (done.is_ok() && !self.is_alone) {
+            self.sharing.trust.lock().ended(!self.let_down);
+        }
+        done
+    }
+
+    async fn work(&mut self) -> Result<Shared, WorkError> {
         let opened = self.jobs.open().await;
         self.answer(opened);
         loop {
@@ -213,8 +295,7 @@ impl<'a> SharedBatch<'a> {
             }
             self.listen().await;
             if self.out_of_patience() {
-                self.shop.metrics.share.gave_up.increment();
-                self.refused.extend(self.missing());
+                self.give_up();
             }
         }
     }
@@ -264,7 +345,6 @@ impl<'a> SharedBatch<'a> {
             self.claims += 1;
             let metrics = &self.shop.metrics.share;
             if job.taken_over { &metrics.taken_over } else { &metrics.claimed }.increment();
-            self.moved = now();
             let part = job.part;
             // What is done already is put there again: its entry may have been lost.
             if let Some(Progress::Open(done)) = self.progress.get(part) {
@@ -287,11 +367,9 @@ impl<'a> SharedBatch<'a> {
         match certificate {
             Some(certificate) => self.open_part(part, Begun::Nothing, certificate).await,
             None => {
-                let started = now();
                 let decryption = &self.shop.decryption;
                 let work = decryption.predecrypt_part(self.view, self.parameters, places);
                 let begun = self.renewing(work).await?;
-                self.sharing.took(started.elapsed());
                 if let Some(progress) = self.progress.get_mut(part) {
                     *progress = Progress::Begun(begun);
                 }
@@ -323,7 +401,7 @@ impl<'a> SharedBatch<'a> {
         let decryption = &self.shop.decryption;
         let work = decryption.open_part(self.view, self.parameters, places, begun, certificate, &self.held);
         let opened = self.renewing(work).await?;
-        self.sharing.took(started.elapsed());
+        self.worked += started.elapsed();
         let unclaimed = Job { id: String::new(), part, taken_over: false };
         let job = self.ours.remove(&part).unwrap_or(unclaimed);
         if !self.is_alone {
@@ -334,7 +412,6 @@ impl<'a> SharedBatch<'a> {
             *progress = Progress::Open(opened);
         }
         self.said.remove(&part);
-        self.moved = now();
         Ok(())
     }
 
@@ -374,9 +451,7 @@ impl<'a> SharedBatch<'a> {
                 () = look => Ok(()),
             }
         };
-        self.renewing(wait).await?;
-        self.moved = now();
-        Ok(())
+        self.renewing(wait).await
     }
 
     /// Hears what others did meanwhile.
@@ -388,7 +463,6 @@ impl<'a> SharedBatch<'a> {
             sleep(POLL).await;
             return;
         }
-        self.moved = now();
         for (part, said) in found {
             match said {
                 Some(said) => {
@@ -402,12 +476,26 @@ impl<'a> SharedBatch<'a> {
     fn refuse(&mut self, part: usize, reason: &str) {
         tracing::warn!(number = self.view.number, part, reason, "another publisher's part does not stand");
         self.shop.metrics.share.refused.increment();
+        self.let_down = true;
         self.said.remove(&part);
         self.refused.insert(part);
     }
 
+    /// Whether there was no work for too long since the batch was certified. What others say does not make it less, nor do
+    /// jobs that are done already; a Redis that is slow makes it more.
     fn out_of_patience(&self) -> bool {
-        self.moved.elapsed() >= self.sharing.patience()
+        let largest = self.parts.iter().map(ExactSizeIterator::len).max().unwrap_or(0);
+        let waited =
+            self.certified.map_or(Duration::ZERO, |since| since.elapsed().saturating_sub(self.worked));
+        waited >= self.sharing.patience(largest)
+    }
+
+    /// Does the rest of the batch alone.
+    fn give_up(&mut self) {
+        tracing::debug!(number = self.view.number, "others are waited for in vain");
+        self.shop.metrics.share.gave_up.increment();
+        self.let_down = true;
+        self.is_alone = true;
     }
 
     /// Whether the sequencer has the hints, where somebody says so.
@@ -431,13 +519,13 @@ impl<'a> SharedBatch<'a> {
     /// Every part is open or said: one publisher checks what was said and puts it together, the others wait for that. `None`
     /// where a part has to be opened here first.
     async fn put_together(&mut self, certificate: &Certificate) -> Result<Option<Shared>, WorkError> {
-        self.moved = now();
-        while !self.is_alone && !self.assembles && !self.done_is_false && !self.out_of_patience() {
+        while !self.is_alone && !self.assembles && !self.done_is_false {
             if self.is_published().await {
                 return Ok(Some(Shared::Published));
             }
             let ours = self.jobs.assemble().await;
             match self.answer(ours) {
+                Some(false) if self.out_of_patience() => self.give_up(),
                 Some(false) => sleep(POLL).await,
                 ours => self.assembles = ours.unwrap_or_default(),
             }
@@ -447,7 +535,10 @@ impl<'a> SharedBatch<'a> {
             let decryption = &self.shop.decryption;
             let check =
                 decryption.check_part(self.view, self.parameters, places, &said, certificate, &self.held);
-            match self.renewing(check).await? {
+            let started = now();
+            let checked = self.renewing(check).await?;
+            self.worked += started.elapsed();
+            match checked {
                 Ok(()) => {
                     self.shop.metrics.share.used.increment();
                     if let Some(progress) = self.progress.get_mut(part) {
@@ -474,5 +565,45 @@ impl Sharing {
     pub(crate) async fn published(&self, view: &BatchView) {
         // Whoever does not hear it finds out.
         let _ = self.jobs.of(view, &self.cut(view)).set_done().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_is_that_of_the_work_and_has_an_end() {
+        let seconds = Duration::from_secs;
+        let pace = Pace::default();
+        let of = |sub_batches| patience(pace.of(sub_batches), seconds(1));
+        assert_eq!(of(1), seconds(3));
+        pace.took(Step::Decrypt, 8, seconds(16));
+        assert_eq!((of(1), of(3)), (seconds(6), seconds(18)));
+        // What is left after pre-decryption says nothing, nor does one quick part.
+        pace.took(Step::Finalize, 1, seconds(9));
+        pace.took(Step::Predecrypt, 1, seconds(1));
+        assert_eq!(of(1), Duration::from_millis(5_250));
+        for time in [seconds(11), seconds(3_600), Duration::MAX] {
+            pace.took(Step::Predecrypt, 1, time);
+            assert_eq!((of(1), of(usize::MAX)), (seconds(30), seconds(30)), "{time:?}");
+        }
+    }
+
+    #[test]
+    fn distrust_doubles_up_to_its_end_and_is_over_with_a_batch_that_went_well() {
+        let mut trust = Trust::default();
+        let alone = |trust: &mut Trust| (0..).take_while(|_| !trust.shares()).count();
+        for expected in [1, 2, 4, 8, 16, 32, 64, 64] {
+            trust.ended(false);
+            // Those that were begun before say nothing new.
+            trust.ended(false);
+            trust.ended(true);
+            assert_eq!(alone(&mut trust), expected);
+        }
+        trust.ended(true);
+        assert_eq!(alone(&mut trust), 0);
+        trust.ended(false);
+        assert_eq!(alone(&mut trust), 1);
     }
 }

@@ -100,8 +100,8 @@ pub enum Step {
 
 /// Who wants to know how the work goes.
 pub trait DecryptionWatch: MemberWatch {
-    /// A step of a batch took so long.
-    fn took(&self, step: Step, time: Duration);
+    /// A step of so many sub-batches of a batch took so long, without the time that it waited for its turn or for members.
+    fn took(&self, step: Step, sub_batches: usize, time: Duration);
 
     /// So many items of a batch did not open by the backend, and do by their singleton releases: the backend erred.
     fn overruled(&self, items: usize);

@@ -55,10 +55,10 @@ impl Decryption {
         let (number, view, scheme) = (view.number, Arc::clone(view), Arc::clone(parameters.parameters()));
         let (backend, watch) = (Arc::clone(&self.backend), Arc::clone(&self.watch));
         let work = move || {
-            let started = now();
+            let (started, sub_batches) = (now(), places.len());
             let predecrypt = |place| backend.predecrypt(&scheme, &points(view.sub_batch(place)));
             let result = places.map(predecrypt).collect::<Result<Vec<_>, _>>();
-            watch.took(Step::Predecrypt, started.elapsed());
+            watch.took(Step::Predecrypt, sub_batches, started.elapsed());
             result
         };
         self.pool.run(number, work).await?.map_err(DecryptError::Batch)

@@ -249,10 +249,11 @@ impl Releaser<'_> {
     ) -> Result<T, DecryptError> {
         let (view, parameters) = (Arc::clone(self.view), self.parameters.clone());
         let (backend, watch) = (Arc::clone(self.backend), Arc::clone(self.watch));
+        let sub_batches = self.places.len();
         let work = move || {
             let started = now();
             let done = work(Opener { view: &view, parameters: &parameters, backend: backend.as_ref() })?;
-            watch.took(step, started.elapsed());
+            watch.took(step, sub_batches, started.elapsed());
             Ok(done)
         };
         match step {
