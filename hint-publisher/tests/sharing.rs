@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use blindfold_bte::Blinding;
 use blindfold_chain::Sealed;
 use blindfold_hint_publisher::HintPublisherHandle;
 use blindfold_kit::{MAX_BATCH, Watched, envelope, malformed, open_batch, within};
@@ -523,4 +524,24 @@ async fn publishers_that_cut_batches_otherwise_do_not_disturb_each_other() {
         let name = format!("hint_publisher_{name}_total");
         assert_eq!((count(&first, &name), count(&second, &name)), (0, 0), "{name}");
     }
+}
+
+/// Of each part they are too few to be looked at, of the batch they are not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn blinding_factors_that_nobody_checked_are_not_published() {
+    let Some(server) = Server::for_test() else { return };
+    let stage = stage(&server, NEVER_MS).await;
+    let publisher = start(&stage, &stage.backend, 1).await;
+    let stranger = Stranger::at(&stage);
+    let items = (0..128u64).map(|position| malformed(1 + position as u8 % 8, 1 + position / 8).encode());
+    let sealed = stage.sealer.seal_next(items.collect()).await;
+    let stated = |_, _: &mut Release, hints: &mut BatchHints| {
+        hints.blindings = vec![Blinding::from_bytes([7; 288]); hints.entries.len()];
+    };
+    stranger.say_all(&sealed, stated).await;
+    show(&stage, &sealed).await;
+    assert_eq!(kinds(&stage.hints_of(&sealed).await.1), "m".repeat(128));
+    idle(&publisher).await;
+    let used = count(&publisher, "hint_publisher_shared_parts_used_total");
+    assert_eq!((used, parts(&stage.backend)), (16, 0));
 }

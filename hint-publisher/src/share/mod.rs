@@ -534,15 +534,15 @@ impl<'a> SharedBatch<'a> {
             let Some(places) = self.parts.get(part).cloned() else { continue };
             let decryption = &self.shop.decryption;
             let check =
-                decryption.check_part(self.view, self.parameters, places, &said, certificate, &self.held);
+                decryption.check_part(self.view, self.parameters, places, said, certificate, &self.held);
             let started = now();
             let checked = self.renewing(check).await?;
             self.worked += started.elapsed();
             match checked {
-                Ok(()) => {
+                Ok(right) => {
                     self.shop.metrics.share.used.increment();
                     if let Some(progress) = self.progress.get_mut(part) {
-                        *progress = Progress::Open(said);
+                        *progress = Progress::Open(right);
                     }
                 }
                 Err(fault) => self.refuse(part, &fault.to_string()),

@@ -88,7 +88,8 @@ impl Decryption {
         Ok(Part { release, hints: BatchHints { number, header_hash, entries, blindings } })
     }
 
-    /// Whether a part that somebody else opened is right. Members are asked for shares where too few are held.
+    /// A part that somebody else opened, as far as it is right: its blinding factors are left out where they are too few to
+    /// be looked at. Members are asked for shares where too few are held.
     ///
     /// # Errors
     /// [`DecryptError`]: it could not be checked.
@@ -97,13 +98,13 @@ impl Decryption {
         view: &Arc<BatchView>,
         parameters: &EpochParameters,
         places: Range<usize>,
-        part: &Part,
+        part: Part,
         certificate: &Certificate,
         held: &HeldShares,
-    ) -> Result<Result<(), PartFault>, DecryptError> {
+    ) -> Result<Result<Part, PartFault>, DecryptError> {
         let (number, hash) = (view.number, view.hash);
         let ours = |of: (u64, _)| of == (number, hash);
-        let Part { release, hints } = part;
+        let Part { release, mut hints } = part;
         let is_of_form = ours((release.number, release.header_hash))
             && ours((hints.number, hints.header_hash))
             && release.pds.len() == places.len()
@@ -118,7 +119,7 @@ impl Decryption {
         if !combined.zip(&release.pds).all(|(own, pd)| own.as_ref() == Some(pd)) {
             return Ok(Err(PartFault::Release));
         }
-        let (view, parameters, hints) = (Arc::clone(view), parameters.clone(), hints.clone());
+        let (view, parameters) = (Arc::clone(view), parameters.clone());
         let backend = Arc::clone(&self.backend);
         let check = move || {
             let (mut keys, mut claims) = (Vec::new(), Vec::new());
@@ -131,7 +132,10 @@ impl Decryption {
             }
             open_keys(backend.as_ref(), &parameters, &keys)?;
             check_malformed(backend.as_ref(), &parameters, &claims, &hints.blindings)?;
-            Ok(())
+            if claims.len() < STATED_MIN {
+                hints.blindings.clear();
+            }
+            Ok(Part { release, hints })
         };
         self.pool.run(number, check).await
     }
