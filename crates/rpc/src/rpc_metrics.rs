@@ -33,6 +33,10 @@ const METHODS: &[&str] = &[
     "confidential_getTransfers",
     "eth_sendRawTransaction",
     "proxy_getEnvelope",
+    "signer_getStatus",
+    "signer_signHeader",
+    "signer_signHello",
+    "signer_signPromise",
     HANDED_ON,
 ];
 /// What is handed on to the execution client.
