@@ -9,7 +9,7 @@ use blindfold_bte::Backend;
 use blindfold_chain::{
     Executor, ExecutorDeps, ExecutorStatus, HeaderSigner, HintIntake, L1Reader, L1Submitter, Office,
     OpenError, ParameterSet, ReadApi, ReadContext, RebuildError, SealingError, Settlement, SignerError,
-    Tracker, Verifier, passthrough,
+    Tracker, TrackerError, Verifier, passthrough,
 };
 use blindfold_engine::ExecutionClient;
 use blindfold_protocol::{Address, ChainConfig, ChainConfigError, limits::MAX_ENVELOPE_BYTES};
@@ -210,7 +210,13 @@ impl Sequencer {
         if tracker.office(key) == Office::Stranger || !tracker.is_sequencer(key) {
             return Err(StartError::WrongKey { key, named: tracker.sequencer_now() });
         }
-        tracker.sign_newest(signer.as_ref()).await?;
+        if fork.is_none()
+            && let Err(refusal) = tracker.follow_l1().await
+        {
+            // Asked again below. The newest header may be one that gave way to L1's.
+            tracing::debug!(%refusal, "L1 does not tell what it made");
+        }
+        sign_or_give_up_newest(&tracker, signer.as_ref()).await?;
         if let (Some(posted), Some(fork)) = (&deps.rebuild, &fork) {
             fork.take_posted(&tracker, posted.as_ref(), Some(key), async |_| {}).await?;
             let (head, certified) = (tracker.head().number, tracker.certified().number);
@@ -452,6 +458,29 @@ impl RunningRole for SequencerHandle {
         })
         .await;
     }
+}
+
+/// Has the newest header signed if it is not, or takes it back if it never will be: another one was signed for its number, or
+/// its origin is another key's. Nobody has seen it. Its number stays taken: nothing is sealed before L1, or members, have a
+/// header for it.
+async fn sign_or_give_up_newest(tracker: &Tracker, signer: &dyn HeaderSigner) -> Result<(), StartError> {
+    let never = match tracker.sign_newest(signer).await {
+        Err(never @ (SealingError::Signer(SignerError::SecondHeader(_)) | SealingError::NotOurs { .. })) => {
+            never
+        }
+        signed => return Ok(signed?),
+    };
+    let newest = tracker.head();
+    let (number, hash) = (newest.number, newest.hash);
+    tracing::error!(
+        number, %hash, %never,
+        "the newest header is stored and never signed: taking it back; nothing is sealed before L1, or members, have one of \
+         that number"
+    );
+    tracker.give_up_from(number).await.map_err(|fault| match fault {
+        TrackerError::Store(fault) => StartError::Store(fault),
+        fault => StartError::Recovery(fault.to_string()),
+    })
 }
 
 /// Half of what a header can hold may be promised: the other half is for what L1 forces and for who pays more.

@@ -31,7 +31,9 @@ impl WatchedSigner {
         let signed = asked.await;
         match &signed {
             Ok(_) => self.metrics.signer_seconds.observe_duration(since.elapsed()),
-            Err(SignerError::Refused(_)) => self.metrics.signer_failures.get(&[SIGNER_REFUSED]).increment(),
+            Err(SignerError::Refused(_) | SignerError::SecondHeader(_)) => {
+                self.metrics.signer_failures.get(&[SIGNER_REFUSED]).increment();
+            }
             Err(SignerError::Unavailable(_)) => {
                 self.metrics.signer_failures.get(&[SIGNER_UNAVAILABLE]).increment();
             }

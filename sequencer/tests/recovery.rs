@@ -12,7 +12,7 @@ use blindfold_protocol::SealedBatch;
 use blindfold_rpc::{BlindApiClient, RunningRole, types::EnvelopeState};
 use blindfold_sequencer::{HeldBatch, StartError};
 use blindfold_store::StoreError;
-use common::{Running, World};
+use common::{Running, World, blocked_by, made_by_l1};
 
 /// Loses the sequencer's disk.
 async fn lose_disk(world: &World) {
@@ -39,14 +39,6 @@ async fn restore_disk(world: &World, kept: &tempfile::TempDir) {
         let entry = entry.unwrap();
         std::fs::copy(entry.path(), world.folder.path().join(entry.file_name())).unwrap();
     }
-}
-
-async fn blocked_by(running: &Running<'_>, part: &str) {
-    running
-        .eventually("the reason in the readiness", async || {
-            running.handle.readiness().reasons().values().any(|reason| reason.contains(part))
-        })
-        .await;
 }
 
 /// Rules.
@@ -249,13 +241,6 @@ async fn seal_one(running: &Running<'_>, nonce: u64, generation: u16, number: u6
     running.send(&envelope).await.unwrap();
     running.sealed(number).await;
     running.batch(number).await.sealed.decode().unwrap()
-}
-
-/// L1 makes the header above this chain in its next block.
-async fn made_by_l1(world: &World, parent: &blindfold_protocol::validity::ChainState) {
-    let header = parent.l1_header::<Vec<u8>>(parent.head().timestamp_ms + 10_000, &[], &epoch()).unwrap();
-    let l1_block = world.l1.advance(1);
-    world.l1.l1_headers.lock().push(FallbackHeader { header, items: vec![], l1_block });
 }
 
 /// L1 made the headers 2 and 5. We signed 2 to 4 before the first of them, and 3 and 4 anew above it; all members hold those,

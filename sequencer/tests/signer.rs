@@ -8,7 +8,9 @@ use std::{collections::BTreeMap, sync::Arc};
 use async_trait::async_trait;
 use blindfold_chain::{HeaderSigner, SignerError};
 use blindfold_kit::*;
-use blindfold_protocol::{Address, B256, BatchHeader, Deployment, Promise, Signature65, SigningKey};
+use blindfold_protocol::{
+    Address, B256, BatchHeader, Deployment, Promise, SequencerChange, Signature65, SigningKey,
+};
 use blindfold_rpc::{BlindApiClient, RunningRole};
 use blindfold_sequencer::{Sequencer, SequencerDeps, StartError};
 use blindfold_store::StoreError;
@@ -45,7 +47,10 @@ impl HeaderSigner for Elsewhere {
         let hash = header.hash();
         let first = *self.signed.lock().entry(header.number).or_insert(hash);
         if first != hash {
-            return Err(SignerError::Refused(format!("{first} was signed for number {}", header.number)));
+            return Err(SignerError::SecondHeader(format!(
+                "{first} was signed for number {}",
+                header.number
+            )));
         }
         self.asked.send_replace(header.number);
         let way = *self.way.subscribe().wait_for(|way| *way != Way::Silent).await.unwrap();
@@ -65,13 +70,17 @@ impl HeaderSigner for Elsewhere {
 
 impl Elsewhere {
     fn of(world: &World) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new(Self::new(world))
+    }
+
+    fn new(world: &World) -> Self {
+        Self {
             key: Arc::clone(&world.key),
             deployment: world.chain.deployment,
             signed: Mutex::default(),
             way: watch::Sender::new(Way::Open),
             asked: watch::Sender::new(0),
-        })
+        }
     }
 
     async fn asked_for(&self, number: u64) {
@@ -126,20 +135,89 @@ async fn a_header_that_was_stored_and_not_signed_is_signed_by_the_next() {
     next.handle.shutdown().await;
 }
 
+/// The next start takes it back, and seals when L1 has made a header of its number.
 #[tokio::test]
-async fn a_header_that_the_signer_refuses_ends_the_sequencer() {
+async fn a_second_header_ends_the_sequencer_and_no_later_start() {
     let world = World::new();
     let signer = Elsewhere::of(&world);
     let first = running(&world, &signer).await;
+    let parent = first.handle.tracker().with_state(Clone::clone);
+    first.certify_through(1).await;
     signer.signed.lock().insert(2, B256::repeat_byte(7));
     first.send(&envelope(1, 1)).await.unwrap();
     let failure = within("the end", first.handle.failed()).await;
     assert!(failure.to_string().contains("the signer refuses: 0x0707"), "{failure}");
     first.handle.abort().await;
-    let Err(refused) = start(&world, &signer).await else { panic!("it starts") };
-    assert!(
-        matches!(refused, StartError::Signer(_)) && refused.to_string().contains("was signed for number 2")
-    );
+    for _ in 0..2 {
+        let next = start(&world, &signer).await.unwrap();
+        assert_eq!(next.handle.tracker().head().number, 1);
+        blocked_by(&next, "signed a header for number 2").await;
+        next.handle.shutdown().await;
+    }
+    let next = start(&world, &signer).await.unwrap();
+    made_by_l1(&world, &parent).await;
+    next.sealed(2).await;
+    next.send(&envelope_with(1, 2, |fields| fields.generation = 1)).await.unwrap();
+    next.sealed(3).await;
+    next.handle.shutdown().await;
+}
+
+/// What it refuses for another reason is the operator's to see: nothing is taken back.
+#[tokio::test]
+async fn a_header_that_the_signer_does_not_sign_now_is_kept() {
+    let world = World::new();
+    let signer = Elsewhere::of(&world);
+    let first = running(&world, &signer).await;
+    signer.way.send_replace(Way::Gone);
+    first.send(&envelope(1, 1)).await.unwrap();
+    let failure = within("the end", first.handle.failed()).await;
+    assert!(failure.to_string().contains("ended for good"), "{failure}");
+    first.handle.abort().await;
+    for _ in 0..2 {
+        let Err(refused) = start(&world, &signer).await else { panic!("it starts") };
+        assert!(matches!(refused, StartError::Signer(_)), "{refused}");
+    }
+    assert!(!world.store().await.batch(2).await.unwrap().unwrap().is_signed());
+}
+
+/// L1 was faster than whoever asks again: the header gave way, and nobody is asked for it.
+#[tokio::test]
+async fn what_gave_way_to_l1_is_not_asked_for() {
+    let world = World::new();
+    let signer = Elsewhere::of(&world);
+    let first = running(&world, &signer).await;
+    let parent = first.handle.tracker().with_state(Clone::clone);
+    first.certify_through(1).await;
+    signer.way.send_replace(Way::Gone);
+    first.send(&envelope(1, 1)).await.unwrap();
+    within("the end", first.handle.failed()).await;
+    first.handle.abort().await;
+    made_by_l1(&world, &parent).await;
+    let next = start(&world, &signer).await.unwrap();
+    assert_eq!(next.handle.tracker().head().number, 2);
+    next.handle.shutdown().await;
+}
+
+/// The next key takes up a copy of the records whose newest header the key before it has not signed.
+#[tokio::test]
+async fn the_next_key_starts_on_records_whose_newest_header_is_not_signed() {
+    let world = World::new();
+    let signer = Elsewhere::of(&world);
+    let first = running(&world, &signer).await;
+    first.certify_through(1).await;
+    signer.way.send_replace(Way::Gone);
+    first.send(&envelope(1, 1)).await.unwrap();
+    within("the end", first.handle.failed()).await;
+    first.handle.abort().await;
+    let next_key = Arc::new(SigningKey::from_bytes(&[0x5e; 32]).unwrap());
+    let named = |from_block, sequencer| SequencerChange { from_block, sequencer };
+    let from = world.l1.advance(1);
+    *world.l1.sequencers.lock() = vec![named(0, world.key.address()), named(from, next_key.address())];
+    world.l1.advance(blindfold_protocol::limits::HANDOVER_BLOCKS + 1);
+    let next_signer = Arc::new(Elsewhere { key: next_key, ..Elsewhere::new(&world) });
+    let next = start(&world, &next_signer).await.unwrap();
+    assert_eq!(next.handle.tracker().head().number, 1);
+    next.handle.shutdown().await;
 }
 
 #[tokio::test]

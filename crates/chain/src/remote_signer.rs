@@ -21,6 +21,8 @@ const ATTEMPTS: u32 = 3;
 const PAUSE_MS: u64 = 50;
 /// Longest answer that is read, in bytes.
 const MAX_ANSWER_BYTES: u32 = 1 << 16;
+/// Its reason where another header was signed for the number.
+const SECOND_HEADER: &str = "second_header";
 /// How long a call to a member waits for a hello, in milliseconds; then it goes without.
 const HELLO_TIMEOUT_MS: u64 = 1_000;
 
@@ -122,6 +124,9 @@ impl RemoteSigner {
                 answer.decode().map_err(|fault| SignerError::Refused(format!("its answer: {fault}")))
             }
             Err(fault) if fault.retry() => Err(SignerError::Unavailable(fault.to_string())),
+            Err(fault) if fault.reason() == SECOND_HEADER => {
+                Err(SignerError::SecondHeader(fault.to_string()))
+            }
             Err(ReceivedError::Refused(refusal)) => Err(SignerError::Refused(refusal.to_string())),
             Err(fault) => Err(SignerError::Refused(fault.to_string())),
         }

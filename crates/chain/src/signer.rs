@@ -9,10 +9,13 @@ use blindfold_protocol::{BatchHeader, Deployment, Promise, Signature65, SigningK
 /// Why there is no signature.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignerError {
-    /// It was asked for something that it never signs: a second header for a number, one of another deployment. Asking
-    /// again does not help; whoever asked is at fault.
+    /// It was asked for something that it does not sign. Asking again does not help; whoever asked is at fault, or has to be
+    /// told something first.
     #[error("the signer refuses: {0}")]
     Refused(String),
+    /// It signed another header for this number: this one is never signed, whoever asks.
+    #[error("the signer refuses: {0}")]
+    SecondHeader(String),
     /// It cannot be reached, or cannot work now. May succeed later.
     #[error("the signer does not answer: {0}")]
     Unavailable(String),

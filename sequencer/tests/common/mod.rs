@@ -8,11 +8,12 @@ use blindfold_rpc::RunningRole;
 use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 
 use blindfold_bte::Backend;
-use blindfold_chain::{KeySigner, L1Reader, L1Submitter};
+use blindfold_chain::{FallbackHeader, KeySigner, L1Reader, L1Submitter};
 use blindfold_kit::*;
 use blindfold_protocol::{
     Acknowledgement, B256, BatchHints, Canonical, ChainConfig, Envelope, EnvelopeError, Epoch, Epochs,
-    Release, SealedBatch, SigningKey, validity::Verdict,
+    Release, SealedBatch, SigningKey,
+    validity::{self, Verdict},
 };
 use blindfold_rpc::{
     BlindApiClient, Encoded, HttpClient, RpcError, SequencerApiClient,
@@ -368,4 +369,20 @@ fn open_named(batch: &SealedBatch, names: &[Option<String>]) -> (Release, BatchH
     };
     let verdicts: Vec<Verdict> = names.iter().map(verdict).collect();
     open_batch(batch, &verdicts)
+}
+
+/// L1 makes the header above this chain in its next block.
+pub async fn made_by_l1(world: &World, parent: &validity::ChainState) {
+    let header = parent.l1_header::<Vec<u8>>(parent.head().timestamp_ms + 10_000, &[], &epoch()).unwrap();
+    let l1_block = world.l1.advance(1);
+    world.l1.l1_headers.lock().push(FallbackHeader { header, items: vec![], l1_block });
+}
+
+/// Returns when readiness names a reason with these words.
+pub async fn blocked_by(running: &Running<'_>, part: &str) {
+    running
+        .eventually("the reason in the readiness", async || {
+            running.handle.readiness().reasons().values().any(|reason| reason.contains(part))
+        })
+        .await;
 }
