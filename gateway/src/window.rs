@@ -309,6 +309,7 @@ mod tests {
         let sealer = Sealer::new(&l1).await;
         let mut chain = vec![sealer.seal_next(Vec::new()).await];
         for nonce in 1..count {
+            sealer.certify(&chain[chain.len() - 1]).await;
             chain.push(sealer.seal_next_envelopes(&[envelope(1, nonce)]).await);
         }
         chain
