@@ -247,6 +247,25 @@ async fn a_sequencer_whose_signers_disk_was_lost_is_told_what_to_do() {
     signer.shutdown().await;
 }
 
+/// What L1 holds of this key is not in its record: it is a copy, or its disk went back.
+#[tokio::test]
+async fn a_signer_on_an_older_record_says_so_and_signs_no_number_of_l1s() {
+    let world = World::new();
+    let mut elsewhere = Elsewhere::begun(&world).await;
+    world.l1.posted.lock().insert(2, 1);
+    let signer = elsewhere.start().await;
+    within("the reason in the readiness", async {
+        while !signer.readiness().reasons().values().any(|reason| reason.contains("older than L1")) {
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+    let one = header(&world, 1, world.chain.deployment.genesis_hash(), 1);
+    assert!(reason_of(&elsewhere.remote_in(None), &one).await.contains("older_than_l1"));
+    assert_eq!(elsewhere.newest().await, None, "nothing was signed");
+    signer.shutdown().await;
+}
+
 /// A sequencer that was restored from an older copy, and two that ask at once, get no second header.
 #[tokio::test]
 async fn no_second_header_is_signed_whoever_asks() {
@@ -259,6 +278,7 @@ async fn no_second_header_is_signed_whoever_asks() {
     let (a, b) = tokio::join!(first.sign_header(&one), second.sign_header(&other));
     assert!(a.is_ok() != b.is_ok(), "{a:?} {b:?}");
     let (signed, refused) = if a.is_ok() { (one, other) } else { (other, one) };
+    assert!(matches!(first.sign_header(&refused).await, Err(SignerError::SecondHeader(_))));
     let reason = reason_of(&first, &refused).await;
     assert!(reason.contains("second_header") && reason.contains(&signed.hash().to_string()), "{reason}");
     // Killed, and started again: the same.

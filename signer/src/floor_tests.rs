@@ -243,6 +243,12 @@ async fn who_asks_in_an_older_term_is_refused_for_good() {
     let promise = (B256::ZERO, B256::ZERO, 9);
     assert_eq!(floor.sign_promise(promise, Some(2)).await, Err(older));
     assert_eq!(refuses(&floor, &one).await, "older_term");
+    // Nothing that is refused raises it.
+    let second = header(1, deployment().genesis_hash(), ORIGIN, 1);
+    assert_eq!(floor.sign_header(&second, Some(u64::MAX)).await.unwrap_err().reason(), "second_header");
+    let gap = header(9, B256::ZERO, ORIGIN, 1);
+    assert_eq!(floor.sign_header(&gap, Some(u64::MAX)).await.unwrap_err().reason(), "does_not_follow");
+    assert_eq!(floor.known().await.term, 3);
     floor.sign_promise(promise, Some(4)).await.unwrap();
     drop(floor);
     let floor = floor_on(Arc::clone(&store), &l1).await;
@@ -303,6 +309,89 @@ async fn of_two_that_ask_at_once_one_gets_the_number() {
     }
     let answers = within("all answers", tasks.join_all()).await;
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1, "{answers:?}");
+}
+
+/// A copy, or a disk that went back: what L1 holds was signed, by whoever had the newer one.
+#[tokio::test]
+async fn what_l1_holds_is_not_signed_on_an_older_record() {
+    let l1 = l1();
+    let (floor, headers) = with_four(&l1).await;
+    let five = after(&headers[3]);
+    l1.posted.lock().insert(6, ORIGIN);
+    let looked = floor.look().await.unwrap();
+    assert!(floor.is_older_than(&looked).await.unwrap());
+    let refused = floor.sign_header(&five, None).await.unwrap_err();
+    assert_eq!(refused, SigningRefusal::OlderThanL1 { number: 5, posted: 6 });
+    l1.set_down(true);
+    assert_eq!(refuses(&floor, &five).await, "l1_unavailable");
+    // What was signed here is signed again.
+    signs(&floor, &headers[3]).await;
+    l1.set_down(false);
+    // What L1 made itself nobody signed; a header beside it is worth nothing, and costs nothing.
+    l1.l1_headers.lock().extend([made(5, headers[3].hash(), 2), made(6, B256::repeat_byte(5), 2)]);
+    assert!(!floor.is_older_than(&looked).await.unwrap());
+    signs(&floor, &five).await;
+    // A record that knows all of it.
+    l1.posted.lock().insert(4, ORIGIN);
+    l1.posted.lock().remove(&6);
+    let looked = floor.look().await.unwrap();
+    assert!(!floor.is_older_than(&looked).await.unwrap());
+    signs(&floor, &after(&five)).await;
+    // Nor is one old that does not say from where on it knows; it signs nothing.
+    let fresh = floor_on(memory(), &l1).await;
+    assert!(!fresh.is_older_than(&looked).await.unwrap());
+}
+
+/// A thief with a certificate signs nothing ahead that L1 could never excuse.
+#[tokio::test]
+async fn no_origin_is_signed_that_l1_has_not() {
+    let l1 = l1();
+    let (floor, headers) = with_four(&l1).await;
+    let mut five = after(&headers[3]);
+    five.l1_origin_number = 1 << 62;
+    let refused = floor.sign_header(&five, None).await.unwrap_err();
+    assert_eq!(refused, SigningRefusal::L1Behind { number: 5, origin: 1 << 62, finalized: ORIGIN });
+    five.l1_origin_number = l1.advance(3_000);
+    signs(&floor, &five).await;
+    assert_eq!(refuses(&floor, &header(6, five.hash(), five.l1_origin_number + 900, 0)).await, "l1_behind");
+    // A moment later without L1: nothing new is asked of it.
+    l1.set_down(true);
+    signs(&floor, &after(&five)).await;
+}
+
+/// K-6: ours gave way to what the committee had certified of the key before.
+#[tokio::test]
+async fn what_l1_holds_of_the_key_before_is_followed() {
+    let l1 = l1();
+    let (us, them) = (sequencer_key().address(), payer(1).address());
+    let named = |from_block, sequencer| SequencerChange { from_block, sequencer };
+    *l1.sequencers.lock() = vec![named(0, them), named(100, us)];
+    l1.advance(300);
+    let floor = begun_at(1, &l1).await;
+    let ours = header(7, B256::repeat_byte(9), 100, 0);
+    signs(&floor, &ours).await;
+    // Of a posted header the script knows the number alone.
+    let eight = header(8, B256::ZERO, 101, 0);
+    assert_eq!(refuses(&floor, &eight).await, "does_not_follow");
+    l1.posted.lock().insert(7, 200);
+    signs(&floor, &eight).await;
+    signs(&floor, &after(&eight)).await;
+    assert_eq!(refuses(&floor, &header(7, B256::ZERO, 101, 1)).await, "second_header");
+}
+
+/// The first question after a quiet time takes as long as L1 does; whoever asks again has what it brought.
+#[tokio::test]
+async fn a_question_goes_on_when_nobody_waits_for_it() {
+    let l1 = l1();
+    let (mut floor, headers) = with_four(&l1).await;
+    floor.l1_timeout = Duration::from_millis(20);
+    l1.slow_ms.store(200, std::sync::atomic::Ordering::SeqCst);
+    let second = header(4, headers[2].hash(), ORIGIN, 1);
+    let answered = l1.answered.subscribe();
+    let before = *answered.borrow();
+    assert_eq!(refuses(&floor, &second).await, "l1_unavailable");
+    let mut answered = answered;
+    within("the question to go on", answered.wait_for(|count| *count > before)).await.unwrap();
 }
 
 /// An L1 that hangs keeps nobody from what needs no L1.

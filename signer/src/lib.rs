@@ -16,7 +16,13 @@
 //!   holds posted; that nothing above was signed elsewhere is the operator's to know.
 //! - **An older term** is refused: of several sequencers on one database, the one that had it before.
 //!
-//! L1 is asked only where a header does not follow what was signed here: a signer without L1 goes on signing.
+//! - **An older record** than L1 is a copy: a number up to L1's posted head, of which the record has nothing, is not signed.
+//! - **An origin** that L1 cannot have come to is refused: of two headers, L1 would never excuse the other.
+//! - **A term** is remembered with the first thing that is signed in it; what is refused changes nothing.
+//!
+//! L1 is looked at every few seconds, so that a question finds its answer; a request waits for it only where a header does not
+//! follow what was signed here, or has a newer origin than L1 can have come to since: a signer that L1 leaves alone goes on
+//! signing.
 //!
 //! What it does not do: it does not know whether a header is valid, or whether a promise can be kept. Who may ask it can
 //! waste numbers and give promises that cost the bond, but cannot have two headers signed for one number.

@@ -13,6 +13,7 @@ pub const SIGNING_REASONS: &[&str] = &[
     "below_first",
     "second_header",
     "does_not_follow",
+    "older_than_l1",
     "not_ours",
     "older_term",
     "unknown_party",
@@ -70,6 +71,18 @@ pub enum SigningRefusal {
         /// The newest number that was signed here; 0 for none.
         newest: u64,
     },
+    /// L1 holds this number, or later ones, and nothing was signed for it here.
+    #[error(
+        "this record is older than L1, which holds headers up to number {posted}, and has nothing for number {number}: it is a \
+         copy, or was restored, and does not know what the key has signed. Sign with the newest one, or begin an empty one \
+         (docs/operate.md, The signer)"
+    )]
+    OlderThanL1 {
+        /// The number that was asked for.
+        number: u64,
+        /// The newest posted one.
+        posted: u64,
+    },
     /// L1 has another key sign headers with this origin.
     #[error("headers with L1 origin {origin} are {sequencer}'s to sign")]
     NotOurs {
@@ -93,10 +106,7 @@ pub enum SigningRefusal {
     #[error("a hello is signed for a member: member-1, member-2, …")]
     UnknownParty,
     /// L1, as the signer sees it, is not there yet.
-    #[error(
-        "header {number} does not follow what was signed here, and L1 is final here up to block {finalized} only, before \
-         its origin {origin}"
-    )]
+    #[error("L1 is final here up to block {finalized} only, before origin {origin} of header {number}")]
     L1Behind {
         /// The number that was asked for.
         number: u64,
@@ -123,6 +133,7 @@ impl SigningRefusal {
             Self::BelowFirst { .. } => "below_first",
             Self::SecondHeader { .. } => "second_header",
             Self::DoesNotFollow { .. } => "does_not_follow",
+            Self::OlderThanL1 { .. } => "older_than_l1",
             Self::NotOurs { .. } => "not_ours",
             Self::OlderTerm { .. } => "older_term",
             Self::UnknownParty => "unknown_party",
@@ -146,6 +157,7 @@ impl From<SigningRefusal> for RpcError {
             | SigningRefusal::WrongNumber(_)
             | SigningRefusal::BelowFirst { .. }
             | SigningRefusal::DoesNotFollow { .. }
+            | SigningRefusal::OlderThanL1 { .. }
             | SigningRefusal::NotOurs { .. }
             | SigningRefusal::OlderTerm { .. } => Self::refused(reason, refusal),
         }

@@ -1,25 +1,31 @@
 //! Starting and stopping the signer.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use blindfold_chain::L1Reader;
 use blindfold_protocol::{Address, ChainConfig, ChainConfigError, SigningKey};
-use blindfold_rpc::{RoleBase, RunningRole, ServeError, SignerApiServer};
+use blindfold_rpc::{Readiness, RoleBase, RunningRole, ServeError, SignerApiServer};
 use blindfold_runtime::Clock;
 use blindfold_store::{Store, StoreError};
 use blindfold_telemetry::MetricsError;
 use thiserror::Error;
+use tokio::{sync::watch, time::sleep};
 
 use crate::{
     begin::role_of,
     config::{ConfigError, SignerConfig},
     floor::Floor,
     metrics::SignerMetrics,
+    refusal::SigningRefusal,
     service::Service,
 };
 
 /// What must hold before it is ready.
 const BEGUN: &str = "begun";
+/// See [`BEGUN`].
+const RECORD: &str = "record";
+/// How often L1 is looked at, in milliseconds.
+const LOOK_MS: u64 = 5_000;
 
 /// What a signer works with.
 pub struct SignerDeps {
@@ -76,7 +82,7 @@ impl Signer {
         let (deployment, address) = (deps.chain.deployment, deps.key.address());
         deps.store.bind(&deployment, &role_of(address)).await?;
         let metrics = SignerMetrics::new()?;
-        let mut base = RoleBase::new(metrics.registry.clone(), &[BEGUN]);
+        let mut base = RoleBase::new(metrics.registry.clone(), &[BEGUN, RECORD]);
         let stopped = deps.store.stopped();
         let floor = Floor::open(deps.store, deps.l1, deps.key, deployment, config.l1_timeout_ms)
             .await
@@ -90,15 +96,61 @@ impl Signer {
                 base.readiness().set_not_ready(BEGUN, fresh);
             }
         }
+        // Where L1 is away the record is looked at later.
+        base.readiness().set_ready(RECORD);
+        if let Err(fault) = floor.look_soon().await {
+            tracing::warn!(%fault, "L1 does not tell what it holds of what was signed; it is asked again");
+        }
+        let follower = follow(Arc::clone(&floor), base.readiness().clone(), base.tasks().stop());
         let service = Service { floor, metrics, clock: deps.clock };
         service.show().await;
         base.serve_peers(Some(&config.listener), None, service.into_rpc()).await?;
         base.serve_admin(config.admin_addr, None).await?;
         base.tasks().guard("store", stopped);
+        base.tasks().spawn("l1", follower);
         let handle = SignerHandle { base, address };
         tracing::info!(%address, listens = ?handle.peers_addr(), "the signer runs");
         Ok(handle)
     }
+}
+
+/// Knows what L1 says before anybody has to ask, and whether the record is whole.
+async fn follow(floor: Arc<Floor>, readiness: Readiness, mut stop: watch::Receiver<bool>) {
+    let mut away = false;
+    loop {
+        let looked = async {
+            let looked = look(&floor, &readiness).await;
+            if let (Err(fault), false) = (&looked, away) {
+                tracing::warn!(%fault, "L1 does not tell what it made and holds; it is asked again and again");
+            }
+            sleep(Duration::from_millis(LOOK_MS)).await;
+            looked.is_err()
+        };
+        away = tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => return,
+            failed = looked => failed,
+        };
+    }
+}
+
+async fn look(floor: &Floor, readiness: &Readiness) -> Result<(), SigningRefusal> {
+    let posted = floor.look().await.map_err(SigningRefusal::L1)?;
+    floor.read_l1().await.map_err(SigningRefusal::L1)?;
+    if floor.is_older_than(&posted).await? {
+        let number = posted.number;
+        let old = format!(
+            "this record is older than L1, which holds number {number} of this key: it is a copy, or was restored, and does not \
+             know what was signed (docs/operate.md, The signer)"
+        );
+        if !readiness.reasons().contains_key(RECORD) {
+            tracing::error!("{old}");
+        }
+        readiness.set_not_ready(RECORD, old);
+    } else {
+        readiness.set_ready(RECORD);
+    }
+    Ok(())
 }
 
 impl SignerHandle {

@@ -299,6 +299,7 @@ pub trait SignerApi {
     /// - `not_begun`, `below_first`: the signer does not know what the key has signed for the number.
     /// - `wrong_number`, `does_not_follow`, `not_ours`: the header follows nothing that was signed here and nothing that L1
     ///   shows, or L1 has another key sign it.
+    /// - `older_than_l1`: L1 holds the number or later ones, of which the signer's record has nothing: it is a copy.
     /// - `older_term`: another sequencer has taken the database since.
     /// - `l1_behind`, `l1_unavailable`, `storage`: L1 or the disk does not tell what the answer depends on.
     #[method(name = "signHeader")]

@@ -20,6 +20,7 @@ use blindfold_protocol::{
     SequencerChange, merkle,
 };
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use crate::{RICH, START_MS, epoch, payer};
 
@@ -69,6 +70,8 @@ pub struct ScriptedL1 {
     pub hangs: AtomicBool,
     /// How long an answer about epochs takes, in milliseconds.
     pub slow_ms: AtomicU64,
+    /// How often it answered for epochs.
+    pub answered: watch::Sender<u64>,
     /// How often it was asked for the newest block.
     pub asked: AtomicU64,
 }
@@ -120,6 +123,7 @@ impl ScriptedL1 {
             reorganised: AtomicBool::default(),
             hangs: AtomicBool::default(),
             slow_ms: AtomicU64::default(),
+            answered: watch::Sender::new(0),
             asked: AtomicU64::default(),
         })
     }
@@ -298,6 +302,7 @@ impl L1Reader for ScriptedL1 {
     async fn epochs(&self) -> Result<Epochs, L1Error> {
         tokio::time::sleep(Duration::from_millis(self.slow_ms.load(SeqCst))).await;
         self.up().await?;
+        self.answered.send_modify(|count| *count += 1);
         let epochs = self.epochs.lock().clone();
         let sequencers = self.sequencers.lock().clone();
         if sequencers.is_empty() {

@@ -151,6 +151,7 @@ pub fn signing_refusals() -> Vec<SigningRefusal> {
         SigningRefusal::BelowFirst { number, first: 2 },
         SigningRefusal::SecondHeader { number, signed: hash, offered: hash },
         SigningRefusal::DoesNotFollow { number, parent: hash, newest: 0 },
+        SigningRefusal::OlderThanL1 { number, posted: 2 },
         SigningRefusal::NotOurs { origin: 1, sequencer: Address::ZERO },
         SigningRefusal::OlderTerm { offered: 1, seen: 2 },
         SigningRefusal::UnknownParty,
