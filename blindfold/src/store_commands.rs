@@ -314,6 +314,7 @@ async fn look(at: &StoreUrl, json: bool) -> Result<()> {
         }
     };
     let found = verify(&store, progress).await?;
+    let signed = store.heads().await?.acknowledged;
     if shows {
         eprintln!();
     }
@@ -338,6 +339,7 @@ async fn look(at: &StoreUrl, json: bool) -> Result<()> {
             "role": bound.as_ref().map(|(_, role)| role),
             "prunedThrough": pruned_through,
             "batches": range(batches),
+            "signed": signed,
             "items": items,
             "certificates": certificates,
             "hints": hints,
@@ -359,6 +361,7 @@ async fn look(at: &StoreUrl, json: bool) -> Result<()> {
             ("role", role),
             ("pruned", range(&(*pruned_through > 0).then_some((1, *pruned_through)))),
             ("batches", range(batches)),
+            ("signed", signed.map_or_else(|| "none".to_owned(), |number| format!("up to {number}"))),
             ("items", items.to_string()),
             ("certificates", certificates.to_string()),
             ("hints", hints.to_string()),
