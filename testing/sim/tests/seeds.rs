@@ -132,7 +132,7 @@ fn a_coprocessor_executes_what_is_committed_and_not_void() {
 /// It has executed a header in whose place L1 made another one.
 #[test]
 fn a_coprocessor_with_a_displaced_header_begins_anew() {
-    let (holds, report) = simulate(&["--first-seed", "284", "--json"]);
+    let (holds, report) = simulate(&["--first-seed", "439", "--json"]);
     assert!(holds, "{report:#}");
     let sum = |name: &str| report["sums"][name].as_u64().unwrap();
     assert!(sum("confidential") > 0 && sum("emptied") > 0 && sum("made") > 0, "{report:#}");
