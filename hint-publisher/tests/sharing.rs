@@ -10,7 +10,9 @@ use std::{
 use blindfold_bte::Blinding;
 use blindfold_chain::Sealed;
 use blindfold_hint_publisher::HintPublisherHandle;
-use blindfold_kit::{MAX_BATCH, Watched, envelope, malformed, open_batch, within};
+use blindfold_kit::{
+    MAX_BATCH, MEMBERS, THRESHOLD, Watched, committee, envelope, malformed, open_batch, within,
+};
 use blindfold_protocol::{BatchHints, Canonical, HintEntry, Release, validity::sub_batches};
 use blindfold_redis::{
     Redis, RedisMetrics, RedisSettings,
@@ -20,7 +22,7 @@ use blindfold_rpc::RunningRole;
 use blindfold_runtime::Tasks;
 use blindfold_servers::Redis as Server;
 use blindfold_telemetry::Metrics;
-use common::{Stage, kinds};
+use common::{Behaviour, Stage, kinds, points};
 
 /// Nobody is silent for as long in a test.
 const NEVER_MS: u64 = 600_000;
@@ -544,4 +546,43 @@ async fn blinding_factors_that_nobody_checked_are_not_published() {
     idle(&publisher).await;
     let used = count(&publisher, "hint_publisher_shared_parts_used_total");
     assert_eq!((used, parts(&stage.backend)), (16, 0));
+}
+
+/// A member lies in one sub-batch, and somebody says what its share and others' combine to.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_word_of_one_faulty_member_makes_no_release() {
+    let Some(server) = Server::for_test() else { return };
+    let mut stage = stage(&server, NEVER_MS).await;
+    // The first three that are asked are all.
+    stage.config.limits.hedge_ms = NEVER_MS;
+    let publisher = start(&stage, &stage.backend, 1).await;
+    let stranger = Stranger::at(&stage);
+    let sealed = stage.sealer.seal_next(four_parts(1)).await;
+    let asked: Vec<u16> =
+        (0..THRESHOLD).map(|place| 1 + (sealed.batch.header.number as u16 + place) % MEMBERS).collect();
+    let liar = asked[0];
+    stage.members[usize::from(liar) - 1].behave(Behaviour::LiesOnce);
+    let points = points(&sealed.batch, &sub_batches(&sealed.verdicts, MAX_BATCH)[0]);
+    let share = |member: &u16| {
+        let points = if *member == liar { &points[..1] } else { &points[..] };
+        (*member, committee().keys[usize::from(*member) - 1].release_share(points).expect("sizes"))
+    };
+    let shares: Vec<_> = asked.iter().map(share).collect();
+    let wrong = committee().parameters.combine(&shares).expect("points").to_bytes();
+    let right = open_batch(&sealed.batch, &sealed.verdicts).0;
+    assert_ne!(wrong, right.pds[0]);
+    let change = |part, release: &mut Release, _: &mut BatchHints| {
+        if part == 0 {
+            release.pds[0] = wrong;
+        }
+    };
+    stranger.say_all(&sealed, change).await;
+    show(&stage, &sealed).await;
+    let (release, hints) = stage.hints_of(&sealed).await;
+    assert_eq!((release, kinds(&hints).as_str()), (right, KINDS));
+    idle(&publisher).await;
+    assert_eq!(publisher.status().faulty_members.keys().collect::<Vec<_>>(), [&liar]);
+    let counts = ["used", "refused"]
+        .map(|what| count(&publisher, &format!("hint_publisher_shared_parts_{what}_total")));
+    assert_eq!(counts, [3, 0]);
 }

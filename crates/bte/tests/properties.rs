@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 use blindfold_bte::bls;
 use blindfold_bte::{
-    Ciphertext, CiphertextPoint, EncryptionKey, MemberKey, Parameters, Proof, Release, SessionKey,
-    verify_proof, verify_proofs,
+    BatchError, Ciphertext, CiphertextPoint, EncryptionKey, MemberKey, Parameters, Proof, Release,
+    SessionKey, verify_proof, verify_proofs,
 };
 use common::{Made, batch, deal, points, rng, shares};
 use proptest::prelude::*;
@@ -168,4 +168,41 @@ fn batched_checks_name_exactly_what_is_wrong() {
         prop_assert_eq!(parameters.invalid_shares(&mut rng, &points, &shares), Ok(lying));
         Ok(())
     });
+}
+
+#[test]
+fn shares_of_several_batches_hold_together_only_if_all_do() {
+    let (parameters, keys) = dealt();
+    let mut rng = rng(3);
+    let members: Vec<u16> = keys.iter().map(MemberKey::index).collect();
+    let honest: Vec<_> = [4, 1, 3, 4]
+        .iter()
+        .zip(20..)
+        .map(|(size, seed)| {
+            let points = points(&batch(parameters, *size, seed));
+            let shares: Vec<[u8; 48]> = shares(keys, &points).into_iter().map(|(_, share)| share).collect();
+            (points, shares)
+        })
+        .collect();
+    assert_eq!(parameters.all_shares_hold(&mut rng, &members, &honest), Ok(true));
+    assert_eq!(parameters.all_shares_hold(&mut rng, &members, &honest[1..2]), Ok(true));
+    assert_eq!(parameters.all_shares_hold(&mut rng, &members, &[]), Ok(true));
+    for place in 0..honest.len() {
+        for member in 0..members.len() {
+            let mut wrong = honest.clone();
+            wrong[place].1[member] = honest[(place + 1) % 4].1[member];
+            assert_eq!(parameters.all_shares_hold(&mut rng, &members, &wrong), Ok(false), "{place} {member}");
+            // Where another one makes up for it.
+            wrong[(place + 1) % 4].1[member] = honest[place].1[member];
+            assert_eq!(parameters.all_shares_hold(&mut rng, &members, &wrong), Ok(false), "{place} {member}");
+            wrong[place].1[member] = [0xff; 48];
+            assert_eq!(parameters.all_shares_hold(&mut rng, &members, &wrong), Ok(false), "{place} {member}");
+        }
+    }
+    let mut short = honest.clone();
+    short[2].1.pop();
+    assert_eq!(parameters.all_shares_hold(&mut rng, &members, &short), Ok(false));
+    assert_eq!(parameters.all_shares_hold(&mut rng, &[9; 4], &honest), Ok(false));
+    short[2].0.clear();
+    assert_eq!(parameters.all_shares_hold(&mut rng, &members, &short), Err(BatchError::Empty));
 }

@@ -26,7 +26,7 @@ use std::{
 };
 
 use blindfold_bte::PreDecrypted;
-use blindfold_chain::{BatchView, Begun, EpochParameters, HeldShares, Part, Step, assemble};
+use blindfold_chain::{BatchView, Begun, EpochParameters, HeldShares, Part, PartFault, Step, assemble};
 use blindfold_protocol::{BatchHints, Certificate, Release};
 use blindfold_redis::{Redis, RedisError};
 use blindfold_rpc::BlindApiClient;
@@ -206,7 +206,7 @@ pub(crate) struct SharedBatch<'a> {
     progress: Vec<Progress>,
     /// What others say that is not checked yet.
     said: BTreeMap<usize, Part>,
-    /// Parts of which somebody said what does not stand: they are opened here.
+    /// Parts of which somebody said what does not stand, or could not be checked: they are opened here.
     refused: BTreeSet<usize>,
     /// Jobs that are ours and not done.
     ours: BTreeMap<usize, Job>,
@@ -544,6 +544,9 @@ impl<'a> SharedBatch<'a> {
                     if let Some(progress) = self.progress.get_mut(part) {
                         *progress = Progress::Open(right);
                     }
+                }
+                Err(PartFault::Shares) => {
+                    self.refused.insert(part);
                 }
                 Err(fault) => self.refuse(part, &fault.to_string()),
             }

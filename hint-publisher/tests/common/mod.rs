@@ -31,6 +31,8 @@ pub enum Behaviour {
     Honest,
     /// Shares over other points: well-formed, wrong.
     Lies,
+    /// The same in the first sub-batch alone.
+    LiesOnce,
     /// Bytes that are no point.
     Garbage,
     /// Shares of another batch's shape.
@@ -91,7 +93,7 @@ impl MemberDouble {
     }
 }
 
-fn points(batch: &SealedBatch, indices: &[u32]) -> Vec<CiphertextPoint> {
+pub fn points(batch: &SealedBatch, indices: &[u32]) -> Vec<CiphertextPoint> {
     let point = |index: &u32| {
         let envelope = Envelope::decode(&batch.items[*index as usize]).expect("accepted");
         envelope.ciphertext.header().expect("accepted")
@@ -145,10 +147,10 @@ impl CommitteeApiServer for Api {
         let key = &committee().keys[usize::from(self.member) - 1];
         let mut pds: Vec<[u8; 48]> = sub_batches(&verdicts, MAX_BATCH)
             .iter()
-            .map(|indices| {
+            .enumerate()
+            .map(|(place, indices)| {
                 let mut points = points(&batch, indices);
-                if behaviour == Behaviour::Lies {
-                    points = points.iter().map(|_| points[0]).collect();
+                if behaviour == Behaviour::Lies || (behaviour == Behaviour::LiesOnce && place == 0) {
                     points.truncate(1);
                 }
                 let share = key.release_share(&points).expect("sizes");

@@ -1,13 +1,14 @@
 //! Opening a batch in parts, and putting parts together that others may have opened.
 //!
 //! A part is some sub-batches that follow each other. What somebody else says of one is checked before it is used: its
-//! releases are what the members' shares combine to, every key re-encrypts to its ciphertext, and every malformed item has
-//! its singleton release. That takes a fortieth of opening it.
+//! releases are what the members' shares combine to, and these are right; every key re-encrypts to its ciphertext, and every
+//! malformed item has its singleton release. That takes a fortieth of opening it, and once for a batch what verifying the
+//! shares of a sub-batch does.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use blindfold_bte::{Blinding, Opening, PreDecrypted, STATED_MIN, SessionKey};
+use blindfold_bte::{Backend, BatchError, Blinding, Opening, PreDecrypted, STATED_MIN, SessionKey};
 use blindfold_protocol::{BatchHints, Certificate, HintEntry, Release};
 use blindfold_runtime::now;
 
@@ -33,6 +34,10 @@ pub enum PartFault {
     /// It is for another header, or has another number of releases, entries or blinding factors than the part.
     #[error("it has not the form of this part")]
     Form,
+    /// Some of the members' shares are wrong there, so that they show nothing: not the fault of whoever opened it. Opening it
+    /// finds out whose they are.
+    #[error("the members' shares of it are not right")]
+    Shares,
     /// The members' shares combine to another release.
     #[error("its releases are not those of the members' shares")]
     Release,
@@ -104,7 +109,7 @@ impl Decryption {
     ) -> Result<Result<Part, PartFault>, DecryptError> {
         let (number, hash) = (view.number, view.hash);
         let ours = |of: (u64, _)| of == (number, hash);
-        let Part { release, mut hints } = part;
+        let Part { release, hints } = part;
         let is_of_form = ours((release.number, release.header_hash))
             && ours((hints.number, hints.header_hash))
             && release.pds.len() == places.len()
@@ -115,29 +120,25 @@ impl Decryption {
         if !held.suffice(parameters) {
             self.releaser(view, parameters, 0..0, held).hold(certificate).await?;
         }
-        let combined = places.clone().map(|place| held.combined(place, parameters));
+        let mut chosen = held.chosen(parameters);
+        let combined = places.clone().map(|place| chosen.combined(place, parameters));
         if !combined.zip(&release.pds).all(|(own, pd)| own.as_ref() == Some(pd)) {
             return Ok(Err(PartFault::Release));
         }
         let (view, parameters) = (Arc::clone(view), parameters.clone());
         let backend = Arc::clone(&self.backend);
-        let check = move || {
-            let (mut keys, mut claims) = (Vec::new(), Vec::new());
-            for (item, entry) in view.part(&places).iter().zip(&hints.entries) {
-                match entry {
-                    HintEntry::Skipped => return Err(PartFault::Form),
-                    HintEntry::Key(key) => keys.push((claim(item), SessionKey::from_bytes(*key))),
-                    HintEntry::Malformed(release) => claims.push((claim(item), *release)),
-                }
-            }
-            open_keys(backend.as_ref(), &parameters, &keys)?;
-            check_malformed(backend.as_ref(), &parameters, &claims, &hints.blindings)?;
-            if claims.len() < STATED_MIN {
-                hints.blindings.clear();
-            }
-            Ok(Part { release, hints })
+        let check = move || -> Result<_, BatchError> {
+            let right = match check_entries(&view, &parameters, backend.as_ref(), &places, hints) {
+                Ok(right) => right,
+                Err(fault) => return Ok((Err(fault), chosen)),
+            };
+            let hold = chosen.hold(backend.as_ref(), &parameters, &view, places)?;
+            let part = Part { release, hints: right };
+            Ok((if hold { Ok(part) } else { Err(PartFault::Shares) }, chosen))
         };
-        self.pool.run(number, check).await
+        let (checked, chosen) = self.pool.run(number, check).await?.map_err(DecryptError::Batch)?;
+        held.remember(&chosen);
+        Ok(checked)
     }
 
     fn releaser<'a>(
@@ -187,6 +188,30 @@ impl Decryption {
         }
         Ok((entries, blindings))
     }
+}
+
+/// The hints of some sub-batches, where every entry is the truth; without blinding factors that are too few to be looked at.
+fn check_entries(
+    view: &BatchView,
+    parameters: &EpochParameters,
+    backend: &dyn Backend,
+    places: &Range<usize>,
+    mut hints: BatchHints,
+) -> Result<BatchHints, PartFault> {
+    let (mut keys, mut claims) = (Vec::new(), Vec::new());
+    for (item, entry) in view.part(places).iter().zip(&hints.entries) {
+        match entry {
+            HintEntry::Skipped => return Err(PartFault::Form),
+            HintEntry::Key(key) => keys.push((claim(item), SessionKey::from_bytes(*key))),
+            HintEntry::Malformed(release) => claims.push((claim(item), *release)),
+        }
+    }
+    open_keys(backend, parameters, &keys)?;
+    check_malformed(backend, parameters, &claims, &hints.blindings)?;
+    if claims.len() < STATED_MIN {
+        hints.blindings.clear();
+    }
+    Ok(hints)
 }
 
 fn claim(item: &AcceptedItem) -> Claim {

@@ -51,20 +51,81 @@ type Shares = BTreeMap<u16, Vec<[u8; G1_BYTES]>>;
 
 /// Shares of one batch that members gave, so that they are asked once for all of its parts.
 #[derive(Debug, Default)]
-pub struct HeldShares(Mutex<Shares>);
+pub struct HeldShares {
+    shares: Mutex<Shares>,
+    /// The members whose shares of all sub-batches were looked at together, and whether all were right.
+    looked_at: Mutex<Option<(Vec<u16>, bool)>>,
+}
 
 impl HeldShares {
-    /// What the held shares of a sub-batch combine to; none where they are too few, or no points.
-    pub(super) fn combined(&self, place: usize, parameters: &EpochParameters) -> Option<[u8; G1_BYTES]> {
-        let scheme = parameters.parameters();
-        let own = own_shares(&self.0.lock(), place);
-        let chosen = own.get(..usize::from(scheme.threshold()))?;
-        scheme.combine(chosen).ok().map(|release| release.to_bytes())
+    /// As many of them as a release needs, or fewer.
+    pub(super) fn chosen(&self, parameters: &EpochParameters) -> Chosen {
+        let threshold = usize::from(parameters.epoch().threshold);
+        let shares: Shares =
+            self.shares.lock().iter().take(threshold).map(|(member, pds)| (*member, pds.clone())).collect();
+        let members: Vec<u16> = shares.keys().copied().collect();
+        let all_hold = self.looked_at.lock().as_ref().filter(|(of, _)| *of == members).map(|(_, hold)| *hold);
+        Chosen { shares, all_hold }
+    }
+
+    /// Keeps what was found out of them.
+    pub(super) fn remember(&self, chosen: &Chosen) {
+        let members = chosen.shares.keys().copied().collect();
+        *self.looked_at.lock() = chosen.all_hold.map(|hold| (members, hold));
     }
 
     /// Whether they are as many as a release needs.
     pub(super) fn suffice(&self, parameters: &EpochParameters) -> bool {
-        self.0.lock().len() >= usize::from(parameters.epoch().threshold)
+        self.shares.lock().len() >= usize::from(parameters.epoch().threshold)
+    }
+}
+
+/// Shares of one batch that are combined to its release.
+pub(super) struct Chosen {
+    shares: Shares,
+    /// Whether all of them are right, where that is known.
+    all_hold: Option<bool>,
+}
+
+impl Chosen {
+    /// What the shares of a sub-batch combine to; none where they are too few, or no points.
+    pub(super) fn combined(&self, place: usize, parameters: &EpochParameters) -> Option<[u8; G1_BYTES]> {
+        let combined = parameters.parameters().combine(&own_shares(&self.shares, place));
+        combined.ok().map(|release| release.to_bytes())
+    }
+
+    /// Whether they are right in these sub-batches. All are looked at together, once; only where some are wrong, these are by
+    /// themselves. Blocking.
+    pub(super) fn hold(
+        &mut self,
+        backend: &dyn Backend,
+        parameters: &EpochParameters,
+        view: &BatchView,
+        places: Range<usize>,
+    ) -> Result<bool, BatchError> {
+        let scheme = parameters.parameters();
+        let all_hold = match self.all_hold {
+            Some(known) => known,
+            None => {
+                let members: Vec<u16> = self.shares.keys().copied().collect();
+                let of =
+                    |place| own_shares(&self.shares, place).into_iter().map(|(_, share)| share).collect();
+                let sub_batches: Vec<_> =
+                    view.places().map(|place| (points(view.sub_batch(place)), of(place))).collect();
+                scheme.all_shares_hold(&mut rng(), &members, &sub_batches)?
+            }
+        };
+        self.all_hold = Some(all_hold);
+        if all_hold {
+            return Ok(true);
+        }
+        for place in places {
+            let own = own_shares(&self.shares, place);
+            if !backend.invalid_shares(&mut rng(), scheme, &points(view.sub_batch(place)), &own)?.is_empty() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -116,9 +177,9 @@ impl Releaser<'_> {
         sub_batches: Vec<SubBatch>,
         certificate: &Certificate,
     ) -> Result<Vec<Opened>, DecryptError> {
-        let mut shares = self.held.0.lock().clone();
+        let mut shares = self.held.shares.lock().clone();
         let outcome = self.collect_to(&mut shares, sub_batches, certificate).await;
-        *self.held.0.lock() = shares;
+        *self.held.shares.lock() = shares;
         outcome
     }
 
