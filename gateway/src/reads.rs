@@ -8,7 +8,8 @@ use std::{
 };
 
 use async_trait::async_trait;
-use blindfold_protocol::{Acknowledgement, Address, B256, BatchHints, Bytes, Canonical, Release};
+use blindfold_chain::encryption_keys;
+use blindfold_protocol::{Acknowledgement, Address, B256, BatchHints, Canonical, Release};
 use blindfold_rpc::{
     BlindApiServer, Encoded, Passthrough, PeerAddress, READ_METHODS, RawEnvelope, RpcError,
     SequencerApiServer, Wire,
@@ -187,20 +188,7 @@ impl BlindApiServer for Reads {
             None if self.get_status().await.is_ok_and(|status| status.head.number == 0) => 1,
             None => return Err(away()),
         };
-        let known = self.followed.checks.parameters.all();
-        let info = known.iter().filter(|entry| entry.epoch().last >= next).take(2).map(|entry| {
-            let epoch = entry.epoch();
-            EncryptionKeyInfo {
-                epoch: epoch.epoch,
-                first_number: epoch.first,
-                last_number: epoch.last,
-                encryption_key: Bytes::from(entry.encryption_key().to_bytes().to_vec()),
-                encryption_key_hash: epoch.encryption_key_hash,
-                parameters_hash: epoch.parameters_hash,
-                parameters_location: entry.parameters_location().to_owned(),
-            }
-        });
-        Ok(info.collect())
+        Ok(encryption_keys(&self.followed.checks.parameters, next))
     }
 
     async fn get_receipt(&self, id: B256) -> Result<Option<Receipt>, RpcError> {

@@ -64,7 +64,7 @@ pub use office::Office;
 pub use opener::{OpenBatchError, Opener, unopened_outcomes};
 pub use overdue::{Look, SubstitutePoster, Turn};
 pub use parameters::{EpochParameters, ParameterSet, ParametersMismatch};
-pub use read::{ReadApi, ReadContext, RoleView, passthrough};
+pub use read::{ReadApi, ReadContext, RoleView, encryption_keys, passthrough};
 pub use rebuild::{Fork, OtherHeader, RebuildError, WayBack};
 pub use records::{accepted, makes_block, own_hints, verdicts};
 pub use remote_signer::RemoteSigner;

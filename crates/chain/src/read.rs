@@ -144,24 +144,32 @@ impl ReadApi {
     }
 }
 
+/// The keys that envelopes for number `next` and for later ones may be encrypted to: that of its epoch, and of the one after
+/// it where its parameters are here.
+#[must_use]
+pub fn encryption_keys(parameters: &ParameterSet, next: u64) -> Vec<EncryptionKeyInfo> {
+    let known = parameters.all();
+    let of_these = known.iter().filter(|entry| entry.epoch().last >= next).take(2);
+    let info = of_these.map(|entry| {
+        let epoch = entry.epoch();
+        EncryptionKeyInfo {
+            epoch: epoch.epoch,
+            first_number: epoch.first,
+            last_number: epoch.last,
+            encryption_key: Bytes::from(entry.encryption_key().to_bytes().to_vec()),
+            encryption_key_hash: epoch.encryption_key_hash,
+            parameters_hash: epoch.parameters_hash,
+            parameters_location: entry.parameters_location().to_owned(),
+        }
+    });
+    info.collect()
+}
+
 #[async_trait]
 impl BlindApiServer for ReadApi {
     async fn get_encryption_key(&self) -> Result<Vec<EncryptionKeyInfo>, RpcError> {
         let next = self.context.tracker.head().number + 1;
-        let known = self.context.parameters.all();
-        let info = known.iter().filter(|entry| entry.epoch().last >= next).take(2).map(|entry| {
-            let epoch = entry.epoch();
-            EncryptionKeyInfo {
-                epoch: epoch.epoch,
-                first_number: epoch.first,
-                last_number: epoch.last,
-                encryption_key: Bytes::from(entry.encryption_key().to_bytes().to_vec()),
-                encryption_key_hash: epoch.encryption_key_hash,
-                parameters_hash: epoch.parameters_hash,
-                parameters_location: entry.parameters_location().to_owned(),
-            }
-        });
-        Ok(info.collect())
+        Ok(encryption_keys(&self.context.parameters, next))
     }
 
     async fn get_receipt(&self, id: B256) -> Result<Option<Receipt>, RpcError> {
