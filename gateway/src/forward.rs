@@ -147,8 +147,6 @@ impl Caller {
         let mut waiting: VecDeque<Job> = group.into();
         let mut pauses = Backoff::new(FORWARD_RETRY_MS, MAX_FORWARD_RETRY_MS);
         loop {
-            // Whoever asked may have hung up before it was sent: then nobody has to know.
-            waiting.retain(|job| !job.answer.is_closed());
             let Some(deadline) = waiting.iter().map(|job| job.deadline).max() else { return };
             let call: Vec<ForwardedEnvelope> = waiting.iter().map(|job| job.envelope.clone()).collect();
             let asked = call.len();

@@ -194,6 +194,7 @@ async fn addresses_and_payers_are_counted() {
 struct Scripted {
     answer: Mutex<Option<bool>>,
     asked: Mutex<(Vec<IpAddr>, Vec<Address>)>,
+    given_back: Mutex<Vec<Address>>,
 }
 
 #[async_trait]
@@ -208,7 +209,9 @@ impl blindfold_gateway::SharedLimits for Scripted {
         *self.answer.lock()
     }
 
-    async fn give_back_payer(&self, _: Address) {}
+    async fn give_back_payer(&self, payer: Address) {
+        self.given_back.lock().push(payer);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -226,5 +229,31 @@ async fn shared_counts_decide_and_their_loss_leaves_each_gateway_its_own() {
     send(&gateway, &envelope(1, 2)).await.expect("allowed");
     let (sources, payers) = shared.asked.lock().clone();
     assert_eq!((sources.len(), payers), (3, vec![payer(1).address(); 2]));
+    within("its end", gateway.handle.shutdown()).await;
+}
+
+/// Somebody sends sealed envelopes of another's again, which are there for everybody, and does not stay for the answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_hangs_up_takes_nothing_from_a_payer() {
+    let mut stage = Stage::new().await;
+    let shared = Arc::new(Scripted::default());
+    *shared.answer.lock() = Some(true);
+    stage.shared = Some(Arc::clone(&shared) as _);
+    stage.gateway.leader_wait_ms = 1_000;
+    let standby = Standby::start("http://127.0.0.1:1").await;
+    stage.config.sequencer_urls = SequencerUrls::new([standby.url()]);
+    let gateway = stage.gateway().await;
+    let waiting = |envelopes| format!(r#"blindfold_gateway_envelopes_waiting{{role="gateway"}} {envelopes}"#);
+    let sealed = envelope(1, 1);
+    let mut asked = Box::pin(send(&gateway, &sealed));
+    let there = waiting(1);
+    tokio::select! {
+        biased;
+        _ = &mut asked => panic!("nobody leads"),
+        () = gateway.counts(&there) => {}
+    }
+    drop(asked);
+    gateway.counts(&waiting(0)).await;
+    assert_eq!(*shared.given_back.lock(), [payer(1).address()]);
     within("its end", gateway.handle.shutdown()).await;
 }

@@ -27,6 +27,7 @@ pub struct RoleBase {
     peers: Option<ServerHandle>,
     /// None where the registry has another role's.
     tls: Option<TlsMetrics>,
+    /// Likewise.
     calls: Option<RpcMetrics>,
 }
 
