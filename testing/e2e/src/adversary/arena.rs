@@ -6,7 +6,7 @@ use alloy_primitives::{Address, B256, U256};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use blindfold::devnet::{
     Devnet, DevnetOptions, MEMBERS, Progress, THRESHOLD,
-    accounts::{HINT_PUBLISHER, PROXY, SEQUENCER, WATCHER, account_key, named_key},
+    accounts::{HINT_PUBLISHER, PROXY, SECOND_HINT_PUBLISHER, SEQUENCER, WATCHER, account_key, named_key},
     ports::{Ports, http, local},
     process::RoleProcess,
 };
@@ -21,7 +21,7 @@ use blindfold_rpc::{
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant, sleep};
 
-use super::{accounting::Accounting, injection::Injections, raw::RawL1, roles::SECOND_HINT_PUBLISHER};
+use super::{accounting::Accounting, injection::Injections, raw::RawL1};
 use crate::{relay::Relay, traffic::Sender};
 
 /// All deadlines of most networks, in L1 blocks of a second. Within them a slow machine has to do what is done in time on a

@@ -4,14 +4,15 @@ use std::{fs, path::Path};
 
 use alloy_primitives::Address;
 use anyhow::{Context, Result};
-use blindfold::devnet::{accounts::named_key, ports::local, process::RoleProcess};
-use blindfold_client::keys;
+use blindfold::devnet::{
+    accounts::{SECOND_HINT_PUBLISHER, named_key},
+    ports::local,
+    process::RoleProcess,
+};
 use toml::{Table, Value};
 
 use super::arena::Arena;
 
-/// A second hint publisher, who also posts hints to L1, somewhat later than the first.
-pub const SECOND_HINT_PUBLISHER: &str = "hint-publisher-2";
 /// How long the second hint publisher leaves a run to the first.
 const TAKEOVER_MS: i64 = 3_000;
 
@@ -42,13 +43,14 @@ pub fn section<'a>(table: &'a mut Table, name: &str) -> Result<&'a mut Table> {
 
 /// The process of a second hint publisher, not started yet, and its account.
 ///
+/// It also posts hints to L1, somewhat later than the first. The network has its key already.
+///
 /// # Errors
 /// When its files cannot be written.
 pub fn second_hint_publisher(arena: &Arena) -> Result<(RoleProcess, Address)> {
     let dir = arena.devnet.dir();
     let key = named_key(SECOND_HINT_PUBLISHER);
     let key_file = dir.join("keys").join(format!("{SECOND_HINT_PUBLISHER}.json"));
-    keys::store(&key, &key_file, fs::read_to_string(dir.join("password"))?.trim())?;
     let admin = std::net::TcpListener::bind(local(0))?.local_addr()?;
     change_settings(dir, "hint-publisher", SECOND_HINT_PUBLISHER, |table| {
         table.insert("data_dir".to_owned(), dir.join(SECOND_HINT_PUBLISHER).display().to_string().into());
