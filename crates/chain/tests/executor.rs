@@ -271,6 +271,42 @@ async fn a_client_that_lost_its_head_gets_it_back() {
 }
 
 #[tokio::test]
+async fn a_client_far_ahead_of_the_records_goes_back_and_is_given_the_same_blocks_again() {
+    let l1 = l1();
+    let sequencer = Sealer::new(&l1).await;
+    let client = ScriptedExecution::new();
+    *client.states.lock() = Some(3);
+    let mut sealed = Vec::new();
+    for second in 0..8 {
+        sealed.push(sequencer.seal_envelopes(second * 1_000, &[envelope(1, second + 1)]).await);
+        sequencer.certify(sealed.last().unwrap()).await;
+    }
+    sealed.push(sequencer.seal(8_000, vec![]).await);
+    let all: Vec<_> = sealed.iter().collect();
+    let node = Machine::start(memory(), &l1, &client).await;
+    feed(&node, &all).await;
+    node.executed(8).await;
+    node.executor.stop().await;
+    let head = client.head_now();
+
+    // Records that end two blocks in, as a backup's do, and none at all; the client keeps what it has.
+    for known in [3, 0] {
+        let store = memory();
+        if known > 0 {
+            let before = Machine::start(Arc::clone(&store), &l1, &ScriptedExecution::new()).await;
+            feed(&before, &all[..known]).await;
+            before.executed(2).await;
+            before.executor.stop().await;
+        }
+        let node = Machine::start(store, &l1, &client).await;
+        feed(&node, &all[known..]).await;
+        node.executed(8).await;
+        assert_eq!(client.head_now(), head);
+        node.executor.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_builds_something_else_stops_execution_alone() {
     let l1 = l1();
     let sequencer = Sealer::new(&l1).await;

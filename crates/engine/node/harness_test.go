@@ -190,3 +190,16 @@ func buildExactly(t *testing.T, client *rpc.Client, parent common.Hash, attribut
 	}
 	return payload.BlockHash
 }
+
+// adopt makes a block the head.
+func adopt(t *testing.T, client *rpc.Client, head common.Hash) {
+	t.Helper()
+	var response engine.ForkChoiceResponse
+	state := engine.ForkchoiceStateV1{HeadBlockHash: head}
+	if err := client.Call(&response, "engine_forkchoiceUpdatedV3", state, nil); err != nil {
+		t.Fatal(err)
+	}
+	if response.PayloadStatus.Status != engine.VALID {
+		t.Fatalf("the client does not adopt a block: %+v", response.PayloadStatus)
+	}
+}

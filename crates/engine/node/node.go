@@ -116,6 +116,7 @@ func register(stack *node.Node, genesis *core.Genesis) (*runningNode, error) {
 	stack.RegisterAPIs([]rpc.API{
 		{Namespace: "eth", Service: filters.NewFilterAPI(logs)},
 		{Namespace: "engine", Service: newFilterAPI(backend.BlockChain()), Authenticated: true},
+		{Namespace: "engine", Service: &RewindAPI{backend.BlockChain()}, Authenticated: true},
 	})
 	return &runningNode{stack, backend}, nil
 }

@@ -9,7 +9,7 @@ use crate::{BlockId, BlockInputs, EngineError, ExecutedBlock, ReadError, StoredP
 /// What Blindfold asks of an execution client.
 ///
 /// A client has one driver: calls that move the head ([`execute`](Self::execute),
-/// [`import`](Self::import), [`set_finality`](Self::set_finality)) are not made at the same time.
+/// [`import`](Self::import), [`rewind`](Self::rewind), [`set_finality`](Self::set_finality)) are not made at the same time.
 /// Reads may run beside them. Every error says what to do next ([`EngineError::recovery`]).
 #[async_trait]
 pub trait ExecutionClient: Send + Sync {
@@ -41,6 +41,13 @@ pub trait ExecutionClient: Send + Sync {
     /// Executes a block built before, checks it against its hash, and makes it the head.
     /// Its parent must be known to the client, else the error asks for a replay.
     async fn import(&self, payload: &StoredPayload) -> Result<(), EngineError>;
+
+    /// Goes back to a canonical block: makes it the head, with its state, and forgets those above it, whatever their marks.
+    ///
+    /// For a driver whose records are far behind the client's: neither [`execute`](Self::execute) nor
+    /// [`import`](Self::import) follows a block whose state the client keeps only as what was changed since. Where it cannot
+    /// be had any more, the client may have gone back further, and the error asks for a replay.
+    async fn rewind(&self, to: B256) -> Result<(), EngineError>;
 
     /// Marks canonical blocks as safe and as finalised; a zero hash leaves that mark as it is.
     async fn set_finality(&self, safe: B256, finalized: B256) -> Result<(), EngineError>;

@@ -300,6 +300,17 @@ impl ExecutionClient for OpGeth {
         self.adopt(payload.execution_payload(), payload.parent_beacon_block_root()).await
     }
 
+    async fn rewind(&self, to: B256) -> Result<(), EngineError> {
+        let _driving = self.driving.lock().await;
+        let method = "engine_rewindV1";
+        // It answers null.
+        let answer = self.engine.call::<Value>(method, [to]).await?;
+        answer.map(drop).map_err(|error| match error.code {
+            FILTER_UNKNOWN_PARENT => EngineError::UnknownBlock { hash: to },
+            _ => refused(method, error),
+        })
+    }
+
     async fn set_finality(&self, safe: B256, finalized: B256) -> Result<(), EngineError> {
         let _driving = self.driving.lock().await;
         let head = self.head().await?.hash;

@@ -72,6 +72,10 @@ impl ExecutionClient for FakeClient {
         Ok(())
     }
 
+    async fn rewind(&self, _: B256) -> Result<(), EngineError> {
+        unreachable!("a replay goes back by importing")
+    }
+
     async fn set_finality(&self, _: B256, _: B256) -> Result<(), EngineError> {
         unreachable!("a replay marks nothing")
     }

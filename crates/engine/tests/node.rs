@@ -46,9 +46,18 @@ async fn execute_blocks(
     wallets: (&Wallet, &Wallet),
     count: u64,
 ) -> Vec<ExecutedBlock> {
-    let mut parent = genesis;
+    execute_from(client, BlockId { number: 0, hash: genesis, timestamp: 0 }, wallets, count).await
+}
+
+async fn execute_from(
+    client: &OpGeth,
+    head: BlockId,
+    wallets: (&Wallet, &Wallet),
+    last: u64,
+) -> Vec<ExecutedBlock> {
+    let mut parent = head.hash;
     let mut blocks = Vec::new();
-    for number in 1..=count {
+    for number in head.number + 1..=last {
         let list = list(wallets.0, wallets.1, number);
         let block = client.execute(parent, &inputs(10 + number), &list).await.unwrap();
         assert_eq!((block.number, block.parent_hash), (number, parent));
@@ -116,6 +125,31 @@ async fn a_crashed_client_is_brought_back_and_a_second_one_agrees() {
     assert_eq!(error.recovery(), Recovery::Replay, "{error}");
     let again = execute_blocks(&second.client(), second.genesis_hash(), (&alice, &bob), BLOCKS).await;
     assert_eq!(again, blocks);
+
+    // Records that are far behind it: nothing is built on a state of that long ago, before it has gone back there.
+    let mut second = second;
+    for (back, hash) in [(BLOCKS - 200, blocks[BLOCKS as usize - 201].hash), (0, second.genesis_hash())] {
+        let client = second.client();
+        let next = list(&alice, &bob, back + 1);
+        let error = client.execute(hash, &inputs(10 + back + 1), &next).await.unwrap_err();
+        assert_eq!(error, EngineError::UnknownBlock { hash });
+        client.rewind(hash).await.unwrap();
+        assert_eq!(client.head().await.unwrap().number, back);
+        let block = client.execute(hash, &inputs(10 + back + 1), &next).await.unwrap();
+        assert_eq!(block, blocks[back as usize]);
+        // What went back is back after a crash, too: it is brought again where its state was not written.
+        second.kill().await.unwrap();
+        second.restart().await.unwrap();
+        let client = second.client();
+        replay(&client, &kept, block.id()).await.unwrap();
+        assert_eq!(client.head().await.unwrap(), block.id());
+        execute_from(&client, block.id(), (&alice, &bob), BLOCKS.min(back + 200)).await;
+    }
+    let unknown = B256::repeat_byte(7);
+    assert_eq!(
+        second.client().rewind(unknown).await.unwrap_err(),
+        EngineError::UnknownBlock { hash: unknown }
+    );
 
     // A clean stop loses nothing.
     first.stop().await.unwrap();

@@ -31,6 +31,9 @@ pub struct ScriptedExecution {
     pub skips_outside: AtomicBool,
     /// Is of another version than ours.
     pub other_rules: AtomicBool,
+    /// How many blocks back it builds and imports, if not any number: of older ones it has no state at hand, until it goes
+    /// back.
+    pub states: Mutex<Option<u64>>,
     /// Knows no parent, whatever is imported.
     pub forgets: AtomicBool,
     /// Inputs of the blocks made with `execute`.
@@ -65,6 +68,14 @@ impl ScriptedExecution {
     /// Its newest block.
     pub fn head_now(&self) -> BlockId {
         *self.blocks.lock().last_key_value().expect("genesis").1
+    }
+
+    /// A block that it can build on.
+    fn with_state(&self, blocks: &BTreeMap<u64, BlockId>, hash: B256) -> Result<BlockId, EngineError> {
+        let newest = blocks.last_key_value().map_or(0, |(number, _)| *number);
+        let oldest = self.states.lock().map_or(0, |states| newest.saturating_sub(states));
+        let found = blocks.range(oldest..).map(|(_, block)| *block).find(|block| block.hash == hash);
+        found.ok_or(EngineError::UnknownBlock { hash })
     }
 
     fn up(&self, method: &str) -> Result<(), EngineError> {
@@ -134,9 +145,7 @@ impl ExecutionClient for ScriptedExecution {
             return Err(EngineError::UnknownBlock { hash: parent });
         }
         let mut blocks = self.blocks.lock();
-        let Some(below) = blocks.values().find(|block| block.hash == parent).copied() else {
-            return Err(EngineError::UnknownBlock { hash: parent });
-        };
+        let below = self.with_state(&blocks, parent)?;
         let refused = self.refused.lock();
         let (mut included, mut skipped) = (Vec::new(), Vec::new());
         for (index, raw) in transactions.iter().enumerate() {
@@ -175,13 +184,20 @@ impl ExecutionClient for ScriptedExecution {
     async fn import(&self, payload: &StoredPayload) -> Result<(), EngineError> {
         self.up("import")?;
         let mut blocks = self.blocks.lock();
-        if !blocks.values().any(|block| block.hash == payload.parent_hash()) {
-            return Err(EngineError::UnknownBlock { hash: payload.parent_hash() });
-        }
+        self.with_state(&blocks, payload.parent_hash())?;
         let id = payload.id();
         blocks.retain(|number, _| *number < id.number);
         blocks.insert(id.number, id);
         self.imported.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    async fn rewind(&self, to: B256) -> Result<(), EngineError> {
+        self.up("rewind")?;
+        let mut blocks = self.blocks.lock();
+        let found = blocks.values().find(|block| block.hash == to).copied();
+        let head = found.ok_or(EngineError::UnknownBlock { hash: to })?;
+        blocks.retain(|number, _| *number <= head.number);
         Ok(())
     }
 

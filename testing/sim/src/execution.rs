@@ -321,6 +321,14 @@ impl ExecutionClient for Client {
         })
     }
 
+    async fn rewind(&self, to: B256) -> Result<(), EngineError> {
+        self.up("rewind").await?;
+        let mut chain = self.chain.0.lock();
+        let below = chain.known(to)?;
+        chain.canonical.retain(|number, _| *number <= below.number);
+        Ok(())
+    }
+
     async fn import(&self, payload: &StoredPayload) -> Result<(), EngineError> {
         self.up("import").await?;
         let (id, parent) = (payload.id(), payload.parent_hash());

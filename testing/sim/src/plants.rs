@@ -276,6 +276,10 @@ impl<C: ExecutionClient> ExecutionClient for OtherClient<C> {
         self.client.import(payload).await
     }
 
+    async fn rewind(&self, to: B256) -> Result<(), EngineError> {
+        self.client.rewind(to).await
+    }
+
     async fn set_finality(&self, safe: B256, finalized: B256) -> Result<(), EngineError> {
         self.client.set_finality(safe, finalized).await
     }

@@ -585,19 +585,41 @@ impl Runner {
                 }
                 Recovery::Replay => {
                     replays += 1;
-                    self.restore_client().await?;
+                    // It has the block, and lacks its state: it is far ahead of our records.
+                    if self.restore_client().await? == 0 {
+                        self.rewind_client(parent).await?;
+                    }
                 }
                 Recovery::GiveUp => return Err(error.into()),
             }
         }
     }
 
-    /// Makes our head the client's, from stored payloads if need be. Waits as long as the client is away.
-    pub(super) async fn restore_client(&mut self) -> Result<(), End> {
+    /// Has the client go back to the block that is built on next. Our records were restored from a backup, or begin anew;
+    /// what it has above comes again.
+    async fn rewind_client(&mut self, parent: B256) -> Result<(), End> {
+        let client = Arc::clone(&self.deps.client);
+        let mut pause = Pause::default();
+        loop {
+            let Err(error) = client.rewind(parent).await else {
+                tracing::warn!(%parent, "the execution client was ahead of our records: it went back to our newest block");
+                return Ok(());
+            };
+            match error.recovery() {
+                // It went back further than that: what is missing is brought next.
+                Recovery::Replay => return Ok(()),
+                Recovery::Retry => self.wait(&mut pause, &error.to_string()).await?,
+                Recovery::GiveUp => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Makes our head the client's, from stored payloads if need be; gives how many. Waits as long as the client is away.
+    pub(super) async fn restore_client(&mut self) -> Result<u64, End> {
         // Another one may have taken its place.
         self.ensure_compatible().await?;
         let Some(head) = self.parent.as_ref().map(|parent| parent.id).filter(|id| id.number > 0) else {
-            return Ok(());
+            return Ok(0);
         };
         let client = Arc::clone(&self.deps.client);
         let source = StoredPayloads(Arc::clone(self.deps.tracker.store()));
@@ -611,7 +633,7 @@ impl Runner {
                         tracing::warn!(common, imported, "gave the execution client blocks that it had lost");
                         self.status.send_modify(|status| status.replayed_blocks += imported);
                     }
-                    return Ok(());
+                    return Ok(report.imported);
                 }
                 Err(error) if error.recovery() == Recovery::GiveUp => return Err(error.into()),
                 Err(error) => {
