@@ -1,12 +1,17 @@
 //! What is done to sequencers and their database.
 
-use std::time::Duration;
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use blindfold::devnet::{GATEWAYS, SIGNER, accounts::SECOND_HINT_PUBLISHER};
 use blindfold_client::Node;
 use blindfold_runtime::wall_ms;
 use blindfold_servers::{PostgresCluster, Redis, ServerError};
+use blindfold_store::StoreUrl;
 use rand::{RngExt, rngs::StdRng};
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -20,6 +25,7 @@ use super::{LOOK, Run, SETTLE};
 /// What is done to Redis.
 type OfRedis = fn(&mut Redis) -> Result<(), ServerError>;
 
+const FULL_NODE: &str = "full-node";
 const HINT_PUBLISHERS: [&str; 2] = ["hint-publisher", SECOND_HINT_PUBLISHER];
 
 /// A fault.
@@ -46,6 +52,8 @@ pub(super) enum Fault {
     HintPublisherKill,
     /// `kill -9` of the signer that all sequencers share, which starts again within seconds.
     SignerKill,
+    /// `kill -9` of the full node, which goes on from a backup that was taken of it while it ran.
+    NodeRestore,
     /// What gateways share is gone: Redis crashes and comes back empty, is emptied, or answers nobody for a while.
     RedisLoss,
 }
@@ -55,8 +63,13 @@ impl Fault {
     pub(super) fn draw(index: u64, random: &mut StdRng) -> Self {
         // What hits no sequencer comes less often.
         match index % 8 {
-            3 if random.random_range(0..2) == 0 => return Self::GatewayKill,
-            3 => return Self::HintPublisherKill,
+            3 => {
+                return match random.random_range(0..3) {
+                    0 => Self::GatewayKill,
+                    1 => Self::HintPublisherKill,
+                    _ => Self::NodeRestore,
+                };
+            }
             5 => return Self::SignerKill,
             7 => return Self::RedisLoss,
             _ => {}
@@ -86,6 +99,7 @@ impl Fault {
             Self::GatewayKill => "kill of a gateway",
             Self::HintPublisherKill => "kill of a hint publisher",
             Self::SignerKill => "kill of the signer",
+            Self::NodeRestore => "restored full node",
             Self::RedisLoss => "loss of Redis",
         }
     }
@@ -164,6 +178,13 @@ impl Run {
                 sleep(Duration::from_millis(random.random_range(0..3_000))).await;
                 self.devnet.process(SIGNER)?.start()?;
             }
+            Fault::NodeRestore => {
+                self.devnet.process(FULL_NODE)?.kill().await?;
+                self.restore_node().await?;
+                self.devnet.process(FULL_NODE)?.start()?;
+                self.opened_after(self.load.newest()).await?;
+                self.back_up_node().await?;
+            }
             Fault::RedisLoss => {
                 let (kind, pause_ms) = (random.random_range(0..3), random.random_range(0..3_000));
                 let redis = |run: &mut Self, what: OfRedis| {
@@ -184,7 +205,7 @@ impl Run {
         self.load.sealed_after(wall_ms(), SETTLE).await?;
         let gap = self.load.longest_gap(from_ms);
         let sequencers = self.devnet.sequencers().into_iter().map(|(name, _)| name);
-        for name in sequencers.chain(GATEWAYS).chain([SIGNER]) {
+        for name in sequencers.chain(GATEWAYS).chain([SIGNER, FULL_NODE]) {
             self.devnet.process(name)?.ready().await?;
         }
         Ok(gap)
@@ -203,13 +224,48 @@ impl Run {
     async fn opened_after(&self, number: u64) -> Result<()> {
         let (node, deadline) = (Node::new(&self.node)?, Instant::now() + SETTLE);
         loop {
-            let hinted = node.call("blind_getStatus", &[]).await?["hinted"].as_u64().unwrap_or(0);
-            if hinted > number {
+            // It may be away itself.
+            let status = node.call("blind_getStatus", &[]).await.unwrap_or_default();
+            if status["hinted"].as_u64().unwrap_or(0) > number {
                 return Ok(());
             }
             ensure!(Instant::now() < deadline, "no batch above {number} is opened");
             sleep(LOOK).await;
         }
+    }
+
+    /// Takes a backup of the full node's records while it runs; the one before it is gone then.
+    pub(super) async fn back_up_node(&self) -> Result<()> {
+        let (file, store) = (self.node_backup(), self.devnet.store_of(FULL_NODE)?.to_string());
+        remove_if_there(&file)?;
+        self.blindfold(&["store", "backup", "--store", &store, "--out"], &file).await
+    }
+
+    /// Makes the full node's records of that backup. What its execution client has stays, and is newer.
+    async fn restore_node(&self) -> Result<()> {
+        let store = self.devnet.store_of(FULL_NODE)?;
+        let StoreUrl::Sqlite(database) = &store else {
+            bail!("the full node's records are no file: {store}")
+        };
+        for suffix in ["", "-wal", "-shm"] {
+            let mut file = database.clone().into_os_string();
+            file.push(suffix);
+            remove_if_there(Path::new(&file))?;
+        }
+        self.blindfold(&["store", "restore", "--store", &store.to_string()], &self.node_backup()).await
+    }
+
+    fn node_backup(&self) -> PathBuf {
+        self.devnet.dir().join("full-node.backup")
+    }
+
+    /// Runs a command of the program, with a file as its last argument.
+    async fn blindfold(&self, arguments: &[&str], file: &Path) -> Result<()> {
+        let mut command = tokio::process::Command::new(super::program()?);
+        let output = command.args(arguments).arg(file).output().await?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "blindfold {}: {}", arguments.join(" "), said.trim());
+        Ok(())
     }
 
     async fn hand_over(&mut self, leader: &str) -> Result<()> {
@@ -225,5 +281,14 @@ impl Run {
         stream.read_to_string(&mut answer).await?;
         ensure!(answer.starts_with("HTTP/1.1 202"), "{leader} does not hand over: {answer}");
         Ok(())
+    }
+}
+
+fn remove_if_there(file: &Path) -> Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| file.display().to_string())
+        }
+        _ => Ok(()),
     }
 }

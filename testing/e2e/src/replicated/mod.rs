@@ -102,10 +102,16 @@ pub async fn run(args: ReplicatedArgs) -> Result<()> {
     Ok(())
 }
 
+/// The program that roles run from.
+fn program() -> Result<PathBuf> {
+    let binary = std::env::current_exe()?.with_file_name("blindfold");
+    ensure!(binary.is_file(), "{} is missing: cargo build -p blindfold", binary.display());
+    Ok(binary)
+}
+
 impl Run {
     async fn start(args: &ReplicatedArgs, progress: Progress) -> Result<Self> {
-        let binary = std::env::current_exe()?.with_file_name("blindfold");
-        ensure!(binary.is_file(), "{} is missing: cargo build -p blindfold", binary.display());
+        let binary = program()?;
         let options = DevnetOptions {
             ports: Ports::free_replicated(MEMBERS)?,
             keep: true,
@@ -154,6 +160,7 @@ impl Run {
         report: &mut Report,
     ) -> Result<()> {
         self.load.sealed_after(0, SETTLE).await?;
+        self.back_up_node().await?;
         for index in 1..=args.faults {
             let fault = Fault::draw(index, random);
             let leader = self.leader().await?;

@@ -43,6 +43,8 @@ pub(super) struct Report {
     #[serde(default)]
     signer_kills: u64,
     #[serde(default)]
+    node_restores: u64,
+    #[serde(default)]
     redis_losses: u64,
     /// The longest time between the stamps of two headers, from the fault until all is well again.
     failover_ms: BTreeMap<Fault, Percentiles>,
@@ -90,6 +92,7 @@ impl Report {
             Fault::GatewayKill => &mut self.gateway_kills,
             Fault::HintPublisherKill => &mut self.hint_publisher_kills,
             Fault::SignerKill => &mut self.signer_kills,
+            Fault::NodeRestore => &mut self.node_restores,
             Fault::RedisLoss => &mut self.redis_losses,
         } += 1;
         let samples = self.samples_ms.entry(fault).or_default();
