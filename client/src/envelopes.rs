@@ -6,7 +6,8 @@ use blindfold_protocol::{
     limits::EXPIRY_WINDOW,
     validity::most_after,
 };
-use blindfold_runtime::{random, rng};
+use blindfold_runtime::{now, random, rng};
+use blindfold_telemetry::traces;
 
 use crate::{committee_key::CommitteeKey, transaction::SignedTransaction};
 
@@ -200,7 +201,10 @@ impl EnvelopeMaker<'_> {
             expiry,
             generation,
         };
-        build(&self.committee.key, &fields, bundle, self.payer, &mut rng)
+        let started = now();
+        let envelope = build(&self.committee.key, &fields, bundle, self.payer, &mut rng)?;
+        traces::envelope(&envelope.id().0, "encrypt", started);
+        Ok(envelope)
     }
 }
 

@@ -7,6 +7,7 @@ use blindfold_protocol::{Acknowledgement, B256, BatchHeader, certificate};
 use blindfold_rpc::{Encoded, HttpClient, ReceivedError, SequencerApiClient, types};
 use blindfold_runtime::{Backoff, Instant, now, until};
 use blindfold_store::StoreError;
+use blindfold_telemetry::traces;
 use futures::{StreamExt, stream::FuturesUnordered};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, watch};
@@ -96,6 +97,7 @@ impl Acknowledger {
     /// Acknowledges a header that the tracker has applied. Number and hash are durable before the signature exists; for
     /// the pair that is on disk already, the same signature is made again.
     pub(crate) async fn acknowledge(&self, header: &BatchHeader) -> Result<(), NotAcknowledged> {
+        let started = now();
         let (number, header_hash) = (header.number, header.hash());
         let context = &self.context;
         let epoch = context.tracker.epoch(number).await?;
@@ -129,6 +131,7 @@ impl Acknowledger {
         let (next_send, pauses) = (now(), self.pauses());
         let pending = Pending { acknowledgement, next_send, pauses, sending: false };
         self.pending.lock().insert(number, pending);
+        traces::batch(number, "acknowledge", started);
         self.wake.notify_one();
         Ok(())
     }

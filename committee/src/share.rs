@@ -16,6 +16,7 @@ use blindfold_protocol::{
 use blindfold_rpc::{Encoded, RpcError, types::HeldBatch};
 use blindfold_runtime::now;
 use blindfold_store::{BatchRecord, StoreError};
+use blindfold_telemetry::traces;
 use lru::LruCache;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OnceCell, OwnedSemaphorePermit, Semaphore};
@@ -552,6 +553,7 @@ impl ShareService {
                             })
                             .collect::<Result<Vec<_>, ShareRequestError>>()?;
                         seconds.observe_duration(started.elapsed());
+                        traces::batch(number, "share", started);
                         Ok(pds)
                     })
                     .await?;

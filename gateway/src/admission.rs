@@ -10,6 +10,7 @@ use blindfold_protocol::{
 };
 use blindfold_rpc::{Encoded, RawEnvelope, RpcError, SourceLimits, TokenBuckets, code, types::SentEnvelope};
 use blindfold_runtime::now;
+use blindfold_telemetry::traces;
 use lru::LruCache;
 use parking_lot::Mutex;
 
@@ -176,6 +177,7 @@ impl Admission {
             Err(refusal) => return Err(refused(metrics, refusal)),
         };
         metrics.envelopes_waiting.change(1);
+        let begun = now();
         let forwarded = self.forwarder.forward(envelope, promise).await;
         metrics.envelopes_waiting.change(-1);
         if let (Some(payer), Err(_)) = (&counted, &forwarded) {
@@ -184,6 +186,7 @@ impl Admission {
         match forwarded {
             Ok(sent) => {
                 self.taken.lock().put(sent.id, ());
+                traces::envelope(&sent.id.0, "forward", begun);
                 metrics.envelopes_forwarded.increment();
                 metrics.admission_seconds.observe_duration(started.elapsed());
                 Ok(sent)
@@ -219,13 +222,16 @@ impl Admission {
             detail: format!("the envelope does not decode: {error}"),
         })?;
         let (epoch, number) = self.epoch_for(&envelope)?;
+        let started = now();
         let verified = self.verifier.verify(bytes.to_vec().into(), Arc::new(epoch), number).await?;
         verified.map_err(|fault| {
             let detail = format!("the envelope breaks the rule {}", fault.as_str());
             GatewayRefusal::Fault { fault, detail }
         })?;
+        let id = envelope.id();
+        traces::envelope(&id.0, "verify", started);
         // Sealed envelopes are there for everybody to send again: that takes nothing from their payer.
-        if self.taken.lock().get(&envelope.id()).is_some() {
+        if self.taken.lock().get(&id).is_some() {
             return Ok(None);
         }
         // Only now is it known to be the payer's own.

@@ -12,13 +12,14 @@ use std::{
 
 use blindfold_chain::{BatchView, DecryptError, EpochParameters};
 use blindfold_protocol::{
-    B256, Certificate, ChainConfig, SealedBatch, certificate,
+    B256, Canonical, Certificate, ChainConfig, Envelope, SealedBatch, certificate,
     limits::{MAX_UNCERTIFIED_HEADERS, MAX_UNCERTIFIED_RUN},
 };
 use blindfold_rpc::{
     BlindApiClient, Feed, FeedEvent, FeedItem, HttpClient, Readiness, ReceivedError, Topic, types::BatchInfo,
 };
 use blindfold_runtime::{Cancelled, Patience, Spawner, joined, now, until};
+use blindfold_telemetry::traces;
 use tokio::{
     sync::watch,
     task::{AbortHandle, Id, JoinError, JoinSet},
@@ -542,11 +543,18 @@ async fn read_and_work(
         if sealed.signed_header().signer(&chain.deployment) != Ok(sequencer) {
             return Err(WorkError::NotTheSequencer);
         }
-        Ok(BatchView::read(sealed, verdicts, max_batch)?)
+        let view = BatchView::read(sealed, verdicts, max_batch)?;
+        traces::batch_has(view.number, || sealed.items.iter().filter_map(|item| id_of(item)));
+        Ok(view)
     })
     .await
     .map_err(|_| WorkError::Stopped)??;
     shop.work(Arc::new(view), parameters, certificate).await
+}
+
+/// The id of an item that is an envelope, for traces.
+fn id_of(item: &[u8]) -> Option<[u8; 32]> {
+    Envelope::decode(item).ok().map(|envelope| envelope.id().0)
 }
 
 /// Verifies a certificate off the async threads.

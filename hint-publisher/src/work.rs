@@ -7,6 +7,7 @@ use blindfold_chain::{BatchView, Begun, DecryptError, Decryption, EpochParameter
 use blindfold_protocol::{BatchHints, Certificate, HintEntry, Release};
 use blindfold_rpc::HttpClient;
 use blindfold_runtime::{Instant, now};
+use blindfold_telemetry::traces;
 use tokio::sync::{Semaphore, watch};
 
 use crate::{
@@ -73,7 +74,12 @@ impl Workshop {
                 }
             }
         };
+        traces::batch(view.number, "open", certified);
+        let started = now();
         let published = self.publish(release, hints).await;
+        if published.is_ok() {
+            traces::batch(view.number, "publish hints", started);
+        }
         if let Some(sharing) = sharing {
             match &published {
                 Ok(()) => sharing.published(&view).await,
@@ -98,7 +104,12 @@ impl Workshop {
         let at_once = certificate.borrow().is_some() || view.accepted.is_empty();
         let begun = match at_once {
             true => Begun::Nothing,
-            false => Begun::Predecrypted(self.decryption.predecrypt(view, parameters).await?),
+            false => {
+                let started = now();
+                let predecrypted = self.decryption.predecrypt(view, parameters).await?;
+                traces::batch(view.number, "predecrypt", started);
+                Begun::Predecrypted(predecrypted)
+            }
         };
         let certificate = wait_for(&mut certificate).await?;
         let certified = now();

@@ -13,6 +13,7 @@ use blindfold_protocol::{
 use blindfold_rpc::SourceLimits;
 use blindfold_runtime::{now, spawn};
 use blindfold_store::PendingEnvelope;
+use blindfold_telemetry::traces;
 
 use crate::{
     accusations::kept_in,
@@ -107,9 +108,15 @@ impl Admission {
             return Ok(known);
         }
         let bytes: Arc<[u8]> = bytes.into();
+        let started = now();
         let refusal = match self.admit_new(&envelope, id, Arc::clone(&bytes), promise).await {
             Err(refusal @ AdmissionRefusal::Fault { fault: EnvelopeError::FeeNonceUsed, .. }) => refusal,
-            answer => return answer,
+            answer => {
+                if answer.is_ok() {
+                    traces::root(&id.0, "admit", started);
+                }
+                return answer;
+            }
         };
         // Maybe by itself: a call with the same envelope came in first, and it was sealed since it was looked for.
         self.known(&id, &bytes, promise).await?.ok_or(refusal)

@@ -12,6 +12,7 @@ use blindfold_protocol::{
 };
 use blindfold_rpc::types::Refusal;
 use blindfold_runtime::{Instant, now};
+use blindfold_telemetry::traces;
 use parking_lot::Mutex;
 
 use crate::{context::Context, gate::Gate, metrics::MEMBERS, refusal::SubmissionError};
@@ -248,6 +249,7 @@ impl Certifier {
         if let Some(sealed) = self.collection.finish(number) {
             self.cx.metrics.certificates.increment();
             self.cx.metrics.certify_seconds.observe_duration(sealed.elapsed());
+            traces::batch(number, "certify", sealed);
             tracing::info!(number, hash = %certificate.header_hash, "certified");
             self.cx.hub.publish(&announce::certificate(certificate));
         }

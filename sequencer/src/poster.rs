@@ -12,8 +12,9 @@ use std::{future::Future, sync::Arc, time::Duration};
 use blindfold_chain::{RunLimits, coded, next_run};
 use blindfold_l1::{CodedBatch, L1Error, L1Submitter, PostedHead, Sent};
 use blindfold_protocol::B256;
-use blindfold_runtime::Backoff;
+use blindfold_runtime::{Backoff, now};
 use blindfold_store::{PostedRecord, Store, StoreError, What};
+use blindfold_telemetry::traces;
 use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::time::sleep;
@@ -213,7 +214,11 @@ impl Poster {
         };
         let intent = Intent { first: posted.number + 1, last: run.certificate.number, done: false };
         self.cx.store.put_meta(INTENT_KEY, &intent.encode()).await?;
+        let started = now();
         let receipt = self.l1.post(&run.batches, &run.certificate).await?;
+        for number in intent.first..=intent.last {
+            traces::batch(number, "post", started);
+        }
         *self.sent.lock() = Some(Outgoing { receipt, run: Some((intent, run.more)) });
         self.close_intent(intent).await?;
         Ok(true)

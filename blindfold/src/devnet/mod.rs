@@ -60,6 +60,9 @@ pub struct DevnetArgs {
     /// packages postgresql and redis-server
     #[arg(long, conflicts_with = "postgres")]
     replicated: bool,
+    /// Send traces of all envelopes to a collector, by OTLP over HTTP: http://127.0.0.1:4318/v1/traces
+    #[arg(long, value_name = "URL")]
+    traces: Option<String>,
     /// End after the first transfer instead of waiting for Ctrl-C
     #[arg(long)]
     once: bool,
@@ -82,6 +85,7 @@ pub async fn run(args: DevnetArgs) -> Result<()> {
         keep: args.keep,
         confidential: args.confidential,
         postgres: args.postgres,
+        traces_url: args.traces,
         ..DevnetOptions::new(args.dir.clone(), std::env::current_exe()?)
     };
     let progress = Progress::default();

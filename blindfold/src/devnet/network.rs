@@ -143,6 +143,8 @@ pub struct DevnetOptions {
     pub confidential: bool,
     /// Keep the records of all roles in a PostgreSQL server of the run.
     pub postgres: bool,
+    /// The collector that gets traces of all envelopes, if there is one.
+    pub traces_url: Option<String>,
 }
 
 /// The servers of a run's records.
@@ -171,6 +173,7 @@ impl DevnetOptions {
             last_number: LAST_NUMBER,
             confidential: false,
             postgres: false,
+            traces_url: None,
         }
     }
 }
@@ -786,7 +789,8 @@ fn role_processes(
         None => direct.clone(),
     };
     let sequencer_urls = &sequencer_urls;
-    let layout = Layout { dir, ports: &options.ports, l1_url, sequencer_urls, stores, redis_url };
+    let traces_url = options.traces_url.as_deref();
+    let layout = Layout { dir, ports: &options.ports, l1_url, sequencer_urls, stores, redis_url, traces_url };
     let mut processes = BTreeMap::new();
     if options.ports.signer.is_some() {
         layout.write_certificates()?;

@@ -15,6 +15,7 @@ use blindfold_coprocessor::CoprocessorConfig;
 use blindfold_full_node::{FullNodeConfig, MemberEndpoint, Source};
 use blindfold_gateway::{GatewayConfig, RelayConfig};
 use blindfold_hint_publisher::{HintPublisherConfig, MemberUrl};
+use blindfold_otlp::TraceSettings;
 use blindfold_redis::RedisSettings;
 use blindfold_rpc::{PeerListener, SequencerUrls};
 use blindfold_sequencer::{
@@ -72,6 +73,8 @@ pub struct Layout<'a> {
     pub stores: &'a BTreeMap<String, StoreSettings>,
     /// The Redis server that gateways, and hint publishers, share, if there is one.
     pub redis_url: Option<&'a str>,
+    /// The collector that gets traces of all envelopes, if there is one.
+    pub traces_url: Option<&'a str>,
 }
 
 /// Whom sequencers and members know as hint publishers.
@@ -86,6 +89,11 @@ fn failover(ports: &NodePorts) -> FailoverSettings {
 }
 
 impl Layout<'_> {
+    fn traces(&self, role: &str) -> TraceSettings {
+        let url = self.traces_url.map(str::to_owned);
+        TraceSettings { url, share: 1.0, instance: Some(role.to_owned()), headers_file: None }
+    }
+
     fn store(&self, role: &str) -> StoreSettings {
         self.stores.get(role).cloned().unwrap_or_default()
     }
@@ -144,6 +152,7 @@ impl Layout<'_> {
             parameters: vec![self.parameters()],
             l1: self.l1(),
             tls: self.ports.signer.map_or_else(TlsSettings::default, |_| self.shown_to_the_signer()),
+            traces: self.traces(name),
             execution: self.execution(&format!("{name}-execution"), ports.execution),
             signing_key: self.ports.signer.is_none().then(|| self.key(super::accounts::SEQUENCER)),
             signer: self.ports.signer.map(|(port, _)| RemoteSignerSettings {
@@ -246,6 +255,7 @@ impl Layout<'_> {
             chain: self.chain(),
             l1: self.l1(),
             tls: TlsSettings::default(),
+            traces: self.traces(&name),
             parameters: self.parameters(),
             key: KeySource {
                 file: self.dir.join(format!("committee/{name}.key")),
@@ -283,6 +293,7 @@ impl Layout<'_> {
         let first = self.hint_publisher();
         HintPublisherSettings {
             data_dir: self.dir.join(name),
+            traces: self.traces(name),
             hello_key: Some(self.key(super::accounts::SECOND_HINT_PUBLISHER)),
             l1_posting: L1PostingSettings::default(),
             hint_publisher: HintPublisherConfig {
@@ -302,6 +313,7 @@ impl Layout<'_> {
             parameters: vec![self.parameters()],
             l1: self.l1(),
             tls: TlsSettings::default(),
+            traces: self.traces(name),
             backend: BackendSettings { threads: 1, ..BackendSettings::default() },
             hello_key: self.key(super::accounts::GATEWAY),
             redis: self.redis(),
@@ -328,6 +340,7 @@ impl Layout<'_> {
             parameters: vec![self.parameters()],
             l1: self.l1(),
             tls: TlsSettings::default(),
+            traces: self.traces("hint-publisher"),
             data_dir: self.dir.join("hint-publisher"),
             backend: BackendSettings::default(),
             hello_key: None,
@@ -355,6 +368,7 @@ impl Layout<'_> {
             parameters: vec![self.parameters()],
             l1: self.l1(),
             tls: TlsSettings::default(),
+            traces: self.traces("full-node"),
             execution: self.execution("full-node-execution", self.ports.full_node_execution),
             data_dir: self.dir.join("full-node"),
             store: self.store("full-node"),
@@ -433,6 +447,7 @@ impl Layout<'_> {
             chain: self.chain(),
             l1: self.l1(),
             tls: TlsSettings::default(),
+            traces: self.traces("proxy"),
             fee_key: self.key(super::accounts::PROXY),
             pinned_key_hash: None,
             proxy: ProxyConfig {

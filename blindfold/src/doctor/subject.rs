@@ -205,7 +205,7 @@ pub(super) trait Examinable: Role {
 }
 
 fn faults(role: &impl Role) -> Vec<String> {
-    role.faults().iter().map(|fault| format!("{fault:#}")).collect()
+    crate::roles::faults_of(role).iter().map(|fault| format!("{fault:#}")).collect()
 }
 
 fn account(setting: &'static str, source: Option<&KeySource>, is_for: AccountUse) -> Option<Account> {

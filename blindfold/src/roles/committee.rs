@@ -7,6 +7,7 @@ use blindfold_chain::{L1Reader, L1Submitter};
 use blindfold_client::KeySource;
 use blindfold_committee::{Member, MemberConfig, MemberDeps, MemberHandle, SteadyClock, key_file};
 use blindfold_l1::L1Writer;
+use blindfold_otlp::TraceSettings;
 use blindfold_tls::TlsSettings;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +25,9 @@ pub struct CommitteeSettings {
     /// Whom the connections that it opens trust over TLS, and what they show.
     #[serde(default)]
     pub tls: TlsSettings,
+    /// Where traces of envelopes go.
+    #[serde(default)]
+    pub traces: TraceSettings,
     /// The public parameters that the key belongs to.
     pub parameters: PathBuf,
     /// The member's key file and its password.
@@ -46,6 +50,10 @@ impl Role for CommitteeSettings {
 
     fn tls(&self) -> &TlsSettings {
         &self.tls
+    }
+
+    fn traces(&self) -> Option<&TraceSettings> {
+        Some(&self.traces)
     }
 
     fn faults(&self) -> Vec<anyhow::Error> {

@@ -7,6 +7,7 @@ use blindfold_chain::{L1Reader, L1Submitter};
 use blindfold_client::KeySource;
 use blindfold_full_node::{FullNode, FullNodeConfig, FullNodeDeps, WatchDeps, watch::WatchConfig};
 use blindfold_l1::{L1Client, L1Writer};
+use blindfold_otlp::TraceSettings;
 use blindfold_tls::TlsSettings;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,9 @@ pub struct FullNodeSettings {
     /// Whom the connections that it opens trust over TLS, and what they show.
     #[serde(default)]
     pub tls: TlsSettings,
+    /// Where traces of envelopes go.
+    #[serde(default)]
+    pub traces: TraceSettings,
     /// The node's own execution client.
     pub execution: ExecutionSettings,
     /// Folder of the node's files.
@@ -89,6 +93,10 @@ impl Role for FullNodeSettings {
 
     fn tls(&self) -> &TlsSettings {
         &self.tls
+    }
+
+    fn traces(&self) -> Option<&TraceSettings> {
+        Some(&self.traces)
     }
 
     fn faults(&self) -> Vec<anyhow::Error> {

@@ -5,6 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use anyhow::{Context, Result};
 use blindfold_client::KeySource;
 use blindfold_gateway::{GatewayConfig, GatewayDeps, GatewayHandle, Relay, RelayConfig, RelayDeps};
+use blindfold_otlp::TraceSettings;
 use blindfold_protocol::ChainConfig;
 use blindfold_redis::RedisSettings;
 use blindfold_runtime::SteadyClock;
@@ -46,6 +47,9 @@ pub struct GatewaySettings {
     /// Whom the connections that it opens trust over TLS, and what they show.
     #[serde(default)]
     pub tls: TlsSettings,
+    /// Where traces of envelopes go.
+    #[serde(default)]
+    pub traces: TraceSettings,
     /// Which backend encrypts hints again, and on how many threads.
     #[serde(default)]
     pub backend: BackendSettings,
@@ -101,6 +105,10 @@ impl Role for GatewaySettings {
         &self.tls
     }
 
+    fn traces(&self) -> Option<&TraceSettings> {
+        Some(&self.traces)
+    }
+
     fn faults(&self) -> Vec<anyhow::Error> {
         let of_relay = fault_in("relay", self.relay.check());
         let of_redis = self.redis.options("").err().map(anyhow::Error::from);
@@ -108,7 +116,7 @@ impl Role for GatewaySettings {
     }
 
     async fn start(self, _: bool) -> Result<GatewayHandle> {
-        let Self { chain, parameters, l1, tls, backend, hello_key, redis, relay, gateway } = self;
+        let Self { chain, parameters, l1, tls, traces: _, backend, hello_key, redis, relay, gateway } = self;
         let settings = RelaySettings { chain, parameters, l1, tls, backend, relay };
         let gateway = |chain: &ChainConfig| {
             let redis = redis_options(&redis, chain)?;

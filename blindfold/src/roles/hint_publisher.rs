@@ -9,6 +9,7 @@ use blindfold_hint_publisher::{
     l1::L1PostingConfig,
 };
 use blindfold_l1::{DataPlace, L1Client, L1Writer};
+use blindfold_otlp::TraceSettings;
 use blindfold_redis::RedisSettings;
 use blindfold_tls::TlsSettings;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,9 @@ pub struct HintPublisherSettings {
     /// Whom the connections that it opens trust over TLS, and what they show.
     #[serde(default)]
     pub tls: TlsSettings,
+    /// Where traces of envelopes go.
+    #[serde(default)]
+    pub traces: TraceSettings,
     /// Folder of the hint publisher's files: tables, computed again if missing.
     #[serde(default = "default_data_dir")]
     pub data_dir: PathBuf,
@@ -115,6 +119,10 @@ impl Role for HintPublisherSettings {
 
     fn tls(&self) -> &TlsSettings {
         &self.tls
+    }
+
+    fn traces(&self) -> Option<&TraceSettings> {
+        Some(&self.traces)
     }
 
     fn faults(&self) -> Vec<anyhow::Error> {

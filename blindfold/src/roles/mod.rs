@@ -35,6 +35,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use blindfold_bte::Parameters;
 use blindfold_engine::{JwtSecret, OpGeth, OpGethConfig};
+use blindfold_otlp::{Exporter, TraceSettings};
 use blindfold_protocol::ChainConfig;
 use blindfold_redis::{RedisOptions, RedisSettings};
 use blindfold_rpc::RunningRole;
@@ -152,6 +153,11 @@ pub(crate) trait Role: DeserializeOwned {
     /// Whom the connections that it opens trust over TLS, and what they show.
     fn tls(&self) -> &TlsSettings;
 
+    /// Where its traces of envelopes go, if it has to do with envelopes.
+    fn traces(&self) -> Option<&TraceSettings> {
+        None
+    }
+
     /// What of these settings does not work or does not fit together, found without opening anything. Each names its
     /// setting.
     fn faults(&self) -> Vec<anyhow::Error>;
@@ -161,19 +167,43 @@ pub(crate) trait Role: DeserializeOwned {
     async fn start(self, rebuild_from_l1: bool) -> Result<Self::Running>;
 }
 
+/// [`Role::faults`], and those of what all roles have.
+pub(crate) fn faults_of<R: Role>(settings: &R) -> Vec<anyhow::Error> {
+    let of_traces = settings.traces().and_then(|traces| traces.check().err());
+    settings.faults().into_iter().chain(of_traces.map(anyhow::Error::from)).collect()
+}
+
 /// Runs a role until the process is asked to end or a part of it fails. A panic of any thread ends its process.
 pub(crate) async fn run<R: Role>(settings: &SettingsArgs, rebuild_from_l1: bool) -> Result<()> {
     blindfold_runtime::watch_panics(PANIC_EXIT_MS, PANIC_EXIT_STATUS);
     let settings = load::<R>(R::NAME, settings)?;
-    if let Some(first) = settings.faults().into_iter().next() {
+    if let Some(first) = faults_of(&settings).into_iter().next() {
         return Err(first);
     }
     let tls = ClientTls::open(settings.tls()).context("section [tls] of the settings")?;
     ensure!(blindfold_tls::install(tls.clone()), "the TLS of this process is settled already: this is a bug");
     // For as long as the process: whatever it opens later is to count.
     drop(spawn(blindfold_tls::watch(tls.refreshing())));
+    let exporter = settings.traces().map(|traces| send_traces(traces, R::NAME)).transpose()?.flatten();
     let running = settings.start(rebuild_from_l1).await?;
-    End::of(running.failed()).await?.after(running.shutdown()).await
+    let end = End::of(running.failed()).await?;
+    end.after(async {
+        running.shutdown().await;
+        if let Some(exporter) = exporter {
+            // It waits for what this runtime sends.
+            _ = blindfold_runtime::blocking(move || exporter.end()).await;
+        }
+    })
+    .await
+}
+
+/// Has the traces of this process sent, where its settings name a collector.
+fn send_traces(settings: &TraceSettings, role: &'static str) -> Result<Option<Exporter>> {
+    let exporter = Exporter::start(settings, role, env!("CARGO_PKG_VERSION"))?;
+    if let Some(exporter) = &exporter {
+        ensure!(exporter.install(settings), "this process has traces already: this is a bug");
+    }
+    Ok(exporter)
 }
 
 /// Why a role ends.

@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use anyhow::{Context, Result};
 use blindfold_client::{KeySource, Proxy, ProxyConfig};
+use blindfold_otlp::TraceSettings;
 use blindfold_protocol::B256;
 use blindfold_tls::TlsSettings;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,9 @@ pub struct ProxySettings {
     /// Whom the connections that it opens trust over TLS, and what they show.
     #[serde(default)]
     pub tls: TlsSettings,
+    /// Where traces of envelopes go.
+    #[serde(default)]
+    pub traces: TraceSettings,
     /// Pays the ordering fees of every envelope the proxy makes.
     pub fee_key: KeySource,
     /// A hash of the committee's key that the user has from elsewhere; the key on L1 must have it, too.
@@ -36,6 +40,10 @@ impl Role for ProxySettings {
 
     fn tls(&self) -> &TlsSettings {
         &self.tls
+    }
+
+    fn traces(&self) -> Option<&TraceSettings> {
+        Some(&self.traces)
     }
 
     fn faults(&self) -> Vec<anyhow::Error> {

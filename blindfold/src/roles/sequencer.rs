@@ -7,6 +7,7 @@ use blindfold_bte::Backend;
 use blindfold_chain::{HeaderSigner, KeySigner, L1Reader, L1Submitter, ParameterSet, RemoteSigner};
 use blindfold_client::KeySource;
 use blindfold_l1::{DataPlace, L1Client, L1Writer};
+use blindfold_otlp::TraceSettings;
 use blindfold_protocol::{Address, ChainConfig, Party};
 use blindfold_rpc::{Introduction, RoleBase, RunningRole};
 use blindfold_sequencer::{
@@ -35,6 +36,9 @@ pub struct SequencerSettings {
     /// Whom the connections that it opens trust over TLS, and what they show.
     #[serde(default)]
     pub tls: TlsSettings,
+    /// Where traces of envelopes go.
+    #[serde(default)]
+    pub traces: TraceSettings,
     /// Where the execution client is.
     pub execution: ExecutionSettings,
     /// The key that signs headers and promises, in this process; or `signer`.
@@ -139,6 +143,10 @@ impl Role for SequencerSettings {
 
     fn tls(&self) -> &TlsSettings {
         &self.tls
+    }
+
+    fn traces(&self) -> Option<&TraceSettings> {
+        Some(&self.traces)
     }
 
     fn faults(&self) -> Vec<anyhow::Error> {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use blindfold_bte::Backend;
 use blindfold_protocol::{BatchHints, HintEntry, Release};
+use blindfold_runtime::now;
 use blindfold_store::StoreError;
+use blindfold_telemetry::traces;
 
 use crate::records::verdicts;
 use crate::{HintsError, OpenedBatches, ParameterSet, Tracker, check_release_shape, verify_hints};
@@ -144,6 +146,7 @@ impl HintIntake {
         if let Some(release) = &release {
             check_release_shape(&parameters, &record.sealed, &verdicts, release).map_err(wrong)?;
         }
+        let started = now();
         let backend = Arc::clone(&self.backend);
         let (outcomes, hints) = blindfold_runtime::blocking(move || {
             let outcomes = verify_hints(backend.as_ref(), &parameters, &record.sealed, &verdicts, &hints);
@@ -163,6 +166,7 @@ impl HintIntake {
             }
         }
         store.put_hints(&hints).await?;
+        traces::batch(number, "verify hints", started);
         self.opened.put(number, Some(outcomes));
         Ok(HintsAccepted { number, hash, verified, new: true })
     }

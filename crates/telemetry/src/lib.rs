@@ -3,12 +3,14 @@
 //! - [`init_logging`] installs the one log subscriber of the process (text or JSON lines on standard error).
 //! - [`Metrics`] is a role's registry; every name starts with `blindfold_` and every series exists, at zero, from
 //!   registration on.
+//! - [`traces`] follows single envelopes through all roles, where the process has somebody to tell.
 //! - [`Redacted`] and [`redact_url`] keep plaintexts, keys and credentials out of whatever is printed.
 
 mod limit;
 mod logging;
 mod metrics;
 mod redact;
+pub mod traces;
 
 pub use limit::{LINE_WINDOW_SECONDS, MAX_INFO_LINES_PER_WINDOW, MAX_LINES_PER_WINDOW};
 pub use logging::{LogFormat, LoggingError, init_logging};

@@ -9,6 +9,7 @@
 
 pub mod adversary;
 pub mod checker;
+mod collector;
 mod forge;
 pub mod l1_relay;
 pub mod relay;

@@ -28,6 +28,7 @@ use tokio::{
 
 use crate::{
     checker::{Evidence, count_plaintexts, submissions, summarize},
+    collector::Collector,
     forge::Forgeries,
     relay::{Recorded, Relay, now_ms},
     traffic::{Ordinary, Sender},
@@ -45,6 +46,24 @@ const CLAIM_LOOK_INTERVAL_MS: u64 = 500;
 const CHALLENGE_WINDOW_BLOCKS: u32 = 10;
 /// How long everything sent may take to have its outcome everywhere.
 const SETTLE_TIMEOUT_MS: u64 = 180_000;
+
+/// What the trace of an ordinary user's envelope tells, by role.
+const PARTS: [(&str, &str); 14] = [
+    ("proxy", "encrypt"),
+    ("sequencer", "admit"),
+    ("sequencer", "seal"),
+    ("committee", "apply"),
+    ("committee", "acknowledge"),
+    ("sequencer", "certify"),
+    ("committee", "share"),
+    ("hint-publisher", "predecrypt"),
+    ("hint-publisher", "open"),
+    ("hint-publisher", "publish hints"),
+    ("sequencer", "verify hints"),
+    ("full-node", "verify hints"),
+    ("full-node", "execute"),
+    ("sequencer", "post"),
+];
 
 /// Options of the smoke run.
 #[derive(Parser, Debug)]
@@ -82,6 +101,7 @@ struct Run {
     sequencer: Node,
     committee: CommitteeKey,
     block_seen_ms: Arc<Mutex<BTreeMap<u64, u64>>>,
+    collector: Collector,
     progress: Progress,
 }
 
@@ -96,6 +116,8 @@ pub async fn run(args: SmokeArgs) -> Result<()> {
     run.compare_outputs().await?;
     run.settle().await?;
     run.settle_on_l1().await?;
+    progress.step("is there an envelope whose trace tells of every role?");
+    run.collector.wait_for_whole(&PARTS, Duration::from_millis(SETTLE_TIMEOUT_MS)).await?;
     let evidence = run.evidence(disk_plaintexts).await?;
     let summary = summarize(&evidence)?;
     if let Some(parent) = args.summary.parent() {
@@ -130,10 +152,12 @@ impl Run {
         let binary = std::env::current_exe()?.with_file_name("blindfold");
         ensure!(binary.is_file(), "{} is missing: cargo build -p blindfold", binary.display());
         let address = relay.http_url("");
+        let collector = Collector::start().await?;
         let options = DevnetOptions {
             ports,
             keep: true,
             postgres: args.postgres,
+            traces_url: Some(collector.url.clone()),
             sequencer_urls: Some(Arc::new(move |role| format!("{address}{role}").into())),
             timing: L1Timing { challenge_window: CHALLENGE_WINDOW_BLOCKS, ..L1Timing::default() },
             ..DevnetOptions::new(args.dir.clone(), binary)
@@ -177,6 +201,7 @@ impl Run {
             sequencer,
             committee,
             block_seen_ms,
+            collector,
             progress,
         })
     }

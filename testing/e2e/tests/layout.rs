@@ -20,6 +20,7 @@ const CHAIN: &[(&str, &[&str])] = &[
     ("blindfold-protocol", &["bte"]),
     ("blindfold-rpc", &["protocol", "bte", "runtime", "telemetry", "tls"]),
     ("blindfold-store", &["protocol", "bte", "runtime", "telemetry", "tls"]),
+    ("blindfold-otlp", &["telemetry", "tls"]),
     ("blindfold-redis", &["runtime", "telemetry", "tls"]),
     ("blindfold-engine", &["protocol", "runtime", "telemetry", "tls"]),
     ("blindfold-l1", &["protocol", "bte", "engine", "runtime", "telemetry", "tls"]),

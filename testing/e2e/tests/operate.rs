@@ -120,6 +120,10 @@ fn tls() -> Value {
     json!({ "ca_file": "ca.pem", "cert_file": "client.pem", "key_file": "client-key.pem" })
 }
 
+fn traces() -> Value {
+    json!({ "url": "http://127.0.0.1:4318/v1/traces", "instance": "one", "headers_file": "headers" })
+}
+
 fn certificate() -> Value {
     json!({ "cert_file": "server.pem", "key_file": "server-key.pem" })
 }
@@ -173,6 +177,7 @@ fn the_sequencers_settings_are_documented() {
         &[
             ("/l1", full_l1()),
             ("/tls", tls()),
+            ("/traces", traces()),
             ("/signing_key", full_key()),
             ("/posting_key", full_key()),
             ("/sequencer/inbound", inbound()),
@@ -208,6 +213,7 @@ fn a_members_settings_are_documented() {
         &[
             ("/l1", full_l1()),
             ("/tls", tls()),
+            ("/traces", traces()),
             ("/key", full_key()),
             ("/posting_key", full_key()),
             ("/member/peers", member()),
@@ -230,6 +236,7 @@ fn the_hint_publishers_settings_are_documented() {
         &[
             ("/l1", full_l1()),
             ("/tls", tls()),
+            ("/traces", traces()),
             ("/hello_key", full_key()),
             ("/redis", json!({ "url": "redis://127.0.0.1", "password_file": "password" })),
             ("/hint_publisher/members", member()),
@@ -255,6 +262,7 @@ fn a_full_nodes_settings_are_documented() {
         &[
             ("/l1", full_l1()),
             ("/tls", tls()),
+            ("/traces", traces()),
             ("/full_node/members", member()),
             ("/full_node/inbound", inbound()),
             ("/full_node/keep_batches", json!(100_000)),
@@ -274,7 +282,7 @@ fn a_relays_and_a_gateways_settings_are_documented() {
     check_settings::<RelaySettings>("### Settings of a relay", &minimal, &full);
     let (minimal, full) = (
         with(&minimal, &[("/hello_key", key())]),
-        with(&full, &[("/hello_key", full_key()), ("/redis", redis())]),
+        with(&full, &[("/hello_key", full_key()), ("/redis", redis()), ("/traces", traces())]),
     );
     check_settings::<GatewaySettings>("### Settings of a gateway", &minimal, &full);
 }
@@ -303,6 +311,7 @@ fn the_proxys_settings_are_documented() {
         &[
             ("/l1", full_l1()),
             ("/tls", tls()),
+            ("/traces", traces()),
             ("/fee_key", full_key()),
             ("/proxy", json!({ "inbound": inbound() })),
             ("/pinned_key_hash", json!(format!("0x{}", "11".repeat(32)))),

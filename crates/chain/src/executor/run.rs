@@ -12,6 +12,7 @@ use blindfold_engine::{
 use blindfold_protocol::block::{OrderError, Second, sequence_number};
 use blindfold_runtime::{Backoff, Instant, Patience, now};
 use blindfold_store::{BatchRecord, BlockRecord, Store, StoreError, What};
+use blindfold_telemetry::traces;
 use tokio::sync::{broadcast, watch};
 
 use super::deposits::Deposits;
@@ -364,10 +365,14 @@ impl Runner {
         let parent = self.parent().await?;
         let mut inputs = self.inputs(&closed.second, parent.1).await?;
         inputs.l1_deposits = deposits.raw;
+        let started = now();
         let block = self.execute(parent.0, &inputs, &plan.transactions).await?;
         let details =
             plan.finish(&block, (inputs.l1_origin.number, inputs.sequence_number), deposits.cursor)?;
         self.record(&closed, block, details).await?;
+        for number in closed.second.first..=closed.second.last {
+            traces::batch(number, "execute", started);
+        }
         self.read_deposits_ahead().await;
         self.mark(false).await
     }

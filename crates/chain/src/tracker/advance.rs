@@ -9,6 +9,7 @@ use blindfold_protocol::validity::{
 use blindfold_protocol::{BatchHeader, Epoch, SealedBatch, Signature65};
 use blindfold_runtime::{now, rng};
 use blindfold_store::StoreError;
+use blindfold_telemetry::traces;
 use tokio::time::{Duration, sleep, timeout};
 
 use super::{Applied, HeaderId, Tracker, TrackerError, check_items};
@@ -111,6 +112,11 @@ impl Said {
     }
 }
 
+/// The envelopes among these items, for traces.
+fn ids(items: &[CheckedItem]) -> Vec<[u8; 32]> {
+    items.iter().flatten().map(|envelope| envelope.id.0).collect()
+}
+
 impl Tracker {
     /// Checks everything about a header and its items, and adds it to the chain.
     ///
@@ -171,6 +177,7 @@ impl Tracker {
             let epoch = epoch.epoch;
             return Err(TrackerError::EpochNotInForce { number, epoch, counts_from, origin });
         }
+        let started = now();
         let said = self.said_to(header, sequencer).await?;
         self.follows_what_l1_made(header, offered).await?;
         let facts = said.facts();
@@ -183,6 +190,8 @@ impl Tracker {
             .map_err(|fault| TrackerError::Invalid { number, fault })?;
         let verdicts = applied.verdicts.clone();
         self.make_durable(batch, &items, applied, Maker::Sequencer).await?;
+        traces::batch_has(number, || ids(&items));
+        traces::batch(number, "apply", started);
         *self.shared.said.write() = Some(said);
         Ok(Applied { number, hash: offered, verdicts, items: Some(Arc::new(items)) })
     }
@@ -216,6 +225,7 @@ impl Tracker {
         origin: &L1Origin,
         signer: &dyn HeaderSigner,
     ) -> Result<Sealed, SealingError> {
+        let started = now();
         let head = self.head();
         let number = head.number + 1;
         if self.too_many_uncertified(origin.number, MAX_UNCERTIFIED_HEADERS).await? {
@@ -260,6 +270,8 @@ impl Tracker {
             batch.signature = self.sign_stored(&header, signer).await?;
             self.shared.sealed.send_replace(HeaderId { number, hash });
         }
+        traces::batch_has(number, || ids(&checked));
+        traces::batch(number, "seal", started);
         *self.shared.said.write() = Some(said);
         Ok(Sealed { batch: Arc::new(batch), hash, verdicts })
     }

@@ -19,7 +19,7 @@ use clap::Parser;
 use rand::{SeedableRng, rngs::StdRng};
 use tokio::time::{Instant, sleep};
 
-use crate::traffic::Sender;
+use crate::{collector::Collector, traffic::Sender};
 use faults::Fault;
 use load::{Load, Sent};
 use report::{Outcome, Report};
@@ -30,6 +30,18 @@ const SENDERS: usize = 6;
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a new leader, or the outcome of everything sent, may take.
 const SETTLE: Duration = Duration::from_secs(180);
+
+/// What the trace of an envelope tells that came through a gateway, by role.
+const PARTS: [(&str, &str); 8] = [
+    ("gateway", "verify"),
+    ("gateway", "forward"),
+    ("sequencer", "admit"),
+    ("sequencer", "seal"),
+    ("committee", "acknowledge"),
+    ("hint-publisher", "open"),
+    ("full-node", "execute"),
+    ("sequencer", "post"),
+];
 
 /// Options of the replicated run.
 #[derive(Parser, Debug)]
@@ -66,6 +78,7 @@ struct Run {
     load: Load,
     sequencers: Vec<(&'static str, Node)>,
     node: String,
+    collector: Collector,
     progress: Progress,
 }
 
@@ -112,10 +125,12 @@ fn program() -> Result<PathBuf> {
 impl Run {
     async fn start(args: &ReplicatedArgs, progress: Progress) -> Result<Self> {
         let binary = program()?;
+        let collector = Collector::start().await?;
         let options = DevnetOptions {
             ports: Ports::free_replicated(MEMBERS)?,
             keep: true,
             max_batch: 32,
+            traces_url: Some(collector.url.clone()),
             ..DevnetOptions::new(args.dir.clone(), binary)
         };
         let devnet = Devnet::start(options, &progress).await?;
@@ -134,7 +149,7 @@ impl Run {
         let node = endpoints.node;
         let feeds = devnet.sequencers().into_iter().map(|(_, (rpc, _))| rpc);
         let load = Load::start(senders, feeds);
-        Ok(Self { devnet, load, sequencers, node, progress })
+        Ok(Self { devnet, load, sequencers, node, collector, progress })
     }
 
     /// The name of whoever leads, once somebody does.
@@ -192,6 +207,7 @@ impl Run {
             second_headers += CommitteeApiClient::get_status(&member).await?.second_headers_refused;
         }
         report.take(&outcome, second_headers);
+        self.collector.wait_for_whole(&PARTS, SETTLE).await?;
         self.posted(&outcome).await
     }
 
