@@ -16,9 +16,9 @@ use blindfold_protocol::{
 use blindfold_runtime::spawn;
 use blindfold_servers::Postgres;
 use blindfold_store::{
-    ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead, ConfidentialStore, Copied,
-    PendingEnvelope, PostedRecord, Purpose, SealedRecord, SqlStore, Store, StoreError, TABLES, transfer,
-    verify,
+    BlockRecord, ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead, ConfidentialStore,
+    Copied, PendingEnvelope, PostedRecord, Purpose, SealedRecord, SqlStore, Store, StoreError, TABLES,
+    transfer, verify,
 };
 use common::*;
 
@@ -37,6 +37,11 @@ fn whole(number: u64, parent: B256, ids: &[u64], ledger: &mut FeeLedger, delta: 
 
 /// A store with something in every table that transfers carry: `batches` batches.
 async fn filled(store: &SqlStore, batches: u64) {
+    filled_with(store, batches, |number| Some(block(number, number, number))).await;
+}
+
+/// The same, with the blocks that `after` gives after each batch but the last.
+async fn filled_with(store: &SqlStore, batches: u64, after: impl Fn(u64) -> Option<BlockRecord>) {
     store.bind(&deployment(), "sequencer").await.unwrap();
     store.keep_ledgers_from(0).await.unwrap();
     let (mut parent, mut ledger) = (B256::ZERO, FeeLedger::default());
@@ -54,7 +59,9 @@ async fn filled(store: &SqlStore, batches: u64) {
             store.put_certificate(&certificate(&record)).await.unwrap();
             store.put_release(&release(&record)).await.unwrap();
             store.put_hints(&hints(&record)).await.unwrap();
-            store.put_block(block(number, number, number)).await.unwrap();
+            if let Some(block) = after(number) {
+                store.put_block(block).await.unwrap();
+            }
         }
     }
     store.put_posted(PostedRecord { up_to_number: 1, l1_transaction: id(4) }).await.unwrap();
@@ -275,6 +282,35 @@ async fn what_is_refused() {
         let refused =
             transfer(&source, &SqlStore::in_memory().unwrap(), &elsewhere, &quiet).await.unwrap_err();
         assert!(refused.to_string().contains("moved to elsewhere before"), "{refused}");
+    }
+}
+
+/// A second in which nothing was accepted has no block, so its batches are in none.
+#[tokio::test]
+async fn batches_without_a_block_are_no_damage() {
+    let store = SqlStore::in_memory().unwrap();
+    filled_with(&store, 7, |number| match number {
+        2 => Some(block(1, 1, 2)),
+        4 => Some(block(2, 4, 4)),
+        6 => Some(block(3, 6, 6)),
+        _ => None,
+    })
+    .await;
+    assert_eq!(verify(&store, |_| ()).await.unwrap().faults, Vec::<String>::new());
+    let (backup, restored) = (SqlStore::in_memory().unwrap(), SqlStore::in_memory().unwrap());
+    transfer(&store, &backup, &Purpose::Backup, &quiet).await.unwrap();
+    transfer(&backup, &restored, &Purpose::Restore { meta: vec![] }, &quiet).await.unwrap();
+    // One that two blocks claim is.
+    for (first, last) in [(2, 4), (1, 4)] {
+        let store = SqlStore::in_memory().unwrap();
+        filled_with(&store, 6, |number| match number {
+            2 => Some(block(1, 1, 2)),
+            5 => Some(block(2, first, last)),
+            _ => None,
+        })
+        .await;
+        let faults = verify(&store, |_| ()).await.unwrap().faults;
+        assert!(faults.contains(&"block 2 does not follow block 1".to_owned()), "{first}: {faults:?}");
     }
 }
 
