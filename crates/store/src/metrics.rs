@@ -16,6 +16,8 @@ pub struct StoreMetrics {
     pub(crate) queue: Gauge,
     pub(crate) log_bytes: Gauge,
     pub(crate) failed: Counter,
+    pub(crate) followers: Gauge,
+    pub(crate) replication_lag_ms: Gauge,
 }
 
 impl StoreMetrics {
@@ -40,6 +42,14 @@ impl StoreMetrics {
                 .gauge("store_log_bytes", "Length of SQLite's write-ahead log; 0 for a database elsewhere")?,
             failed: metrics
                 .counter("store_commits_failed_total", "Transactions of writes that were undone")?,
+            followers: metrics.gauge(
+                "store_followers",
+                "Database servers that follow the one that takes writes; 0 for SQLite",
+            )?,
+            replication_lag_ms: metrics.gauge(
+                "store_replication_lag_ms",
+                "How far the last of them is behind with showing what is committed",
+            )?,
         })
     }
 }

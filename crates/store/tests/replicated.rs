@@ -11,6 +11,7 @@ use std::{
 use blindfold_runtime::{blocking, spawn};
 use blindfold_servers::{Postgres, PostgresCluster};
 use blindfold_store::{Attempt, Candidate, PostgresUrl, SqlStore, Standby, Store, StoreError};
+use blindfold_telemetry::Metrics;
 use common::*;
 
 async fn lead(standby: &mut Standby) -> SqlStore {
@@ -85,4 +86,18 @@ async fn what_was_acknowledged_is_on_the_server_that_takes_over() {
     let lost: Vec<_> =
         acknowledged.iter().filter(|number| !stored.contains(&envelope(**number).id)).collect();
     assert!(lost.is_empty(), "{} of {} are lost", lost.len(), acknowledged.len());
+    drop(acknowledged);
+
+    // Whoever has the records shows how many servers follow.
+    let metrics = Metrics::new("sequencer", "0").unwrap();
+    store.count_in(&metrics);
+    let shown =
+        |metrics: &Metrics| metrics.render().contains("blindfold_store_followers{role=\"sequencer\"} 2");
+    tokio::time::timeout(Duration::from_secs(60), async {
+        while !shown(&metrics) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await
+    .expect("two servers follow");
 }

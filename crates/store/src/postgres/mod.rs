@@ -2,6 +2,7 @@
 
 mod connection;
 mod lease;
+pub(crate) mod replication;
 mod schema;
 mod tls;
 

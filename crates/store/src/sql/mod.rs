@@ -26,7 +26,7 @@ pub use writes::MAX_META_VALUE_BYTES;
 
 use crate::{
     Acknowledged, BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord,
-    Pruned, SealedRecord, Stopped, Store, StoreError, prune, transfer,
+    Pruned, SealedRecord, Stopped, Store, StoreError, postgres::replication, prune, transfer,
 };
 
 /// Connections that read beside the writer.
@@ -45,7 +45,7 @@ pub struct SqlStore {
     on_server: bool,
 }
 
-struct Readers {
+pub(crate) struct Readers {
     idle: Mutex<Vec<Box<dyn Connection>>>,
     places: Arc<Semaphore>,
 }
@@ -53,6 +53,32 @@ struct Readers {
 impl std::fmt::Debug for Readers {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Readers").field("places", &self.places).finish_non_exhaustive()
+    }
+}
+
+impl Readers {
+    /// Runs a query on one of the connections, in one read transaction, off the async threads.
+    pub(crate) async fn read<T, F>(self: Arc<Self>, query: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Session) -> Result<T, StoreError> + Send + 'static,
+    {
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| StoreError::Closed)?;
+        let found = blocking(move || {
+            let taken = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            // There are as many places as connections.
+            let mut connection = taken.ok_or(StoreError::Closed)?;
+            let found = match connection.begin_read() {
+                Ok(()) => query(connection.session()),
+                Err(error) => Err(error),
+            };
+            connection.end_read();
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            drop(self);
+            drop(place);
+            found
+        });
+        found.await.map_err(|_| StoreError::Closed)?
     }
 }
 
@@ -151,26 +177,11 @@ impl SqlStore {
         if let Writer::Inline(inline) = &self.writer {
             return inline.read(query).await;
         }
-        let Some(readers) = self.readers.clone() else {
+        match self.readers.clone() {
+            Some(readers) => readers.read(query).await,
             // A database in memory has one connection.
-            return self.writer.write(query).await;
-        };
-        let place = Arc::clone(&readers.places).acquire_owned().await.map_err(|_| StoreError::Closed)?;
-        let found = blocking(move || {
-            let taken = readers.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            // There are as many places as connections.
-            let mut connection = taken.ok_or(StoreError::Closed)?;
-            let found = match connection.begin_read() {
-                Ok(()) => query(connection.session()),
-                Err(error) => Err(error),
-            };
-            connection.end_read();
-            readers.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
-            drop(readers);
-            drop(place);
-            found
-        });
-        found.await.map_err(|_| StoreError::Closed)?
+            None => self.writer.write(query).await,
+        }
     }
 }
 
@@ -185,7 +196,10 @@ impl Store for SqlStore {
     }
 
     fn count_in(&self, metrics: &Metrics) {
-        self.writer.count_in(metrics);
+        let Some(metrics) = self.writer.count_in(metrics) else { return };
+        if let Some(readers) = self.readers.as_ref().filter(|_| self.on_server) {
+            replication::show(Arc::downgrade(readers), metrics);
+        }
     }
 
     async fn bind(&self, deployment: &Deployment, role: &str) -> Result<(), StoreError> {

@@ -62,11 +62,12 @@ impl Writer {
         Ok(Self::Thread { jobs, stopped, renewed, counting })
     }
 
-    /// Counts its transactions there from now on.
-    pub(crate) fn count_in(&self, metrics: &Metrics) {
-        if let (Self::Thread { counting, .. }, Ok(metrics)) = (self, StoreMetrics::new(metrics)) {
-            counting.begin(metrics);
-        }
+    /// Counts its transactions there from now on. Gives where, if it is the first to count there.
+    pub(crate) fn count_in(&self, metrics: &Metrics) -> Option<StoreMetrics> {
+        let Self::Thread { counting, .. } = self else { return None };
+        let metrics = StoreMetrics::new(metrics).ok()?;
+        counting.begin(metrics.clone());
+        Some(metrics)
     }
 
     /// Gives this clone up and waits for the end of the thread.
