@@ -76,8 +76,8 @@ enum Command {
     )]
     HintPublisher(SettingsArgs),
     /// Follow, verify and execute the chain; serve eth_* and blind_*
-    #[command(after_help = "Example:\n  blindfold full-node --config full-node.toml")]
-    FullNode(SettingsArgs),
+    #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLE_FULL_NODE)]
+    FullNode(FullNodeArgs),
     /// Hand the feed and the public reads on, verified, to as many as ask
     #[command(
         after_help = "Example:\n  blindfold relay --config relay.toml --set relay.rpc_addr=0.0.0.0:9620"
@@ -130,6 +130,9 @@ const EXAMPLE_COMMITTEE: &str = "Examples:\n  blindfold committee --config membe
     blindfold committee --config member-1.toml --rebuild-from-l1\n  \
     blindfold committee key show member-1.key";
 
+const EXAMPLE_FULL_NODE: &str = "Examples:\n  blindfold full-node --config full-node.toml\n  \
+    blindfold full-node join snapshot.db --config full-node.toml";
+
 const EXAMPLE_COPROCESSOR: &str = "Examples:\n  blindfold coprocessor --config coprocessor.toml\n  \
     blindfold coprocessor setup dev --out confidential-keys\n\n\
     Every key: docs/operate.md. What is executed: docs/coprocessor.md.";
@@ -163,6 +166,32 @@ enum SignerCommand {
     },
     /// Forget the highest term that sequencers asked in, for a database of theirs that was restored or replaced
     ForgetTerms(SettingsArgs),
+}
+
+#[derive(Args, Debug)]
+struct FullNodeArgs {
+    #[command(flatten)]
+    settings: SettingsArgs,
+    #[command(subcommand)]
+    command: Option<FullNodeCommand>,
+}
+
+#[derive(Subcommand, Debug)]
+enum FullNodeCommand {
+    /// Begin a new node with the batches of a snapshot, while it does not run: a backup of any other full node
+    ///
+    /// Nothing in it is believed: headers, items, certificates and hints are verified by this node's own L1, and the node
+    /// executes them itself. Interrupted, or refused at some batch, it goes on where it was, also with another snapshot.
+    Join {
+        /// The snapshot: what `blindfold store backup` wrote for a full node that keeps all batches
+        #[arg(value_name = "FILE")]
+        snapshot: PathBuf,
+        #[command(flatten)]
+        settings: SettingsArgs,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Args, Debug)]
@@ -257,6 +286,7 @@ pub fn run(cli: Cli) -> Result<()> {
             | Command::Health(_)
             | Command::Committee(CommitteeArgs { command: Some(_), .. })
             | Command::Signer(SignerArgs { command: Some(_), .. })
+            | Command::FullNode(FullNodeArgs { command: Some(_), .. })
             | Command::Coprocessor(CoprocessorArgs { command: Some(_), .. })
     ) && cli.log == "info";
     init_logging(format, if quiet { "warn" } else { &cli.log })?;
@@ -317,7 +347,13 @@ async fn dispatch(command: Command) -> Result<()> {
             member_keys::run(&command)
         }
         Command::HintPublisher(args) => roles::run::<HintPublisherSettings>(&args, false).await,
-        Command::FullNode(args) => roles::run::<FullNodeSettings>(&args, false).await,
+        Command::FullNode(FullNodeArgs { settings, command: None }) => {
+            roles::run::<FullNodeSettings>(&settings, false).await
+        }
+        Command::FullNode(FullNodeArgs {
+            command: Some(FullNodeCommand::Join { snapshot, settings, json }),
+            ..
+        }) => roles::full_node::join(&snapshot, &settings, json).await,
         Command::Relay(args) => roles::run::<RelaySettings>(&args, false).await,
         Command::Gateway(args) => roles::run::<GatewaySettings>(&args, false).await,
         Command::Coprocessor(CoprocessorArgs { settings, command: None }) => {
@@ -451,6 +487,7 @@ mod tests {
             "store copy --from sequencer --to postgres://u@h/d --to-password-file p --json",
             "store backup --store sequencer --out backup.db",
             "store restore backup.db --store postgres://u@h/d --password-file p",
+            "full-node join snapshot.db --config full-node.toml --json",
             "store verify --store backup.db --json",
             "health http://127.0.0.1:9546/readyz --timeout-ms 500",
             "store prune --store full-node --keep-batches 100000 --dry-run --json",

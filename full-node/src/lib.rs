@@ -6,6 +6,7 @@
 //! - blocks come from the node's own execution client and are compared with those that the sequencer announces;
 //! - a node can do all this from what is posted to L1 alone ([`Source::L1`]);
 //! - what stands on L1 (hints, outputs, two headers for one number) is compared and, with a key, challenged ([`watch`]);
+//! - a new node can begin with somebody else's backup, verified like everything else ([`join`]);
 //! - `eth_*` reads, calls and estimates pass through to that client, `blind_*` is served from the node's own store.
 
 mod compare;
@@ -15,6 +16,7 @@ mod decrypt;
 mod follower;
 mod from_l1;
 mod hint_fetcher;
+mod join;
 pub mod limits;
 mod member_rounds;
 mod members;
@@ -50,6 +52,7 @@ use tokio::sync::watch as channel;
 pub use config::{ConfigError, FullNodeConfig, MemberEndpoint, Source};
 pub use counters::{ByReason, Counters};
 pub use decrypt::{LocalDecryption, LocalDecryptionError};
+pub use join::{JoinDeps, JoinError, Joined, Snapshot, join};
 pub use members::{Member, MemberError, Members};
 
 use compare::Comparison;

@@ -1,20 +1,29 @@
 //! `blindfold full-node`.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use blindfold_chain::{L1Reader, L1Submitter};
 use blindfold_client::KeySource;
-use blindfold_full_node::{FullNode, FullNodeConfig, FullNodeDeps, WatchDeps, watch::WatchConfig};
+use blindfold_full_node::{
+    FullNode, FullNodeConfig, FullNodeDeps, JoinDeps, Joined, WatchDeps, watch::WatchConfig,
+};
 use blindfold_l1::{L1Client, L1Writer};
 use blindfold_otlp::TraceSettings;
-use blindfold_tls::TlsSettings;
+use blindfold_store::StoreUrl;
+use blindfold_tls::{ClientTls, TlsSettings};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::{
     BackendSettings, ExecutionSettings, L1Settings, Role, StoreSettings, fault_in, load_chain,
     load_parameters, tables,
 };
+use crate::settings::{SettingsArgs, load};
 
 /// Settings of a full node's process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -131,4 +140,45 @@ impl Role for FullNodeSettings {
         tables::provide_in_background(&self.data_dir, sets, backend, tables::Lines::AtFirstUse);
         Ok(handle)
     }
+}
+
+/// Takes the batches of a snapshot into the records of a node that does not run.
+///
+/// # Errors
+/// Settings that do not work; a snapshot that cannot be read, or the first batch of it that does not stand.
+pub(crate) async fn join(snapshot: &Path, args: &SettingsArgs, json: bool) -> Result<()> {
+    let settings = load::<FullNodeSettings>(FullNodeSettings::NAME, args)?;
+    ensure!(snapshot.is_file(), "there is no snapshot {}", snapshot.display());
+    let tls = ClientTls::open(&settings.tls).context("section [tls] of the settings")?;
+    ensure!(blindfold_tls::install(tls), "the TLS of this process is settled already: this is a bug");
+    let given = StoreUrl::Sqlite(snapshot.to_owned()).open_reader().await;
+    let given = given.with_context(|| format!("the snapshot {}", snapshot.display()))?;
+    let chain = load_chain(&settings.chain)?;
+    let l1 = Arc::new(settings.l1.connect_in(&chain, &settings.data_dir).await?);
+    let deps = JoinDeps {
+        parameters: load_parameters(&settings.parameters, &settings.backend, l1.clone()).await?,
+        backend: settings.backend.backend()?,
+        store: settings.store.open(&settings.data_dir).await.context("the node must not run meanwhile")?,
+        chain,
+        l1,
+    };
+    let shows = std::io::stderr().is_terminal() && !json;
+    let progress = |joined: &Joined| {
+        if shows {
+            eprint!("\rbatch {} of {}", joined.through, joined.last);
+        }
+    };
+    let joined = blindfold_full_node::join(&given, deps, progress).await;
+    if shows {
+        eprintln!();
+    }
+    let Joined { through, batches, hints, .. } = joined?;
+    if json {
+        println!("{:#}", json!({ "through": through, "batches": batches, "hints": hints }));
+    } else {
+        println!(
+            "{batches} batches verified, up to number {through}, and the hints of {hints}: start the node"
+        );
+    }
+    Ok(())
 }

@@ -3,7 +3,7 @@
 mod committee;
 mod coprocessor;
 mod files;
-mod full_node;
+pub(crate) mod full_node;
 mod gateway;
 mod hint_publisher;
 pub mod l1;

@@ -118,6 +118,7 @@ pub async fn run(args: SmokeArgs) -> Result<()> {
     run.settle_on_l1().await?;
     progress.step("is there an envelope whose trace tells of every role?");
     run.collector.wait_for_whole(&PARTS, Duration::from_millis(SETTLE_TIMEOUT_MS)).await?;
+    run.join_from_a_snapshot().await?;
     let evidence = run.evidence(disk_plaintexts).await?;
     let summary = summarize(&evidence)?;
     if let Some(parent) = args.summary.parent() {
@@ -142,6 +143,15 @@ pub async fn run(args: SmokeArgs) -> Result<()> {
     let dir = run.devnet.dir().display().to_string();
     run.devnet.stop().await?;
     bail!("smoke run failed:\n  - {}\nlogs: {dir}/logs", problems.join("\n  - "));
+}
+
+/// Runs a command of the program; gives what it printed.
+async fn blindfold(arguments: &[&str]) -> Result<String> {
+    let binary = std::env::current_exe()?.with_file_name("blindfold");
+    let output = Command::new(binary).args(arguments).output().await?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "blindfold {}: {}", arguments.join(" "), said.trim());
+    Ok(String::from_utf8(output.stdout)?)
 }
 
 impl Run {
@@ -495,6 +505,31 @@ impl Run {
             }
             sleep(Duration::from_millis(LOOK_INTERVAL_MS * 5)).await;
         }
+    }
+
+    /// A new node begins with a backup of the running one, verified by L1, and lacks nothing of it.
+    async fn join_from_a_snapshot(&self) -> Result<()> {
+        self.progress.step("a new node joins from a snapshot of the full node");
+        let dir = self.devnet.dir();
+        let (snapshot, joined) = (dir.join("snapshot.db"), dir.join("joined"));
+        let (snapshot, joined) = (snapshot.display().to_string(), joined.display().to_string());
+        let store = self.devnet.store_of("full-node")?.to_string();
+        blindfold(&["store", "backup", "--store", &store, "--out", &snapshot]).await?;
+        let settings = dir.join("full-node.toml").display().to_string();
+        let [folder, records] =
+            [format!("data_dir={joined}"), format!("store.url=sqlite:{joined}/chain.sqlite")];
+        let of_the_new_one = ["--config", &settings, "--set", &folder, "--set", &records, "--json"];
+        let told = blindfold(&[&["full-node", "join", &snapshot][..], &of_the_new_one].concat()).await?;
+        let told: Value = serde_json::from_str(&told).context("what join printed")?;
+        blindfold(&["store", "verify", "--store", &joined]).await?;
+        let head = self.node.call("blind_getStatus", &[]).await?["certified"].clone();
+        let (through, batches) = (told["through"].as_u64(), told["batches"].as_u64());
+        // A batch more may have been certified meanwhile.
+        ensure!(
+            through.is_some() && through <= head.as_u64() && batches == through && told["hints"] != 0,
+            "the new node joined with {told}, the running one has {head}"
+        );
+        Ok(())
     }
 
     /// Whether every transaction that the proxy answered for has been executed.

@@ -1,0 +1,175 @@
+//! Joining from a snapshot: nothing in it is believed, and what was taken stands.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use async_trait::async_trait;
+use blindfold_chain::Sealed;
+use blindfold_full_node::{JoinDeps, JoinError, Joined, Snapshot, join};
+use blindfold_kit::*;
+use blindfold_protocol::HintEntry;
+use blindfold_store::{BatchRecord, Store, StoreError};
+
+/// Batches of the snapshot; the last one is not certified.
+const BATCHES: u64 = 6;
+
+/// A node's records after some batches: certified in twos, so that each other one has no certificate of its own.
+async fn records(l1: &Arc<ScriptedL1>) -> (Arc<dyn Store>, Vec<Sealed>) {
+    let sequencer = Sealer::new(l1).await;
+    let store = memory();
+    let node = Machine::start(Arc::clone(&store), l1, &ScriptedExecution::new()).await;
+    let mut sealed = Vec::new();
+    for number in 1..=BATCHES {
+        let batch =
+            sequencer.seal_envelopes(number * 1_000, &[envelope(1, number), envelope(2, number)]).await;
+        sequencer.certify(&batch).await;
+        node.tracker.apply_sealed(&batch.batch).await.expect("it stands");
+        if number % 2 == 0 && number < BATCHES {
+            node.tracker.accept_certificate(&certificate_of(&batch.batch)).await.expect("it stands");
+        }
+        sealed.push(batch);
+    }
+    for batch in &sealed[..4] {
+        node.hint(batch).await;
+    }
+    (store, sealed)
+}
+
+fn deps(store: &Arc<dyn Store>, l1: &Arc<ScriptedL1>) -> JoinDeps {
+    JoinDeps {
+        chain: chain_config(),
+        store: Arc::clone(store),
+        l1: Arc::clone(l1) as _,
+        parameters: parameter_set(),
+        backend: backend(),
+    }
+}
+
+/// Somebody's records, of which one batch is given as it is told.
+struct Told<'a> {
+    records: &'a dyn Store,
+    number: u64,
+    tell: &'a (dyn Fn(BatchRecord) -> Result<Option<BatchRecord>, StoreError> + Send + Sync),
+}
+
+#[async_trait]
+impl Snapshot for Told<'_> {
+    async fn certified(&self) -> Result<Option<u64>, StoreError> {
+        Snapshot::certified(self.records).await
+    }
+
+    async fn batch(&self, number: u64) -> Result<Option<BatchRecord>, StoreError> {
+        let record = Snapshot::batch(self.records, number).await?;
+        match record {
+            Some(record) if number == self.number => (self.tell)(record),
+            record => Ok(record),
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_certified_is_taken_and_executed_by_the_node_itself() {
+    let l1 = l1();
+    let (snapshot, sealed) = records(&l1).await;
+    let own = memory();
+    let steps = AtomicU64::new(0);
+    let joined = join(snapshot.as_ref(), deps(&own, &l1), |_| {
+        steps.fetch_add(1, Ordering::SeqCst);
+    })
+    .await
+    .expect("it stands");
+    assert_eq!(joined, Joined { last: 4, through: 4, batches: 4, hints: 4 });
+    assert_eq!(steps.into_inner(), 2);
+    let heads = own.heads().await.expect("it can be read");
+    assert_eq!((heads.certified, heads.hinted_through, heads.block), (Some(4), Some(4), None));
+    assert_eq!(heads.sealed, Some((4, sealed[3].hash)), "what nobody certified is not taken");
+
+    // The node makes the blocks, and goes on.
+    let node = Machine::start(Arc::clone(&own), &l1, &ScriptedExecution::new()).await;
+    for batch in &sealed[4..] {
+        node.take(batch).await;
+    }
+    node.executed(4).await;
+
+    // Once more there is nothing to take.
+    let again = join(snapshot.as_ref(), deps(&own, &l1), |_| ()).await.expect("it stands");
+    assert_eq!(again, Joined { last: 4, through: 6, batches: 0, hints: 0 });
+}
+
+#[tokio::test]
+async fn whatever_is_wrong_is_named_and_what_was_taken_before_stands() {
+    type Tell = Box<dyn Fn(BatchRecord) -> Result<Option<BatchRecord>, StoreError> + Send + Sync>;
+    let changed = |change: fn(&mut BatchRecord)| -> Tell {
+        Box::new(move |mut record| {
+            change(&mut record);
+            Ok(Some(record))
+        })
+    };
+    let pruned: Tell =
+        Box::new(|record| Err(StoreError::Pruned { number: record.number, kept_from: record.number + 1 }));
+    let cases: [(&str, u64, Tell); 9] = [
+        ("an item that the header does not hold", 3, changed(|record| record.sealed.items.truncate(1))),
+        ("items in another order", 3, changed(|record| record.sealed.items.reverse())),
+        ("a signature of nobody's", 3, changed(|record| record.sealed.signature.0[7] ^= 1)),
+        ("another header", 3, changed(|record| record.sealed.header.timestamp_ms += 1)),
+        (
+            "a certificate of nobody's",
+            4,
+            changed(|record| {
+                if let Some(certificate) = &mut record.certificate {
+                    certificate.number = 3;
+                }
+            }),
+        ),
+        ("no certificate", 4, changed(|record| record.certificate = None)),
+        (
+            "hints that are not true",
+            3,
+            changed(|record| {
+                if let Some(hints) = &mut record.hints {
+                    hints.entries[1] = HintEntry::Key([1; 16]);
+                }
+            }),
+        ),
+        ("a batch that is gone", 3, Box::new(|_| Ok(None))),
+        ("a batch that was pruned", 3, pruned),
+    ];
+    let l1 = l1();
+    let (snapshot, sealed) = records(&l1).await;
+    for (what, number, tell) in &cases {
+        let own = memory();
+        let told = Told { records: snapshot.as_ref(), number: *number, tell: tell.as_ref() };
+        let refused = join(&told, deps(&own, &l1), |_| ()).await.expect_err(what);
+        let named = match what.split_once(' ').map(|(_, rest)| rest) {
+            Some("certificate") => matches!(refused, JoinError::NoCertificate(3)),
+            Some("that are not true") => matches!(refused, JoinError::Hints(_)),
+            Some("batch that is gone" | "batch that was pruned") => matches!(refused, JoinError::Pruned(3)),
+            _ => matches!(refused, JoinError::Refused { .. }),
+        };
+        assert!(named, "{what}: {refused}");
+        let heads = own.heads().await.expect("it can be read");
+        assert!(heads.hinted_through >= Some(2), "{what}: {heads:?}");
+        // With the true one it goes on there.
+        let joined = join(snapshot.as_ref(), deps(&own, &l1), |_| ()).await.expect(what);
+        assert_eq!(joined.through, 4, "{what}");
+        let heads = own.heads().await.expect("it can be read");
+        assert_eq!((heads.sealed, heads.hinted_through), (Some((4, sealed[3].hash)), Some(4)), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn an_empty_snapshot_and_another_chains_are_refused() {
+    let l1 = l1();
+    let refused = join(memory().as_ref(), deps(&memory(), &l1), |_| ()).await.expect_err("it has nothing");
+    assert!(matches!(refused, JoinError::Empty), "{refused}");
+
+    let (snapshot, _) = records(&l1).await;
+    let mut other = deps(&memory(), &l1);
+    let mut chain = (*other.chain).clone();
+    chain.deployment.l1_chain_id += 1;
+    other.chain = Arc::new(chain);
+    let refused = join(snapshot.as_ref(), other, |_| ()).await.expect_err("nothing is signed for it");
+    assert!(matches!(refused, JoinError::Refused { number: 1, .. }), "{refused}");
+}
