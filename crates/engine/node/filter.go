@@ -38,6 +38,8 @@ const (
 	codeUnknownParent  = -39001
 	codeInvalidRequest = -39002
 	codeInternal       = -39003
+	// codeStaysAhead is of engine_rewindV1: nothing has changed, and a person has to look.
+	codeStaysAhead = -39004
 )
 
 type filterError struct {

@@ -23,6 +23,9 @@ import (
 // is full; whatever was not written must be executed again.
 const stateBufferMiB = 1
 
+// stateHistoryBlocks is how far a node can go back: as many blocks as op-geth keeps by default. Tests set it.
+var stateHistoryBlocks = ethconfig.Defaults.StateHistory
+
 // databaseCacheMiB and databaseHandles suit a machine that runs other parts beside the node.
 const (
 	databaseCacheMiB = 256
@@ -94,6 +97,7 @@ func register(stack *node.Node, genesis *core.Genesis) (*runningNode, error) {
 	config.NetworkId = genesis.Config.ChainID.Uint64()
 	config.SyncMode = ethconfig.FullSync
 	config.StateScheme = rawdb.PathScheme
+	config.StateHistory = stateHistoryBlocks
 	config.RollupDisableTxPoolGossip = true
 	config.TrieDirtyCache = stateBufferMiB
 	config.DatabaseCache = databaseCacheMiB

@@ -14,27 +14,38 @@ type RewindAPI struct {
 }
 
 // RewindV1 makes a block of the chain the newest one, with its state, and removes the blocks above it. A driver asks
-// for it whose records are behind the node's: they came from a backup, or begin anew. States of more than 128 blocks
-// ago are kept as what was changed since, so that op-geth neither builds on such a block nor goes back to it when it is
-// named as the head.
+// for it whose records are behind the node's, because they came from a backup. States of more than 128 blocks ago are
+// kept as what was changed since, so that op-geth neither builds on such a block nor goes back to it when it is named as
+// the head.
 //
-// It goes back as far as state histories reach; where they do not reach the block, it goes back further, to one whose
-// state it has, and says so: the driver brings the blocks in between.
+// Where the state histories do not reach back to the block nothing changes: op-geth would go to a genesis without its
+// state, from which it never returns. Nor does anything change for the genesis: whoever has no records at all may have
+// lost or mistaken them, and then the node's blocks are what is left.
 func (api *RewindAPI) RewindV1(hash common.Hash) error {
 	header := api.chain.GetHeaderByHash(hash)
 	if header == nil || api.chain.GetCanonicalHash(header.Number.Uint64()) != hash {
 		return &filterError{codeUnknownParent, "the block is not in the chain"}
 	}
 	number, newest := header.Number.Uint64(), api.chain.CurrentBlock().Number.Uint64()
-	if newest == number && api.chain.HasState(header.Root) {
+	hasState := api.chain.HasState(header.Root)
+	if newest == number && hasState {
 		return nil
+	}
+	const remedy = "if the records of whoever drives it are the right ones, stop the execution client, give it an empty data folder with the chain's genesis, and start it: it is given its blocks again"
+	if number == 0 {
+		return &filterError{codeStaysAhead, fmt.Sprintf("the execution client has blocks up to %d and its driver's records none; %s", newest, remedy)}
+	}
+	if !hasState {
+		if recoverable, err := api.chain.TrieDB().Recoverable(header.Root); err != nil || !recoverable {
+			return &filterError{codeStaysAhead, fmt.Sprintf("the execution client is at block %d and has no state of block %d any more; %s", newest, number, remedy)}
+		}
 	}
 	log.Warn("Going back", "head", number, "last", newest)
 	if err := api.chain.SetHead(number); err != nil {
 		return &filterError{codeInternal, fmt.Sprintf("cannot go back to block %d: %v", number, err)}
 	}
-	if head := api.chain.CurrentBlock(); head.Hash() != hash {
-		return &filterError{codeUnknownParent, fmt.Sprintf("the state of block %d is not kept any more: went back to block %d", number, head.Number.Uint64())}
+	if head := api.chain.CurrentBlock(); head.Hash() != hash || !api.chain.HasState(header.Root) {
+		return &filterError{codeInternal, fmt.Sprintf("went back to block %d in place of %d; %s", head.Number.Uint64(), number, remedy)}
 	}
 	return nil
 }

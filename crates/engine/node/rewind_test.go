@@ -46,7 +46,7 @@ func TestRewindGoesBackToABlockWhoseStateWasLongAgo(t *testing.T) {
 	for _, back := range []struct {
 		hash   common.Hash
 		number uint64
-	}{{first[manyBlocks-2], manyBlocks - 1}, {first[9], 10}, {genesis, 0}} {
+	}{{first[manyBlocks-2], manyBlocks - 1}, {first[9], 10}} {
 		if err := client.Call(nil, "engine_rewindV1", back.hash); err != nil {
 			t.Fatalf("to block %d: %v", back.number, err)
 		}
@@ -67,15 +67,25 @@ func TestRewindGoesBackToABlockWhoseStateWasLongAgo(t *testing.T) {
 	}
 }
 
-func TestRewindOfWhatIsNotThereIsRefused(t *testing.T) {
+func TestRewindThatCannotBeIsRefusedAndChangesNothing(t *testing.T) {
+	before := stateHistoryBlocks
+	stateHistoryBlocks = 8
+	t.Cleanup(func() { stateHistoryBlocks = before })
 	n, client := testNode(t, nil)
-	extend(t, client, n, genesisHash(t, n), 2, testGasLimit)
-	err := client.Call(nil, "engine_rewindV1", common.Hash{7})
-	var refused rpc.Error
-	if !errors.As(err, &refused) || refused.ErrorCode() != codeUnknownParent {
-		t.Fatalf("expected code %d, got %v", codeUnknownParent, err)
+	genesis := genesisHash(t, n)
+	blocks := extend(t, client, n, genesis, manyBlocks, testGasLimit)
+	for _, back := range []struct {
+		hash common.Hash
+		code int
+	}{{common.Hash{7}, codeUnknownParent}, {blocks[9], codeStaysAhead}, {genesis, codeStaysAhead}} {
+		err := client.Call(nil, "engine_rewindV1", back.hash)
+		var refused rpc.Error
+		if !errors.As(err, &refused) || refused.ErrorCode() != back.code {
+			t.Fatalf("expected code %d, got %v", back.code, err)
+		}
+		if head := n.backend.BlockChain().CurrentBlock().Hash(); head != blocks[manyBlocks-1] {
+			t.Fatalf("the head is another one after a refusal")
+		}
 	}
-	if head := n.backend.BlockChain().CurrentBlock().Number.Uint64(); head != 2 {
-		t.Errorf("the head is %d now", head)
-	}
+	extend(t, client, n, blocks[manyBlocks-1], 1, testGasLimit)
 }

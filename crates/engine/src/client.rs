@@ -46,7 +46,7 @@ pub trait ExecutionClient: Send + Sync {
     ///
     /// For a driver whose records are far behind the client's: neither [`execute`](Self::execute) nor
     /// [`import`](Self::import) follows a block whose state the client keeps only as what was changed since. Where it cannot
-    /// be had any more, the client may have gone back further, and the error asks for a replay.
+    /// be had any more, and for the genesis, nothing changes, and a person has to look.
     async fn rewind(&self, to: B256) -> Result<(), EngineError>;
 
     /// Marks canonical blocks as safe and as finalised; a zero hash leaves that mark as it is.

@@ -197,6 +197,10 @@ impl ExecutionClient for ScriptedExecution {
         let mut blocks = self.blocks.lock();
         let found = blocks.values().find(|block| block.hash == to).copied();
         let head = found.ok_or(EngineError::UnknownBlock { hash: to })?;
+        if head.number == 0 {
+            let (method, message) = ("engine_rewindV1".to_owned(), "scripted: no records".to_owned());
+            return Err(EngineError::Rpc { method, code: -39_004, message });
+        }
         blocks.retain(|number, _| *number <= head.number);
         Ok(())
     }

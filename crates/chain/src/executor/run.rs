@@ -600,8 +600,8 @@ impl Runner {
         }
     }
 
-    /// Has the client go back to the block that is built on next. Our records were restored from a backup, or begin anew;
-    /// what it has above comes again.
+    /// Has the client go back to the block that is built on next. Our records were restored from a backup; what it has above
+    /// comes again.
     async fn rewind_client(&mut self, parent: B256) -> Result<(), End> {
         let client = Arc::clone(&self.deps.client);
         let mut pause = Pause::default();
@@ -611,7 +611,7 @@ impl Runner {
                 return Ok(());
             };
             match error.recovery() {
-                // It went back further than that: what is missing is brought next.
+                // It lost the block meanwhile: what is missing is brought next.
                 Recovery::Replay => return Ok(()),
                 Recovery::Retry => self.wait(&mut pause, &error.to_string()).await?,
                 Recovery::GiveUp => return Err(error.into()),
