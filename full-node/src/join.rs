@@ -4,15 +4,23 @@
 //! this node's own view of L1; blocks, fee accounts and whatever else follows from them are left out, and made here. What a
 //! snapshot saves is asking for each batch, decrypting what has no hints, and anybody who still has the old batches.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use blindfold_bte::Backend;
 use blindfold_chain::{
-    HintIntake, HintsIntakeError, L1Reader, OpenError, OpenedBatches, ParameterSet, Tracker, TrackerError,
+    HintIntake, HintsIntakeError, L1Reader, NextStep, OpenError, OpenedBatches, ParameterSet, Tracker,
+    TrackerError,
 };
-use blindfold_protocol::{ChainConfig, SealedBatch, limits::MAX_UNCERTIFIED_RUN};
+use blindfold_protocol::{
+    BatchHints, Certificate, ChainConfig, Release, SealedBatch, limits::MAX_UNCERTIFIED_RUN,
+};
+use blindfold_runtime::{Backoff, now};
 use blindfold_store::{BatchRecord, Store, StoreError};
+
+/// Pauses between two tries, in milliseconds.
+const FIRST_PAUSE_MS: u64 = 250;
+const LONGEST_PAUSE_MS: u64 = 10_000;
 
 /// Somebody else's records.
 #[async_trait]
@@ -47,6 +55,8 @@ pub struct JoinDeps {
     pub parameters: Arc<ParameterSet>,
     /// What encrypts hints again.
     pub backend: Arc<dyn Backend>,
+    /// How long L1 may be away, or behind, before it gives up.
+    pub patience: Duration,
 }
 
 /// How far a join has come.
@@ -60,6 +70,8 @@ pub struct Joined {
     pub batches: u64,
     /// Batches of which hints were verified.
     pub hints: u64,
+    /// Batches of which the snapshot's hints do not stand: the node gets others, or opens them itself.
+    pub hints_refused: u64,
 }
 
 /// Why a join stops. What was taken before stands, and joining again goes on there.
@@ -76,17 +88,25 @@ pub enum JoinError {
     /// Batches follow for which there is no certificate.
     #[error("the snapshot has no certificate for batch {0}, nor for one that follows it closely")]
     NoCertificate(u64),
+    /// The node followed the chain by itself: what it holds that the snapshot contradicts is evidence.
+    #[error("this node ran already: start it, it goes on by itself")]
+    RanAlready,
     /// A batch or its certificate is not the chain's.
-    #[error("batch {number} of the snapshot is refused: {refusal}")]
+    #[error("the snapshot is refused in the batches from {number} on: {refusal}")]
     Refused {
-        /// Number of the batch.
+        /// Number of the first batch that was offered.
         number: u64,
-        /// Why it is not taken.
+        /// Why they are not taken.
         refusal: TrackerError,
     },
-    /// Hints are not the truth.
-    #[error("hints of the snapshot are refused: {0}")]
-    Hints(HintsIntakeError),
+    /// Nothing is wrong with the snapshot: our own L1, disk or program does not let it be judged.
+    #[error("the batches from {number} on cannot be judged now, join again later: {reason}")]
+    NotNow {
+        /// Number of the first batch that was offered.
+        number: u64,
+        /// Why not.
+        reason: TrackerError,
+    },
     /// The snapshot cannot be read.
     #[error("the snapshot cannot be read: {0}")]
     Snapshot(StoreError),
@@ -98,6 +118,21 @@ pub enum JoinError {
     Store(#[from] StoreError),
 }
 
+/// What a snapshot says beside the batch itself.
+struct Hinted {
+    release: Option<Release>,
+    hints: Option<BatchHints>,
+}
+
+/// Batches up to one that is certified by itself or by L1.
+struct Run {
+    first: u64,
+    sealed: Vec<Arc<SealedBatch>>,
+    /// None where L1 made the last of them.
+    certificate: Option<Certificate>,
+    hinted: Vec<Hinted>,
+}
+
 /// Takes what the snapshot holds and this node does not. `progress` is told after each certificate.
 ///
 /// # Errors
@@ -107,49 +142,56 @@ pub async fn join(
     deps: JoinDeps,
     mut progress: impl FnMut(&Joined),
 ) -> Result<Joined, JoinError> {
-    let JoinDeps { chain, store, l1, parameters, backend } = deps;
+    let JoinDeps { chain, store, l1, parameters, backend, patience } = deps;
     let last = snapshot.certified().await.map_err(JoinError::Snapshot)?.ok_or(JoinError::Empty)?;
     store.bind(&chain.deployment, crate::ROLE).await?;
+    // As a node does before its first batch: until it knows what L1 pays by, any header's ledger may be asked for.
+    store.keep_ledgers_from(0).await?;
     let tracker = Tracker::open(chain, Arc::clone(&store), l1).await?;
+    let heads = store.heads().await?;
+    if heads.block.is_some() || tracker.head().number > tracker.certified().number {
+        return Err(JoinError::RanAlready);
+    }
     let intake = HintIntake::new(tracker.clone(), parameters, backend, Arc::new(OpenedBatches::default()));
     let mut joined = Joined { last, through: tracker.certified().number, ..Joined::default() };
     // Where an earlier one was interrupted between a certificate and the hints.
-    let hinted = store.heads().await?.hinted_through.unwrap_or(0);
-    for number in hinted + 1..=joined.through.min(last) {
-        take_hints(&intake, batch(snapshot, number).await?, &mut joined).await?;
+    for number in heads.hinted_through.unwrap_or(0) + 1..=joined.through.min(last) {
+        match batch(snapshot, number).await {
+            Ok(BatchRecord { release, hints, .. }) => {
+                take_hints(&intake, Hinted { release, hints }, &mut joined).await?;
+            }
+            Err(JoinError::Pruned(_)) => {}
+            Err(error) => return Err(error),
+        }
     }
     while joined.through < last {
-        let run = next_run(snapshot, joined.through + 1, last).await?;
-        let before = joined.through;
-        joined.through = take_run(&tracker, &run).await?;
-        joined.batches += joined.through - before;
-        for record in run {
-            take_hints(&intake, record, &mut joined).await?;
+        let Run { first, sealed, certificate, hinted } = next_run(snapshot, joined.through + 1, last).await?;
+        joined.through = take_run(&tracker, first, sealed, certificate, patience).await?;
+        joined.batches += joined.through + 1 - first;
+        for hinted in hinted {
+            take_hints(&intake, hinted, &mut joined).await?;
         }
         progress(&joined);
     }
     Ok(joined)
 }
 
-/// The batches from a number on, up to one that is certified by itself or by L1.
-async fn next_run(
-    snapshot: &(impl Snapshot + ?Sized),
-    from: u64,
-    last: u64,
-) -> Result<Vec<BatchRecord>, JoinError> {
-    let mut run = Vec::new();
-    for number in from..=last {
-        let record = batch(snapshot, number).await?;
-        let ends = record.certificate.is_some() || record.by_l1;
-        run.push(record);
-        if ends {
+async fn next_run(snapshot: &(impl Snapshot + ?Sized), first: u64, last: u64) -> Result<Run, JoinError> {
+    let mut run = Run { first, sealed: Vec::new(), certificate: None, hinted: Vec::new() };
+    for number in first..=last {
+        let BatchRecord { sealed, certificate, release, hints, .. } = batch(snapshot, number).await?;
+        let by_l1 = sealed.claims_l1();
+        run.sealed.push(Arc::new(sealed));
+        run.hinted.push(Hinted { release, hints });
+        if certificate.is_some() || by_l1 {
+            run.certificate = certificate;
             return Ok(run);
         }
-        if run.len() > MAX_UNCERTIFIED_RUN {
+        if run.sealed.len() >= MAX_UNCERTIFIED_RUN {
             break;
         }
     }
-    Err(JoinError::NoCertificate(from))
+    Err(JoinError::NoCertificate(first))
 }
 
 async fn batch(snapshot: &(impl Snapshot + ?Sized), number: u64) -> Result<BatchRecord, JoinError> {
@@ -162,38 +204,63 @@ async fn batch(snapshot: &(impl Snapshot + ?Sized), number: u64) -> Result<Batch
     }
 }
 
-/// Takes a run; gives the number that is certified now.
-async fn take_run(tracker: &Tracker, run: &[BatchRecord]) -> Result<u64, JoinError> {
-    let sealed: Vec<Arc<SealedBatch>> = run.iter().map(|record| Arc::new(record.sealed.clone())).collect();
-    let certificate = run.last().and_then(|record| record.certificate);
-    let number = run.first().map_or(0, |record| record.number);
-    let refused = |refusal| JoinError::Refused { number, refusal };
-    match certificate {
-        Some(certificate) => {
-            tracker.accept_certified_run(&sealed, &certificate).await.map_err(refused)?;
-        }
-        // L1 made the last of them, and says so itself.
-        None => {
-            for batch in &sealed {
-                let number = batch.header.number;
-                let refused = |refusal| JoinError::Refused { number, refusal };
-                tracker.apply_sealed(batch).await.map_err(refused)?;
+/// Takes a run; gives the number that is certified now. Waits for an L1 that is away or behind.
+async fn take_run(
+    tracker: &Tracker,
+    first: u64,
+    sealed: Vec<Arc<SealedBatch>>,
+    certificate: Option<Certificate>,
+    patience: Duration,
+) -> Result<u64, JoinError> {
+    let (began, mut pauses) = (now(), Backoff::new(FIRST_PAUSE_MS, LONGEST_PAUSE_MS));
+    loop {
+        let offered = match &certificate {
+            Some(certificate) => tracker.accept_certified_run(&sealed, certificate).await.map(drop),
+            None => made_by_l1(tracker, &sealed).await,
+        };
+        let Err(refusal) = offered else { break };
+        match refusal.next_step() {
+            NextStep::Retry if began.elapsed() < patience => {
+                tracing::warn!(first, %refusal, "trying again");
+                tokio::time::sleep(pauses.pause()).await;
             }
+            NextStep::Retry | NextStep::Stop => {
+                return Err(JoinError::NotNow { number: first, reason: refusal });
+            }
+            _ => return Err(JoinError::Refused { number: first, refusal }),
         }
     }
-    let last = run.last().map_or(0, |record| record.number);
+    let last = first + sealed.len() as u64 - 1;
     let certified = tracker.certified().number;
     if certified < last { Err(JoinError::NoCertificate(last)) } else { Ok(certified) }
 }
 
-async fn take_hints(intake: &HintIntake, record: BatchRecord, joined: &mut Joined) -> Result<(), JoinError> {
-    let Some(hints) = record.hints else { return Ok(()) };
-    match intake.submit(record.release, hints).await {
-        Ok(accepted) => {
-            joined.hints += u64::from(accepted.new);
-            Ok(())
+/// Takes batches of which L1 made the last. Where it did not, none of them stays: nobody certified them.
+async fn made_by_l1(tracker: &Tracker, sealed: &[Arc<SealedBatch>]) -> Result<(), TrackerError> {
+    for batch in sealed {
+        if let Err(refusal) = tracker.apply_sealed(batch).await {
+            tracker.give_up_from(tracker.certified().number + 1).await?;
+            return Err(refusal);
         }
-        Err(HintsIntakeError::Store(error)) => Err(JoinError::Store(error)),
-        Err(refusal) => Err(JoinError::Hints(refusal)),
     }
+    Ok(())
+}
+
+async fn take_hints(intake: &HintIntake, hinted: Hinted, joined: &mut Joined) -> Result<(), JoinError> {
+    let Hinted { release, hints: Some(hints) } = hinted else { return Ok(()) };
+    let number = hints.number;
+    let mut taken = intake.submit(release.clone(), hints.clone()).await;
+    // Of a release only the form is known, and it keeps no true hints out.
+    if release.is_some() && matches!(taken, Err(HintsIntakeError::Wrong { .. })) {
+        taken = intake.submit(None, hints).await;
+    }
+    match taken {
+        Ok(accepted) => joined.hints += u64::from(accepted.new),
+        Err(HintsIntakeError::Store(error)) => return Err(JoinError::Store(error)),
+        Err(refusal) => {
+            tracing::warn!(number, %refusal, "hints of the snapshot are refused: the node gets others");
+            joined.hints_refused += 1;
+        }
+    }
+    Ok(())
 }

@@ -44,6 +44,7 @@ fn deps(store: &Arc<dyn Store>, l1: &Arc<ScriptedL1>) -> JoinDeps {
         l1: Arc::clone(l1) as _,
         parameters: parameter_set(),
         backend: backend(),
+        patience: std::time::Duration::from_millis(10),
     }
 }
 
@@ -80,11 +81,17 @@ async fn what_is_certified_is_taken_and_executed_by_the_node_itself() {
     })
     .await
     .expect("it stands");
-    assert_eq!(joined, Joined { last: 4, through: 4, batches: 4, hints: 4 });
+    assert_eq!(joined, Joined { last: 4, through: 4, batches: 4, hints: 4, hints_refused: 0 });
     assert_eq!(steps.into_inner(), 2);
     let heads = own.heads().await.expect("it can be read");
     assert_eq!((heads.certified, heads.hinted_through, heads.block), (Some(4), Some(4), None));
     assert_eq!(heads.sealed, Some((4, sealed[3].hash)), "what nobody certified is not taken");
+
+    // Once more there is nothing to take.
+    let again = join(snapshot.as_ref(), deps(&own, &l1), |_| ()).await.expect("it stands");
+    assert_eq!(again, Joined { last: 4, through: 4, ..Joined::default() });
+    // Whoever synchronized has every header's ledger, until L1 says which may still be asked for.
+    assert_eq!(own.ledger_floor().await.expect("it can be read"), Some(0));
 
     // The node makes the blocks, and goes on.
     let node = Machine::start(Arc::clone(&own), &l1, &ScriptedExecution::new()).await;
@@ -93,9 +100,9 @@ async fn what_is_certified_is_taken_and_executed_by_the_node_itself() {
     }
     node.executed(4).await;
 
-    // Once more there is nothing to take.
-    let again = join(snapshot.as_ref(), deps(&own, &l1), |_| ()).await.expect("it stands");
-    assert_eq!(again, Joined { last: 4, through: 6, batches: 0, hints: 0 });
+    // It ran: what it holds is no snapshot's to judge.
+    let refused = join(snapshot.as_ref(), deps(&own, &l1), |_| ()).await.expect_err("it ran");
+    assert!(matches!(refused, JoinError::RanAlready), "{refused}");
 }
 
 #[tokio::test]
@@ -109,7 +116,7 @@ async fn whatever_is_wrong_is_named_and_what_was_taken_before_stands() {
     };
     let pruned: Tell =
         Box::new(|record| Err(StoreError::Pruned { number: record.number, kept_from: record.number + 1 }));
-    let cases: [(&str, u64, Tell); 9] = [
+    let cases: [(&str, u64, Tell); 8] = [
         ("an item that the header does not hold", 3, changed(|record| record.sealed.items.truncate(1))),
         ("items in another order", 3, changed(|record| record.sealed.items.reverse())),
         ("a signature of nobody's", 3, changed(|record| record.sealed.signature.0[7] ^= 1)),
@@ -124,15 +131,6 @@ async fn whatever_is_wrong_is_named_and_what_was_taken_before_stands() {
             }),
         ),
         ("no certificate", 4, changed(|record| record.certificate = None)),
-        (
-            "hints that are not true",
-            3,
-            changed(|record| {
-                if let Some(hints) = &mut record.hints {
-                    hints.entries[1] = HintEntry::Key([1; 16]);
-                }
-            }),
-        ),
         ("a batch that is gone", 3, Box::new(|_| Ok(None))),
         ("a batch that was pruned", 3, pruned),
     ];
@@ -144,7 +142,6 @@ async fn whatever_is_wrong_is_named_and_what_was_taken_before_stands() {
         let refused = join(&told, deps(&own, &l1), |_| ()).await.expect_err(what);
         let named = match what.split_once(' ').map(|(_, rest)| rest) {
             Some("certificate") => matches!(refused, JoinError::NoCertificate(3)),
-            Some("that are not true") => matches!(refused, JoinError::Hints(_)),
             Some("batch that is gone" | "batch that was pruned") => matches!(refused, JoinError::Pruned(3)),
             _ => matches!(refused, JoinError::Refused { .. }),
         };
@@ -157,6 +154,53 @@ async fn whatever_is_wrong_is_named_and_what_was_taken_before_stands() {
         let heads = own.heads().await.expect("it can be read");
         assert_eq!((heads.sealed, heads.hinted_through), (Some((4, sealed[3].hash)), Some(4)), "{what}");
     }
+}
+
+#[tokio::test]
+async fn wrong_hints_and_releases_keep_no_batch_out() {
+    let l1 = l1();
+    let (snapshot, sealed) = records(&l1).await;
+    let wrong_hint = |mut record: BatchRecord| {
+        if let Some(hints) = &mut record.hints {
+            hints.entries[1] = HintEntry::Key([1; 16]);
+        }
+        Ok(Some(record))
+    };
+    let own = memory();
+    let told = Told { records: snapshot.as_ref(), number: 3, tell: &wrong_hint };
+    let joined = join(&told, deps(&own, &l1), |_| ()).await.expect("the batches stand");
+    assert_eq!(joined, Joined { last: 4, through: 4, batches: 4, hints: 3, hints_refused: 1 });
+    // The true ones come from elsewhere.
+    let joined = join(snapshot.as_ref(), deps(&own, &l1), |_| ()).await.expect("it stands");
+    assert_eq!((joined.batches, joined.hints), (0, 1));
+    assert_eq!(own.heads().await.expect("it can be read").sealed, Some((4, sealed[3].hash)));
+
+    let no_release = |mut record: BatchRecord| {
+        if let Some(release) = &mut record.release {
+            release.pds.clear();
+        }
+        Ok(Some(record))
+    };
+    let told = Told { records: snapshot.as_ref(), number: 3, tell: &no_release };
+    let joined = join(&told, deps(&memory(), &l1), |_| ()).await.expect("it stands");
+    assert_eq!((joined.hints, joined.hints_refused), (4, 0));
+}
+
+#[tokio::test]
+async fn a_header_that_l1_is_said_to_have_made_is_asked_for_there() {
+    let l1 = l1();
+    let (snapshot, _) = records(&l1).await;
+    let unsigned = |mut record: BatchRecord| {
+        record.sealed.signature = blindfold_protocol::Signature65::NONE;
+        (record.certificate, record.by_l1) = (None, true);
+        Ok(Some(record))
+    };
+    let own = memory();
+    let told = Told { records: snapshot.as_ref(), number: 4, tell: &unsigned };
+    let refused = join(&told, deps(&own, &l1), |_| ()).await.expect_err("L1 made none");
+    assert!(matches!(refused, JoinError::NotNow { number: 3, .. }), "{refused}");
+    let heads = own.heads().await.expect("it can be read");
+    assert_eq!(heads.sealed.map(|(number, _)| number), Some(2), "nothing that nobody certified stays");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::{
     io::IsTerminal,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
@@ -14,7 +15,7 @@ use blindfold_full_node::{
 };
 use blindfold_l1::{L1Client, L1Writer};
 use blindfold_otlp::TraceSettings;
-use blindfold_store::StoreUrl;
+use blindfold_store::{Store as _, StoreUrl};
 use blindfold_tls::{ClientTls, TlsSettings};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -142,23 +143,41 @@ impl Role for FullNodeSettings {
     }
 }
 
+/// How long a join waits for an L1 that is away or behind.
+const JOIN_PATIENCE: Duration = Duration::from_secs(120);
+
 /// Takes the batches of a snapshot into the records of a node that does not run.
 ///
 /// # Errors
 /// Settings that do not work; a snapshot that cannot be read, or the first batch of it that does not stand.
 pub(crate) async fn join(snapshot: &Path, args: &SettingsArgs, json: bool) -> Result<()> {
     let settings = load::<FullNodeSettings>(FullNodeSettings::NAME, args)?;
-    ensure!(snapshot.is_file(), "there is no snapshot {}", snapshot.display());
+    ensure!(
+        snapshot.is_file(),
+        "{} is no file: a snapshot is what `blindfold store backup --out FILE` writes",
+        snapshot.display()
+    );
     let tls = ClientTls::open(&settings.tls).context("section [tls] of the settings")?;
     ensure!(blindfold_tls::install(tls), "the TLS of this process is settled already: this is a bug");
     let given = StoreUrl::Sqlite(snapshot.to_owned()).open_reader().await;
     let given = given.with_context(|| format!("the snapshot {}", snapshot.display()))?;
+    // A word to whoever took the wrong file; the signatures say whose chain it is.
+    let role = given.meta("role").await?.unwrap_or_default();
+    ensure!(
+        role == blindfold_full_node::ROLE.as_bytes(),
+        "{} has the records of {:?}, not those of a full node",
+        snapshot.display(),
+        String::from_utf8_lossy(&role)
+    );
     let chain = load_chain(&settings.chain)?;
+    // Before anything else of the node's folder is touched: it may be running.
+    let store = settings.store.open(&settings.data_dir).await.context("this node's own records")?;
     let l1 = Arc::new(settings.l1.connect_in(&chain, &settings.data_dir).await?);
     let deps = JoinDeps {
         parameters: load_parameters(&settings.parameters, &settings.backend, l1.clone()).await?,
         backend: settings.backend.backend()?,
-        store: settings.store.open(&settings.data_dir).await.context("the node must not run meanwhile")?,
+        patience: JOIN_PATIENCE,
+        store,
         chain,
         l1,
     };

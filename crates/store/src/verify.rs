@@ -12,7 +12,7 @@ use crate::{
         confidential,
         convert::{hash, integer, number, optional_number},
         reads,
-        session::{Session, each, first, values},
+        session::{Session, Value, each, first, values},
     },
 };
 
@@ -232,6 +232,17 @@ fn batch(found: &mut Verified, record: &BatchRecord, before: Option<(u64, B256)>
     }
 }
 
+/// How many items of these batches were accepted.
+fn accepted(session: &dyn Session, from: u64, through: u64) -> Result<i64, StoreError> {
+    let sql = "SELECT COUNT(*) FROM items WHERE number BETWEEN ?1 AND ?2 AND fault IS NULL";
+    let [from, through] = [from, through].map(|number| i64::try_from(number).unwrap_or(i64::MAX));
+    let count = first(session, sql, &values![from, through], |row| match row.value(0)? {
+        Value::Integer(count) => Ok(count),
+        _ => Ok(0),
+    })?;
+    Ok(count.unwrap_or(0))
+}
+
 fn blocks(session: &dyn Session, found: &mut Verified) -> Result<(), StoreError> {
     let mut before: Option<BlockRecord> = None;
     let mut from = 0;
@@ -242,6 +253,14 @@ fn blocks(session: &dyn Session, found: &mut Verified) -> Result<(), StoreError>
         for block in page {
             let number = block.number;
             found.blocks = Some((found.blocks.map_or(number, |(first, _)| first), number));
+            // What was accepted makes a block.
+            let left_out = before.as_ref().map_or(1, |before| before.last_batch + 1);
+            if block.first_batch > left_out {
+                let accepted = accepted(session, left_out, block.first_batch - 1)?;
+                found.check(accepted == 0, || {
+                    format!("block {number} leaves out {accepted} items that were accepted before it")
+                });
+            }
             if let Some(before) = before {
                 let follows = block.number == before.number + 1
                     && block.parent_hash == before.hash

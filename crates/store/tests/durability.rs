@@ -334,3 +334,22 @@ async fn a_disk_of_the_first_schema_goes_back_to_no_certified_batch_of_that_time
     store.rewind(2, None).await.unwrap();
     assert_eq!(store.heads().await.unwrap().sealed, Some((2, second.hash)));
 }
+
+/// A file from elsewhere may be anything: nothing in it is computed because it is read.
+#[test]
+fn a_file_with_views_or_triggers_is_read_by_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("snapshot.sqlite");
+    drop(SqlStore::open(&path).unwrap());
+    drop(SqlStore::open_reader(&path).unwrap());
+    let endless = "CREATE VIEW endless AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c";
+    let trigger = "CREATE TRIGGER more AFTER INSERT ON meta BEGIN DELETE FROM meta; END";
+    for (add, remove) in [(endless, "DROP VIEW endless"), (trigger, "DROP TRIGGER more")] {
+        let changed = rusqlite::Connection::open(&path).unwrap();
+        changed.execute_batch(add).unwrap();
+        let refused = SqlStore::open_reader(&path).unwrap_err().to_string();
+        assert!(refused.contains("views, triggers or virtual tables"), "{refused}");
+        changed.execute_batch(remove).unwrap();
+        drop(SqlStore::open_reader(&path).unwrap());
+    }
+}

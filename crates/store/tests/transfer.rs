@@ -37,11 +37,16 @@ fn whole(number: u64, parent: B256, ids: &[u64], ledger: &mut FeeLedger, delta: 
 
 /// A store with something in every table that transfers carry: `batches` batches.
 async fn filled(store: &SqlStore, batches: u64) {
-    filled_with(store, batches, |number| Some(block(number, number, number))).await;
+    filled_with(store, batches, &[], |number| Some(block(number, number, number))).await;
 }
 
-/// The same, with the blocks that `after` gives after each batch but the last.
-async fn filled_with(store: &SqlStore, batches: u64, after: impl Fn(u64) -> Option<BlockRecord>) {
+/// The same with some batches that hold nothing, and the blocks that `after` gives after each batch but the last.
+async fn filled_with(
+    store: &SqlStore,
+    batches: u64,
+    empty: &[u64],
+    after: impl Fn(u64) -> Option<BlockRecord>,
+) {
     store.bind(&deployment(), "sequencer").await.unwrap();
     store.keep_ledgers_from(0).await.unwrap();
     let (mut parent, mut ledger) = (B256::ZERO, FeeLedger::default());
@@ -52,7 +57,8 @@ async fn filled_with(store: &SqlStore, batches: u64, after: impl Fn(u64) -> Opti
         let held = Held { item: 0, payer: payer(1), amount: 5 };
         delta.held.push(held_change(number, vec![], vec![held]));
         store.put_envelope(envelope(number)).await.unwrap();
-        let record = whole(number, parent, &[number], &mut ledger, delta);
+        let ids: &[u64] = if empty.contains(&number) { &[] } else { &[number] };
+        let record = whole(number, parent, ids, &mut ledger, delta);
         parent = record.hash;
         store.put_sealed(record.clone()).await.unwrap();
         if number < batches {
@@ -289,7 +295,7 @@ async fn what_is_refused() {
 #[tokio::test]
 async fn batches_without_a_block_are_no_damage() {
     let store = SqlStore::in_memory().unwrap();
-    filled_with(&store, 7, |number| match number {
+    filled_with(&store, 7, &[3, 5], |number| match number {
         2 => Some(block(1, 1, 2)),
         4 => Some(block(2, 4, 4)),
         6 => Some(block(3, 6, 6)),
@@ -303,7 +309,7 @@ async fn batches_without_a_block_are_no_damage() {
     // One that two blocks claim is.
     for (first, last) in [(2, 4), (1, 4)] {
         let store = SqlStore::in_memory().unwrap();
-        filled_with(&store, 6, |number| match number {
+        filled_with(&store, 6, &[], |number| match number {
             2 => Some(block(1, 1, 2)),
             5 => Some(block(2, first, last)),
             _ => None,
@@ -312,6 +318,16 @@ async fn batches_without_a_block_are_no_damage() {
         let faults = verify(&store, |_| ()).await.unwrap().faults;
         assert!(faults.contains(&"block 2 does not follow block 1".to_owned()), "{first}: {faults:?}");
     }
+    // And so is one with something in it that no block has.
+    let store = SqlStore::in_memory().unwrap();
+    filled_with(&store, 6, &[1, 4], |number| match number {
+        2 => Some(block(1, 2, 2)),
+        5 => Some(block(2, 5, 5)),
+        _ => None,
+    })
+    .await;
+    let faults = verify(&store, |_| ()).await.unwrap().faults;
+    assert_eq!(faults, ["block 2 leaves out 1 items that were accepted before it"]);
 }
 
 #[tokio::test]

@@ -116,8 +116,11 @@ pub(crate) fn batches(
         found => found?,
     };
     for record in &mut found {
-        let sql = "SELECT id, fault FROM items WHERE number = ?1 ORDER BY item";
-        record.items = all(session, sql, &values![integer(record.number, "batch number")?], |row| {
+        let sql = "SELECT id, fault FROM items WHERE number = ?1 ORDER BY item LIMIT ?2";
+        // One more than there are would show that they do not fit; a file from elsewhere may have any number.
+        let limit = i64::try_from(record.sealed.items.len()).unwrap_or(i64::MAX).saturating_add(1);
+        let values = values![integer(record.number, "batch number")?, limit];
+        record.items = all(session, sql, &values, |row| {
             Ok(ItemRecord { id: hash(row, 0, What::Batch)?, fault: optional_text(row, 1, What::Batch)? })
         })?;
         if record.items.len() != record.sealed.items.len() {

@@ -138,7 +138,11 @@ fn prepare(connection: &Connection, durability: Durability) -> Result<(), rusqli
             connection.pragma_update(None, "synchronous", "FULL")?;
             connection.pragma_update(None, "fullfsync", true)
         }
-        Durability::Reader => connection.pragma_update(None, "query_only", true),
+        Durability::Reader => {
+            connection.pragma_update(None, "query_only", true)?;
+            connection.pragma_update(None, "trusted_schema", false)?;
+            connection.pragma_update(None, "cell_size_check", true)
+        }
         Durability::Memory => Ok(()),
     }
 }

@@ -132,8 +132,14 @@ const MIGRATIONS: &[&str] = &[
     "",
 ];
 
-/// Whether the file has this program's schema: a reader brings nothing up to date.
+/// Whether the file has this program's schema: a reader brings nothing up to date. It may be anybody's: what computes
+/// something when it is read is in no store of ours.
 pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
+    let others = "SELECT COUNT(*) FROM sqlite_schema WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'";
+    if connection.query_row(others, [], |row| row.get::<_, i64>(0))? != 0 {
+        let reason = "it has views, triggers or virtual tables: it is none of this program's stores";
+        return Err(StoreError::Failed(reason.to_owned()));
+    }
     let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     match found.cmp(&SCHEMA_VERSION) {
         std::cmp::Ordering::Equal => Ok(()),
