@@ -229,11 +229,11 @@ impl Admission {
             GatewayRefusal::Fault { fault, detail }
         })?;
         let id = envelope.id();
-        traces::envelope(&id.0, "verify", started);
         // Sealed envelopes are there for everybody to send again: that takes nothing from their payer.
         if self.taken.lock().get(&id).is_some() {
             return Ok(None);
         }
+        traces::envelope(&id.0, "verify", started);
         // Only now is it known to be the payer's own.
         self.count_payer(envelope.header.payer).await.map(Some).ok_or(GatewayRefusal::PayerLimit)
     }

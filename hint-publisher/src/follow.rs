@@ -544,7 +544,10 @@ async fn read_and_work(
             return Err(WorkError::NotTheSequencer);
         }
         let view = BatchView::read(sealed, verdicts, max_batch)?;
-        traces::batch_has(view.number, || sealed.items.iter().filter_map(|item| id_of(item)));
+        traces::batch_has(view.number, || {
+            let accepted = view.accepted.iter().filter_map(|item| sealed.items.get(item.index as usize));
+            accepted.filter_map(|item| id_of(item))
+        });
         Ok(view)
     })
     .await

@@ -11,7 +11,7 @@ use blindfold_protocol::{
     validity::{ChainState, CheckedEnvelope, most_after},
 };
 use blindfold_rpc::SourceLimits;
-use blindfold_runtime::{now, spawn};
+use blindfold_runtime::{Instant, now, spawn};
 use blindfold_store::PendingEnvelope;
 use blindfold_telemetry::traces;
 
@@ -108,15 +108,9 @@ impl Admission {
             return Ok(known);
         }
         let bytes: Arc<[u8]> = bytes.into();
-        let started = now();
         let refusal = match self.admit_new(&envelope, id, Arc::clone(&bytes), promise).await {
             Err(refusal @ AdmissionRefusal::Fault { fault: EnvelopeError::FeeNonceUsed, .. }) => refusal,
-            answer => {
-                if answer.is_ok() {
-                    traces::root(&id.0, "admit", started);
-                }
-                return answer;
-            }
+            answer => return answer,
         };
         // Maybe by itself: a call with the same envelope came in first, and it was sealed since it was looked for.
         self.known(&id, &bytes, promise).await?.ok_or(refusal)
@@ -130,6 +124,7 @@ impl Admission {
         bytes: Arc<[u8]>,
         promise: bool,
     ) -> Result<Admitted, AdmissionRefusal> {
+        let started = now();
         let pending = self.pool.lock().bytes() as u64;
         if let Some(behind) = self.backlog.behind(pending, bytes.len() as u64) {
             return Err(AdmissionRefusal::Backlogged { behind });
@@ -152,7 +147,7 @@ impl Admission {
             .map_err(|kind| explain(kind, envelope, number))?;
         let admission = Arc::clone(self);
         let item = PoolItem { bytes, checked: Arc::new(checked) };
-        to_end(async move { admission.take_place(meta, item, promise).await }).await
+        to_end(async move { admission.take_place(meta, item, promise, started).await }).await
     }
 
     /// The epoch the envelope was encrypted for, if a batch of it can come (the next number's, or the one after),
@@ -238,6 +233,7 @@ impl Admission {
         mut meta: Meta,
         item: PoolItem,
         promise: bool,
+        started: Instant,
     ) -> Result<Admitted, AdmissionRefusal> {
         let id = meta.id;
         let reserved = {
@@ -281,6 +277,7 @@ impl Admission {
             self.pool.full.notify_one();
         }
         self.cx.metrics.envelopes_admitted.increment();
+        traces::root(&id.0, "admit", started);
         self.answer(&item, seal_by).await
     }
 

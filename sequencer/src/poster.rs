@@ -12,7 +12,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 use blindfold_chain::{RunLimits, coded, next_run};
 use blindfold_l1::{CodedBatch, L1Error, L1Submitter, PostedHead, Sent};
 use blindfold_protocol::B256;
-use blindfold_runtime::{Backoff, now};
+use blindfold_runtime::{Backoff, Instant, now};
 use blindfold_store::{PostedRecord, Store, StoreError, What};
 use blindfold_telemetry::traces;
 use parking_lot::Mutex;
@@ -63,6 +63,8 @@ pub(crate) async fn forget_intent_above(store: &dyn Store, number: u64) -> Resul
 #[derive(Clone, Copy, Debug)]
 struct Outgoing {
     receipt: Sent,
+    /// When it began to go out.
+    started: Instant,
     /// What is stored of the run, and whether there were more headers to post; none for a header that L1 was had to make.
     run: Option<(Intent, bool)>,
 }
@@ -184,7 +186,7 @@ impl Poster {
         check_posted(&self.cx, posted).await?;
         self.cx.metrics.posted_number.set(posted.number);
         let mut nothing_left = false;
-        if let Some(Outgoing { receipt, run: Some((intent, more)) }) = last {
+        if let Some(Outgoing { receipt, started, run: Some((intent, more)) }) = last {
             let (last, transaction) = (intent.last, receipt.transaction);
             // The transaction succeeds as well where L1 passed over the run, because it made a header itself meanwhile:
             // what is posted its head says.
@@ -194,6 +196,9 @@ impl Poster {
             }
             // Where the disk fails, the next round finds it out again and notes it.
             self.note_posted(intent, transaction).await?;
+            for number in intent.first..=intent.last {
+                traces::batch(number, "post", started);
+            }
             nothing_left = !more;
         }
         *self.sent.lock() = None;
@@ -204,7 +209,7 @@ impl Poster {
             return self.post_data_of(intent).await;
         }
         if let Some(receipt) = self.end_at_head_after(posted).await? {
-            *self.sent.lock() = Some(Outgoing { receipt, run: None });
+            *self.sent.lock() = Some(Outgoing { receipt, started: now(), run: None });
             return Ok(false);
         }
         let limits = &self.cx.config.posting;
@@ -216,10 +221,7 @@ impl Poster {
         self.cx.store.put_meta(INTENT_KEY, &intent.encode()).await?;
         let started = now();
         let receipt = self.l1.post(&run.batches, &run.certificate).await?;
-        for number in intent.first..=intent.last {
-            traces::batch(number, "post", started);
-        }
-        *self.sent.lock() = Some(Outgoing { receipt, run: Some((intent, run.more)) });
+        *self.sent.lock() = Some(Outgoing { receipt, started, run: Some((intent, run.more)) });
         self.close_intent(intent).await?;
         Ok(true)
     }
@@ -244,11 +246,14 @@ impl Poster {
 
     /// The data of a run whose headers are there: where it may not have followed them, it goes out now.
     async fn post_data_of(&self, intent: Intent) -> Result<bool, L1RoundError> {
+        let started = now();
         let batches = self.batches_of(intent.first, intent.last).await?;
         let headers: Vec<_> = batches.iter().map(|batch| batch.sealed.header).collect();
         if self.l1.lacks_new_data(&headers).await? {
             match self.l1.post_data(&batches).await {
-                Ok(receipt) => *self.sent.lock() = Some(Outgoing { receipt, run: Some((intent, true)) }),
+                Ok(receipt) => {
+                    *self.sent.lock() = Some(Outgoing { receipt, started, run: Some((intent, true)) })
+                }
                 Err(error) if error.is_transient() => return Err(error.into()),
                 // The headers that come next do not wait for it: once these are final it is seen to be lacking.
                 Err(fault) => {

@@ -51,16 +51,16 @@ impl Exporter {
         version: &'static str,
     ) -> Result<Option<Self>, OtlpError> {
         settings.check()?;
-        let Some(url) = &settings.url else { return Ok(None) };
+        let Some(url) = settings.checked_url()? else { return Ok(None) };
         let exporter = SpanExporter::builder()
             .with_http()
             .with_protocol(Protocol::HttpBinary)
-            .with_endpoint(url)
+            .with_endpoint(url.as_str())
             .with_timeout(Duration::from_millis(SEND_TIMEOUT_MS))
-            .with_headers(settings.headers()?)
-            .with_http_client(Client::new(url, tokio::runtime::Handle::current())?)
+            .with_http_client(Client::new(url, settings, tokio::runtime::Handle::current())?)
             .build()
-            .map_err(|error| OtlpError::Client(error.to_string()))?;
+            // The library's words may repeat the URL.
+            .map_err(|_| OtlpError::Client)?;
         let batches = BatchConfigBuilder::default()
             .with_max_queue_size(QUEUE_SPANS)
             .with_max_export_batch_size(REQUEST_SPANS)

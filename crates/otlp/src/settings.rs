@@ -1,8 +1,9 @@
 //! Where traces go, as operators set it.
 
-use std::{collections::HashMap, fs, path::PathBuf};
+use std::{fs, path::PathBuf};
 
-use http::{HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
 /// Longest file of headers, in bytes.
@@ -32,9 +33,14 @@ impl Default for TraceSettings {
 /// Why no traces can be sent. All of them are faults of the configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum OtlpError {
-    /// The URL is none of HTTP.
-    #[error("traces.url is no URL that begins with http:// or https://")]
+    /// The URL is none of HTTP, or lacks its path.
+    #[error("traces.url is no URL of HTTP with a path, as http://127.0.0.1:4318/v1/traces")]
     Url,
+    /// The URL holds a user's name or password.
+    #[error(
+        "traces.url: a password does not stand in the URL: name a file with the header in traces.headers_file"
+    )]
+    Credentials,
     /// The share is none.
     #[error("traces.share is {0}: it is a share of all envelopes, from 0 to 1")]
     Share(f64),
@@ -57,9 +63,9 @@ pub enum OtlpError {
     /// The files of the TLS settings do not serve.
     #[error("traces.url: {0}")]
     Tls(#[from] blindfold_tls::TlsError),
-    /// The library refused it.
-    #[error("traces.url: {0}")]
-    Client(String),
+    /// No client can be made for it.
+    #[error("traces.url: no client can be made for it")]
+    Client,
 }
 
 impl TraceSettings {
@@ -71,29 +77,41 @@ impl TraceSettings {
         if !(0.0..=1.0).contains(&self.share) {
             return Err(OtlpError::Share(self.share));
         }
-        let Some(url) = &self.url else { return Ok(()) };
-        match reqwest::Url::parse(url) {
-            Ok(url) if ["http", "https"].contains(&url.scheme()) && url.has_host() => {}
-            _ => return Err(OtlpError::Url),
+        if self.checked_url()?.is_some() {
+            self.headers()?;
         }
-        self.headers().map(drop)
+        Ok(())
     }
 
-    /// The headers of the file.
-    pub(crate) fn headers(&self) -> Result<HashMap<String, String>, OtlpError> {
-        let Some(path) = &self.headers_file else { return Ok(HashMap::new()) };
+    /// Where it is sent to.
+    pub(crate) fn checked_url(&self) -> Result<Option<Url>, OtlpError> {
+        let Some(url) = &self.url else { return Ok(None) };
+        let url = Url::parse(url).map_err(|_| OtlpError::Url)?;
+        if !["http", "https"].contains(&url.scheme()) || !url.has_host() || url.path() == "/" {
+            return Err(OtlpError::Url);
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(OtlpError::Credentials);
+        }
+        Ok(Some(url))
+    }
+
+    /// The headers of the file, as they stand there.
+    pub(crate) fn headers(&self) -> Result<HeaderMap, OtlpError> {
+        let Some(path) = &self.headers_file else { return Ok(HeaderMap::new()) };
         let failed = |error| OtlpError::HeadersFile { path: path.clone(), error };
         if fs::metadata(path).map_err(failed)?.len() > MAX_HEADERS_BYTES {
             let limit = format!("it is longer than {MAX_HEADERS_BYTES} bytes");
             return Err(failed(std::io::Error::other(limit)));
         }
         let text = fs::read_to_string(path).map_err(failed)?;
-        let mut headers = HashMap::new();
+        let mut headers = HeaderMap::new();
         for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| !text.trim().is_empty()) {
             let header = text.split_once(':').and_then(|(name, value)| {
                 let name = name.trim().parse::<HeaderName>().ok()?;
-                let value = value.trim().parse::<HeaderValue>().ok()?;
-                Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+                let mut value = value.trim().parse::<HeaderValue>().ok()?;
+                value.set_sensitive(true);
+                Some((name, value))
             });
             let (name, value) = header.ok_or_else(|| OtlpError::Header { path: path.clone(), line })?;
             headers.insert(name, value);
@@ -114,10 +132,13 @@ mod tests {
     fn what_cannot_be_used_is_named() {
         TraceSettings::default().check().unwrap();
         at("http://127.0.0.1:4318/v1/traces").check().unwrap();
-        at("https://user:secret@collector.example/otlp/v1/traces").check().unwrap();
-        for url in ["", "collector:4318", "grpc://collector:4317", "http://", "unix:///run/otlp"] {
+        at("HTTPS://collector.example/otlp/v1/traces ").check().unwrap();
+        let nowhere = ["", "collector:4318", "grpc://collector:4317", "http://", "unix:///run/otlp"];
+        for url in nowhere.into_iter().chain(["http://127.0.0.1:4318", "http://127.0.0.1:4318/"]) {
             assert!(matches!(at(url).check(), Err(OtlpError::Url)), "{url}");
         }
+        let error = at("https://user:secret@collector.example/v1/traces").check().unwrap_err();
+        assert!(matches!(error, OtlpError::Credentials) && !error.to_string().contains("secret"), "{error}");
         for share in [-0.1, 1.5, f64::NAN, f64::INFINITY] {
             let settings = TraceSettings { share, ..TraceSettings::default() };
             assert!(matches!(settings.check(), Err(OtlpError::Share(_))), "{share}");

@@ -82,11 +82,10 @@ async fn what_was_acknowledged_is_on_the_server_that_takes_over() {
     let store = lead(&mut last).await;
     let stored: std::collections::BTreeSet<_> =
         store.pending_envelopes().await.unwrap().into_iter().map(|envelope| envelope.id).collect();
-    let acknowledged = acknowledged.lock().unwrap();
+    let acknowledged = std::mem::take(&mut *acknowledged.lock().unwrap());
     let lost: Vec<_> =
         acknowledged.iter().filter(|number| !stored.contains(&envelope(**number).id)).collect();
     assert!(lost.is_empty(), "{} of {} are lost", lost.len(), acknowledged.len());
-    drop(acknowledged);
 
     // Whoever has the records shows how many servers follow.
     let metrics = Metrics::new("sequencer", "0").unwrap();

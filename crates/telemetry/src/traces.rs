@@ -2,8 +2,9 @@
 //!
 //! Nothing is handed on between roles for it. An envelope's id names its trace ([`TraceId`]), so all roles tell of the same
 //! one; and whether an envelope is traced follows from its id as well, so all roles with the same share choose the same
-//! envelopes. Nobody who sends an envelope, or stands between two roles, can have a say in either. Where a role does
-//! something with a batch, each of its traced envelopes has a span of that.
+//! envelopes. Whoever makes an envelope can look for an id that is chosen, or is not: a share is no secret, and no limit.
+//! Nobody between two roles has a say. Where a role does something with a batch, each of its traced envelopes has a span of
+//! that.
 //!
 //! A process without a sink, and so without settings for it, pays for one load of a pointer at each place.
 
@@ -111,6 +112,10 @@ impl Traces {
         }
     }
 
+    fn forget_from(&self, number: u64) {
+        self.batches.lock().split_off(&number);
+    }
+
     fn of_envelope(&self, envelope: &[u8; 32], name: &'static str, started: Instant) {
         if let Some(id) = self.chosen(envelope) {
             self.tell(&[id], name, started, None, false);
@@ -159,6 +164,13 @@ pub fn batch_has<I: IntoIterator<Item = [u8; 32]>>(number: u64, envelopes: impl 
     if let Some(traces) = OF_THE_PROCESS.get() {
         let envelopes: Vec<[u8; 32]> = envelopes().into_iter().collect();
         traces.know(number, &envelopes);
+    }
+}
+
+/// Batches from a number on gave way to others, of which nothing is known yet.
+pub fn forget_from(number: u64) {
+    if let Some(traces) = OF_THE_PROCESS.get() {
+        traces.forget_from(number);
     }
 }
 
@@ -235,6 +247,10 @@ mod tests {
         traces.know(3, &[id(2)]);
         traces.of_batch(3, "seal", started);
         assert_eq!(kept.0.lock().last().map(|span| span.id), Some(TraceId::of(&id(2))));
+        assert_eq!(kept.0.lock().len(), 3);
+        // And another one, which nobody has told of.
+        traces.forget_from(3);
+        traces.of_batch(3, "execute", started);
         assert_eq!(kept.0.lock().len(), 3);
     }
 

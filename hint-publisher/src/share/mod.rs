@@ -31,6 +31,7 @@ use blindfold_protocol::{BatchHints, Certificate, Release};
 use blindfold_redis::{Redis, RedisError};
 use blindfold_rpc::BlindApiClient;
 use blindfold_runtime::{Instant, now};
+use blindfold_telemetry::traces;
 use parking_lot::Mutex;
 use tokio::{sync::watch, time::sleep};
 
@@ -369,7 +370,9 @@ impl<'a> SharedBatch<'a> {
             None => {
                 let decryption = &self.shop.decryption;
                 let work = decryption.predecrypt_part(self.view, self.parameters, places);
+                let started = now();
                 let begun = self.renewing(work).await?;
+                traces::batch(self.view.number, "predecrypt", started);
                 if let Some(progress) = self.progress.get_mut(part) {
                     *progress = Progress::Begun(begun);
                 }

@@ -23,8 +23,25 @@ const LOOK: Duration = Duration::from_millis(100);
 /// What one role did.
 type Part = (String, String);
 
+/// What was told of one envelope.
+#[derive(Default)]
+struct Trace {
+    parts: BTreeSet<Part>,
+    /// Ids of spans that are part of no other.
+    roots: BTreeSet<Vec<u8>>,
+    /// Ids of those that spans are parts of.
+    parents: BTreeSet<Vec<u8>>,
+}
+
+impl Trace {
+    /// Whether it is one tree: all spans are parts of the one root, which the envelope's id names.
+    fn is_one(&self) -> bool {
+        self.roots.len() == 1 && self.parents == self.roots
+    }
+}
+
 #[derive(Clone, Default)]
-struct Traces(Arc<Mutex<BTreeMap<Vec<u8>, BTreeSet<Part>>>>);
+struct Traces(Arc<Mutex<BTreeMap<Vec<u8>, Trace>>>);
 
 /// Takes traces by OTLP over HTTP, for as long as the process runs.
 pub struct Collector {
@@ -47,7 +64,7 @@ impl Collector {
         Ok(Self { url, traces })
     }
 
-    /// Waits until the trace of some envelope has all these parts: each what a role did, by the role's name and its own.
+    /// Waits until the trace of some envelope is one tree and has all these parts: each what a role did, by the role's name and its own.
     ///
     /// # Errors
     /// When none has in time; it says what the one with most of them lacks.
@@ -58,7 +75,8 @@ impl Collector {
         loop {
             let lacking = {
                 let traces = self.traces.0.lock();
-                let of_each = traces.values().map(|has| wanted.difference(has).cloned().collect::<Vec<_>>());
+                let whole = traces.values().filter(|trace| trace.is_one());
+                let of_each = whole.map(|trace| wanted.difference(&trace.parts).cloned().collect::<Vec<_>>());
                 of_each.min_by_key(Vec::len)
             };
             match lacking {
@@ -80,7 +98,12 @@ async fn take(State(traces): State<Traces>, body: Bytes) -> StatusCode {
         let named = attributes.into_iter().find(|attribute| attribute.key == "service.name");
         let Some(Value::StringValue(role)) = named.and_then(|named| named.value?.value) else { continue };
         for span in resource.scope_spans.into_iter().flat_map(|scope| scope.spans) {
-            traces.entry(span.trace_id).or_default().insert((role.clone(), span.name));
+            let trace = traces.entry(span.trace_id).or_default();
+            match span.parent_span_id.is_empty() {
+                true => trace.roots.insert(span.span_id),
+                false => trace.parents.insert(span.parent_span_id),
+            };
+            trace.parts.insert((role.clone(), span.name));
         }
     }
     StatusCode::OK

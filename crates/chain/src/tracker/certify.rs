@@ -396,6 +396,7 @@ impl Tracker {
 
     /// Takes back our uncertified headers from `number` on.
     pub(super) async fn take_back(&self, number: u64) -> Result<(), TrackerError> {
+        blindfold_telemetry::traces::forget_from(number);
         // By the disk: it may have failed in the middle of this before.
         let newest = self.shared.store.heads().await?.sealed.map_or(0, |(newest, _)| newest);
         for reverted in (number..=newest).rev() {
