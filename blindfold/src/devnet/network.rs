@@ -428,6 +428,22 @@ impl Devnet {
         Ok(())
     }
 
+    /// The same for the execution client of a sequencer, by its name.
+    ///
+    /// # Errors
+    /// When there is none of that name, or it does not come back.
+    pub async fn kill_and_restart_execution_of(&mut self, sequencer: &str) -> Result<()> {
+        let further = FURTHER_SEQUENCERS.iter().position(|name| *name == sequencer);
+        let node = match further {
+            Some(index) => self.further_executions.get_mut(index),
+            None => (sequencer == "sequencer").then_some(&mut self.sequencer_execution),
+        };
+        let node = node.with_context(|| format!("no sequencer {sequencer}"))?;
+        node.kill().await?;
+        node.restart().await?;
+        Ok(())
+    }
+
     /// Where a role keeps its records.
     ///
     /// # Errors

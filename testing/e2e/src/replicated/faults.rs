@@ -34,6 +34,8 @@ const HINT_PUBLISHERS: [&str; 2] = ["hint-publisher", SECOND_HINT_PUBLISHER];
 pub(super) enum Fault {
     /// `kill -9` of whoever leads, who starts again when another one leads.
     Kill,
+    /// The same while the execution clients of those that stand by have lost up to 128 of their newest blocks.
+    KillBehind,
     /// Whoever leads is stopped, and goes on when another one leads.
     Pause,
     /// The same for about as long as the lease, whoever leads then.
@@ -80,7 +82,7 @@ impl Fault {
             (0, 1) => Self::Pause,
             (0, 2) => Self::ShortPause,
             (0, _) => Self::Partition,
-            (_, 0) => Self::Kill,
+            (_, 0) => Self::KillBehind,
             (_, 1) => Self::HandOver,
             (_, 2) => Self::Stop,
             _ => Self::DatabaseFailover,
@@ -90,6 +92,7 @@ impl Fault {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Kill => "kill",
+            Self::KillBehind => "kill, the others far behind,",
             Self::Pause => "pause",
             Self::ShortPause => "short pause",
             Self::Partition => "partition",
@@ -119,6 +122,15 @@ impl Run {
         let from_ms = wall_ms();
         match fault {
             Fault::Kill => {
+                self.devnet.process(leader)?.kill().await?;
+                self.another_leads(leader).await?;
+                self.devnet.process(leader)?.start()?;
+            }
+            Fault::KillBehind => {
+                let all = self.devnet.sequencers();
+                for (other, _) in all.iter().filter(|(name, _)| *name != leader) {
+                    self.devnet.kill_and_restart_execution_of(other).await?;
+                }
                 self.devnet.process(leader)?.kill().await?;
                 self.another_leads(leader).await?;
                 self.devnet.process(leader)?.start()?;

@@ -30,6 +30,8 @@ pub(super) struct Percentiles {
 pub(super) struct Report {
     pub(super) faults: u64,
     kills: u64,
+    #[serde(default)]
+    kills_behind: u64,
     pauses: u64,
     short_pauses: u64,
     partitions: u64,
@@ -83,6 +85,7 @@ impl Report {
         self.faults += 1;
         *match fault {
             Fault::Kill => &mut self.kills,
+            Fault::KillBehind => &mut self.kills_behind,
             Fault::Pause => &mut self.pauses,
             Fault::ShortPause => &mut self.short_pauses,
             Fault::Partition => &mut self.partitions,
