@@ -18,6 +18,8 @@ use blindfold_protocol::{
 use blindfold_runtime::{Backoff, now};
 use blindfold_store::{BatchRecord, Store, StoreError};
 
+/// Where it is noted that a join has begun and not ended; empty once it has.
+const UNDER_WAY_KEY: &str = "join.under_way";
 /// Pauses between two tries, in milliseconds.
 const FIRST_PAUSE_MS: u64 = 250;
 const LONGEST_PAUSE_MS: u64 = 10_000;
@@ -149,9 +151,13 @@ pub async fn join(
     store.keep_ledgers_from(0).await?;
     let tracker = Tracker::open(chain, Arc::clone(&store), l1).await?;
     let heads = store.heads().await?;
-    if heads.block.is_some() || tracker.head().number > tracker.certified().number {
+    // A join that was killed left headers without their certificate; those of a node that ran are evidence.
+    let goes_on = store.meta(UNDER_WAY_KEY).await?.is_some_and(|mark| !mark.is_empty());
+    let is_ahead = tracker.head().number > tracker.certified().number;
+    if heads.block.is_some() || (is_ahead && !goes_on) {
         return Err(JoinError::RanAlready);
     }
+    store.put_meta(UNDER_WAY_KEY, &[1]).await?;
     let intake = HintIntake::new(tracker.clone(), parameters, backend, Arc::new(OpenedBatches::default()));
     let mut joined = Joined { last, through: tracker.certified().number, ..Joined::default() };
     // Where an earlier one was interrupted between a certificate and the hints.
@@ -173,6 +179,7 @@ pub async fn join(
         }
         progress(&joined);
     }
+    store.put_meta(UNDER_WAY_KEY, &[]).await?;
     Ok(joined)
 }
 

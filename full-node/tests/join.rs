@@ -203,6 +203,53 @@ async fn a_header_that_l1_is_said_to_have_made_is_asked_for_there() {
     assert_eq!(heads.sealed.map(|(number, _)| number), Some(2), "nothing that nobody certified stays");
 }
 
+/// A kill leaves headers of a run without its certificate; a node that ran has such headers, too.
+#[tokio::test]
+async fn a_join_that_was_killed_goes_on_and_a_node_that_ran_is_left_alone() {
+    let l1 = l1();
+    let (snapshot, sealed) = records(&l1).await;
+    let own = memory();
+    let told = Told { records: snapshot.as_ref(), number: 3, tell: &|_| Ok(None) };
+    join(&told, deps(&own, &l1), |_| ()).await.expect_err("it lacks a batch");
+    tracker_on(Arc::clone(&own), &l1).await.apply_sealed(&sealed[2].batch).await.expect("it stands");
+    let joined = join(snapshot.as_ref(), deps(&own, &l1), |_| ()).await.expect("it goes on");
+    assert_eq!((joined.through, joined.hints), (4, 2));
+
+    for finished in [true, false] {
+        let own = memory();
+        if finished {
+            join(snapshot.as_ref(), deps(&own, &l1), |_| ()).await.expect("it stands");
+        }
+        let ran = tracker_on(Arc::clone(&own), &l1).await;
+        let next = if finished { &sealed[4] } else { &sealed[0] };
+        ran.apply_sealed(&next.batch).await.expect("it stands");
+        let refused = join(snapshot.as_ref(), deps(&own, &l1), |_| ()).await.expect_err("it ran");
+        assert!(matches!(refused, JoinError::RanAlready), "{refused}");
+        assert_eq!(ran.head().hash, next.hash, "what it holds stays");
+    }
+}
+
+#[tokio::test]
+async fn a_header_that_l1_made_is_taken_from_l1() {
+    let l1 = l1();
+    let sequencer = Sealer::new(&l1).await;
+    let one = sequencer.seal_envelopes(1_000, &[envelope(1, 1)]).await;
+    sequencer.certify(&one).await;
+    l1.advance(200);
+    let made = sequencer.l1_header(2_000, vec![]);
+    l1.l1_headers.lock().push(made.clone());
+    let store = memory();
+    let node = Machine::start(Arc::clone(&store), &l1, &ScriptedExecution::new()).await;
+    node.take(&one).await;
+    node.hint(&one).await;
+    node.tracker.accept_l1_header(&made).await.expect("L1 made it");
+    let own = memory();
+    let joined = join(store.as_ref(), deps(&own, &l1), |_| ()).await.expect("it stands");
+    assert_eq!((joined.last, joined.through, joined.batches), (2, 2, 2));
+    let heads = own.heads().await.expect("it can be read");
+    assert_eq!(heads.sealed, Some((2, made.header.hash())));
+}
+
 #[tokio::test]
 async fn an_empty_snapshot_and_another_chains_are_refused() {
     let l1 = l1();
