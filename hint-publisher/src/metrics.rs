@@ -44,6 +44,7 @@ pub struct HintPublisherMetrics {
     pub(crate) l1_failures: Counter,
     pub(crate) l1_refused_batches: Counter,
     pub(crate) l1_waiting_runs: Gauge,
+    pub(crate) l1_oldest_waiting_blocks: Gauge,
     pub(crate) l1_open_postings: Gauge,
     pub(crate) l1_bond_covers: Gauge,
 }
@@ -150,6 +151,10 @@ impl HintPublisherMetrics {
             )?,
             l1_waiting_runs: registry
                 .gauge("hint_publisher_l1_waiting_runs", "Final runs without the right hints on L1")?,
+            l1_oldest_waiting_blocks: registry.gauge(
+                "hint_publisher_l1_oldest_waiting_blocks",
+                "L1 blocks since the run was posted that waits for hints longest; 0 for none",
+            )?,
             l1_open_postings: registry
                 .gauge("hint_publisher_l1_open_postings", "Postings of ours that are not final")?,
             l1_bond_covers: registry.gauge(

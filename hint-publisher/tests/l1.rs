@@ -755,6 +755,32 @@ async fn the_bond_is_filled_at_the_start_and_a_short_one_is_told() {
 }
 
 #[tokio::test]
+async fn an_account_without_ether_is_told_together_with_what_waits_for_it() {
+    let stage = Stage::new().await;
+    stage.contracts.lock().bonds.insert(me(), 0);
+    stage.run_of_one(1).await;
+    let mut poster = stage.poster_of(me(), 0, BOND);
+    let poor = L1Error::refused("insufficient funds");
+    stage.contracts.lock().failures.push((poor, true));
+    assert_eq!(poster.round(0).await, Round { waiting: 1, bond_short: true, ..Round::default() });
+    assert!(poster.reason().contains("l1_posting.bond_wei"), "{}", poster.reason());
+    poster.shows("bond_covers", 0);
+    poster.shows("waiting_runs", 1);
+    stage.pass(7);
+    // Not asked again at once.
+    assert!(poster.round(1).await.bond_short);
+    let waited = {
+        let contracts = stage.contracts.lock();
+        contracts.newest - contracts.runs[0].posted_at
+    };
+    poster.shows("oldest_waiting_blocks", waited);
+    // Somebody sent it ether.
+    assert_eq!(poster.round(60_000).await.posted, 1);
+    poster.shows("bond_covers", 1);
+    poster.shows("oldest_waiting_blocks", 0);
+}
+
+#[tokio::test]
 async fn a_slashing_ends_what_its_publisher_had_open_and_others_post_it_anew() {
     let stage = Stage::new().await;
     let (one, two) = (stage.run_of_one(1).await, stage.run_of_one(2).await);

@@ -162,12 +162,20 @@ impl L1View {
     }
 }
 
+/// Whether the bond was filled up, and when it is tried again.
+#[derive(Default)]
+struct BondFilling {
+    filled: bool,
+    retry_at_ms: u64,
+    pause_ms: u64,
+}
+
 /// Posts the hints of final runs, and of those that wait for finality too long, and makes them final.
 pub struct HintPoster {
     deps: HintPosterDeps,
     config: L1PostingConfig,
     terms: Option<HintTerms>,
-    bond_filled: bool,
+    bond: BondFilling,
     /// By the events up to `through`, which is final.
     final_view: L1View,
     through: u64,
@@ -182,7 +190,16 @@ impl HintPoster {
         let through = deps.first_block.saturating_sub(1);
         let known = BTreeMap::new();
         let final_view = L1View::default();
-        Self { deps, config, terms: None, bond_filled: false, final_view, through, known, alarm: None }
+        Self {
+            deps,
+            config,
+            terms: None,
+            bond: BondFilling::default(),
+            final_view,
+            through,
+            known,
+            alarm: None,
+        }
     }
 
     /// Posts until told to stop. What is under way then is found on L1 at the next start.
@@ -233,7 +250,7 @@ impl HintPoster {
         };
         let blocks = l1.reader().blocks().await?;
         self.catch_up(blocks.finalized, now_ms).await?;
-        self.fill_bond().await?;
+        self.fill_bond(now_ms).await?;
         // What is not final yet may still be taken back, so it is not remembered.
         let mut view = self.final_view.clone();
         let patience = terms.hint_deadline / FINALITY_WAIT_PART;
@@ -248,8 +265,17 @@ impl HintPoster {
             view.hints.apply(&event);
         }
         let bond = l1.reader().publisher_bond(l1.account()).await?.total;
-        let (unanswered, late) = (Vec::new(), None);
-        let mut task = Task { blocks, terms, bond, now_ms, clock_ms, gathered: 0, unanswered, late };
+        let mut task = Task {
+            blocks,
+            terms,
+            bond,
+            now_ms,
+            clock_ms,
+            gathered: 0,
+            unanswered: Vec::new(),
+            late: None,
+            oldest_waiting_blocks: 0,
+        };
         let mut round = Round::default();
         let mut entries = view.entries();
         let failed_ms = |entry: &RunEntry| self.known.get(&entry.run.last).map_or(0, |known| known.failed_ms);
@@ -320,9 +346,10 @@ impl HintPoster {
         self.known.insert(run.last, fresh);
     }
 
-    /// Fills the bond up to the configured level, once.
-    async fn fill_bond(&mut self) -> Result<(), L1Error> {
-        if self.bond_filled {
+    /// Fills the bond up to the configured level, once. What L1 refuses is tried again later: an account without ether keeps
+    /// nothing from being told of the runs that wait for it.
+    async fn fill_bond(&mut self, now_ms: u64) -> Result<(), L1Error> {
+        if self.bond.filled || now_ms < self.bond.retry_at_ms {
             return Ok(());
         }
         let l1 = Arc::clone(&self.deps.l1);
@@ -330,9 +357,20 @@ impl HintPoster {
         let missing = self.config.bond_wei.saturating_sub(total);
         if missing > 0 {
             tracing::info!(total, missing, "filling the bond for hints on L1");
-            l1.deposit_publisher_bond(missing).await?;
+            match l1.deposit_publisher_bond(missing).await {
+                Ok(_) => {}
+                Err(error) if error.is_transient() || !error.may_pass() => return Err(error),
+                Err(error) => {
+                    self.deps.metrics.l1_failures.increment();
+                    let pause_ms = self.bond.pause_ms.max(self.config.retry_ms);
+                    tracing::warn!(%error, missing, pause_ms, "the bond for hints on L1 cannot be filled");
+                    self.bond.pause_ms = pause_ms.saturating_mul(2).min(self.config.max_retry_ms);
+                    self.bond.retry_at_ms = now_ms.saturating_add(pause_ms);
+                    return Ok(());
+                }
+            }
         }
-        self.bond_filled = true;
+        self.bond.filled = true;
         Ok(())
     }
 
@@ -561,6 +599,7 @@ impl HintPoster {
         let open = entries.iter().flat_map(|entry| &entry.open).filter(|posting| posting.publisher == me);
         self.deps.metrics.l1_open_postings.set(open.count() as u64);
         self.deps.metrics.l1_waiting_runs.set(round.waiting as u64);
+        self.deps.metrics.l1_oldest_waiting_blocks.set(task.oldest_waiting_blocks);
         self.deps.metrics.l1_bond_covers.set(u64::from(task.is_covered()));
         let alarm = if round.bond_short {
             let (bond, needed) = (task.bond, task.terms.publisher_bond);
@@ -611,6 +650,8 @@ struct Task<'a> {
     unanswered: Vec<GatherError>,
     /// The oldest run that waits for more than half of the time there is.
     late: Option<(u64, u64)>,
+    /// L1 blocks since the run was posted that waits longest.
+    oldest_waiting_blocks: u64,
 }
 
 impl Task<'_> {
@@ -626,6 +667,8 @@ impl Task<'_> {
 
     fn wait_for(&mut self, run: &PostedRun, round: &mut Round) {
         round.waiting += 1;
+        let waited = self.blocks.newest.saturating_sub(run.posted_at);
+        self.oldest_waiting_blocks = self.oldest_waiting_blocks.max(waited);
         let half = run.posted_at.saturating_add(self.terms.hint_deadline / 2);
         let is_older = self.late.is_none_or(|(first, _)| run.first < first);
         if is_older && self.blocks.newest >= half {
