@@ -760,7 +760,11 @@ async fn an_account_without_ether_is_told_together_with_what_waits_for_it() {
     stage.contracts.lock().bonds.insert(me(), 0);
     stage.run_of_one(1).await;
     let mut poster = stage.poster_of(me(), 0, BOND);
-    let poor = L1Error::refused("insufficient funds");
+    let poor = L1Error::Rpc {
+        method: "eth_estimateGas".to_owned(),
+        code: -32000,
+        message: "insufficient funds".to_owned(),
+    };
     stage.contracts.lock().failures.push((poor, true));
     assert_eq!(poster.round(0).await, Round { waiting: 1, bond_short: true, ..Round::default() });
     assert!(poster.reason().contains("l1_posting.bond_wei"), "{}", poster.reason());

@@ -359,7 +359,10 @@ impl HintPoster {
             tracing::info!(total, missing, "filling the bond for hints on L1");
             match l1.deposit_publisher_bond(missing).await {
                 Ok(_) => {}
-                Err(error) if error.is_transient() || !error.may_pass() => return Err(error),
+                // A node's own word is one on this deposit, whatever its code: an account without ether is told so with -32000 by some.
+                Err(error) if error.is_transient() && !matches!(error, L1Error::Rpc { .. }) => {
+                    return Err(error);
+                }
                 Err(error) => {
                     self.deps.metrics.l1_failures.increment();
                     let pause_ms = self.bond.pause_ms.max(self.config.retry_ms);
