@@ -16,8 +16,8 @@ pub use confidential::{
     keys_dir as confidential_keys_dir,
 };
 pub use network::{
-    Devnet, DevnetOptions, ExecutionSide, FEE_DEPOSIT_WEI, GATEWAYS, L1_NODE, PROCESSES, Progress, SIGNER,
-    UrlsOfRole, is_run, remove_run, stake_members,
+    Devnet, DevnetOptions, ExecutionSide, FEE_DEPOSIT_WEI, GATEWAYS, L1_NODE, PROCESSES, Progress, RELAY,
+    SIGNER, UrlsOfRole, is_run, remove_run, stake_members,
 };
 pub use story::first_transfer;
 
@@ -56,7 +56,7 @@ pub struct DevnetArgs {
     /// Keep the records of all roles in a PostgreSQL server of the run; needs the package postgresql
     #[arg(long)]
     postgres: bool,
-    /// Three sequencers on a replicated PostgreSQL, one of which leads, and two gateways that share a Redis; needs the
+    /// Three sequencers on a replicated PostgreSQL, one of which leads, two gateways that share a Redis, and a relay; needs the
     /// packages postgresql and redis-server
     #[arg(long, conflicts_with = "postgres")]
     replicated: bool,

@@ -92,6 +92,9 @@ pub const SIGNER: &str = "signer";
 /// Gateways before the sequencers, where the ports name them.
 pub const GATEWAYS: [&str; 2] = ["gateway-1", "gateway-2"];
 
+/// The role of a relay before the full node, where the ports name one.
+pub const RELAY: &str = "relay";
+
 /// Roles that go through the gateways, where there are any; the others talk to the sequencers themselves.
 const BEHIND_GATEWAYS: [&str; 2] = ["full-node", "proxy"];
 
@@ -145,6 +148,8 @@ pub struct DevnetOptions {
     pub postgres: bool,
     /// The collector that gets traces of all envelopes, if there is one.
     pub traces_url: Option<String>,
+    /// Where roles find L1, if not at its own port.
+    pub l1_url: Option<String>,
 }
 
 /// The servers of a run's records.
@@ -174,6 +179,7 @@ impl DevnetOptions {
             confidential: false,
             postgres: false,
             traces_url: None,
+            l1_url: None,
         }
     }
 }
@@ -308,7 +314,8 @@ impl Devnet {
         let stores = stores(servers.as_ref(), &options)?;
         progress.step("roles: sequencer, members, hint publisher, full node, proxy");
         let redis_url = redis.as_ref().map(Redis::url);
-        let processes = role_processes(&dir, &options, &l1_url, &stores, redis_url.as_deref())?;
+        let l1_of_roles = options.l1_url.as_deref().unwrap_or(&l1_url);
+        let processes = role_processes(&dir, &options, l1_of_roles, &stores, redis_url.as_deref())?;
         if options.ports.signer.is_some() {
             progress.step("signer: a record of its own, from number 1 on");
             begin_signer(&options.binary, &dir).await?;
@@ -365,7 +372,8 @@ impl Devnet {
 
     /// The roles that are processes of their own, in order of start.
     fn names(&self) -> Vec<&'static str> {
-        let beside = FURTHER_SEQUENCERS.into_iter().chain([SECOND_HINT_PUBLISHER]).chain(GATEWAYS);
+        let beside =
+            FURTHER_SEQUENCERS.into_iter().chain([SECOND_HINT_PUBLISHER]).chain(GATEWAYS).chain([RELAY]);
         let names = [SIGNER].into_iter().chain(PROCESSES).chain(beside).chain([L1_NODE, COPROCESSOR]);
         names.filter(|name| self.processes.contains_key(*name)).collect()
     }
@@ -428,17 +436,30 @@ impl Devnet {
         Ok(())
     }
 
-    /// The same for the execution client of a sequencer, by its name.
+    /// The full node's execution client.
+    pub const fn full_node_execution(&mut self) -> &mut ManagedNode {
+        &mut self.full_node_execution
+    }
+
+    /// The execution client of a sequencer, by its name.
     ///
     /// # Errors
-    /// When there is none of that name, or it does not come back.
-    pub async fn kill_and_restart_execution_of(&mut self, sequencer: &str) -> Result<()> {
+    /// When there is none of that name.
+    pub fn execution_of(&mut self, sequencer: &str) -> Result<&mut ManagedNode> {
         let further = FURTHER_SEQUENCERS.iter().position(|name| *name == sequencer);
         let node = match further {
             Some(index) => self.further_executions.get_mut(index),
             None => (sequencer == "sequencer").then_some(&mut self.sequencer_execution),
         };
-        let node = node.with_context(|| format!("no sequencer {sequencer}"))?;
+        node.with_context(|| format!("no sequencer {sequencer}"))
+    }
+
+    /// The same for the execution client of a sequencer, by its name.
+    ///
+    /// # Errors
+    /// When there is none of that name, or it does not come back.
+    pub async fn kill_and_restart_execution_of(&mut self, sequencer: &str) -> Result<()> {
+        let node = self.execution_of(sequencer)?;
         node.kill().await?;
         node.restart().await?;
         Ok(())
@@ -538,6 +559,9 @@ impl Devnet {
         }
         for (name, (rpc, _)) in gateways(ports) {
             println!("  {name:<32} {}", http(*rpc));
+        }
+        if let Some((rpc, _)) = ports.relay {
+            println!("  relay                            {}", http(rpc));
         }
         for (member, (rpc, _)) in (1u16..).zip(&ports.members) {
             println!("  member {member}                         {}", http(*rpc));
@@ -846,6 +870,9 @@ fn role_processes(
     }
     for (name, ports) in gateways(&options.ports) {
         add(name, "gateway", layout.write(name, &layout.gateway(name, *ports))?, ports.1);
+    }
+    if let Some(ports) = options.ports.relay {
+        add(RELAY, "relay", layout.write(RELAY, &layout.relay(ports))?, ports.1);
     }
     add("proxy", "proxy", layout.write("proxy", &layout.proxy())?, options.ports.proxy.1);
     Ok(processes)

@@ -37,6 +37,8 @@ pub struct Ports {
     pub signer: Option<(u16, u16)>,
     /// Each gateway's JSON-RPC and admin server; none where there are none.
     pub gateways: Vec<(u16, u16)>,
+    /// The JSON-RPC of a relay before the full node, and its admin server; `None` where there is none.
+    pub relay: Option<(u16, u16)>,
     /// The admin server of a second hint publisher, which shares batches with the first one; `None` where there is none.
     pub second_hint_publisher: Option<u16>,
 }
@@ -68,11 +70,12 @@ impl Ports {
             further_sequencers: Vec::new(),
             signer: None,
             gateways: Vec::new(),
+            relay: None,
             second_hint_publisher: None,
         }
     }
 
-    /// The documented ones with two further sequencers, their signer, two gateways and a second hint publisher.
+    /// The documented ones with two further sequencers, their signer, two gateways, a relay and a second hint publisher.
     #[must_use]
     pub fn documented_replicated(members: u16) -> Self {
         let further = |index: u16| NodePorts {
@@ -84,12 +87,13 @@ impl Ports {
             further_sequencers: vec![further(1), further(2)],
             signer: Some((9610, 9611)),
             gateways,
+            relay: Some((9630, 9631)),
             second_hint_publisher: Some(9572),
             ..Self::documented(members)
         }
     }
 
-    /// Free ones, with two further sequencers, their signer, two gateways and a second hint publisher.
+    /// Free ones, with two further sequencers, their signer, two gateways, a relay and a second hint publisher.
     ///
     /// # Errors
     /// When the operating system gives none.
@@ -101,6 +105,7 @@ impl Ports {
             ports.further_sequencers.push(NodePorts { node: free.pair()?, execution: free.pair()? });
             ports.gateways.push(free.pair()?);
         }
+        ports.relay = Some(free.pair()?);
         ports.second_hint_publisher = Some(free.next()?);
         Ok(ports)
     }
@@ -169,6 +174,7 @@ impl FreePorts {
             further_sequencers: Vec::new(),
             signer: None,
             gateways: Vec::new(),
+            relay: None,
             second_hint_publisher: None,
         })
     }

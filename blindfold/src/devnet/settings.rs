@@ -31,8 +31,8 @@ use super::ports::{NodePorts, Ports, http, local};
 use crate::roles::{
     BackendSettings, CommitteeSettings, CoprocessorSettings, DEFAULT_LEASE_MS, ExecutionSettings,
     FailoverSettings, FullNodeSettings, GatewaySettings, HintPublisherSettings, L1PostingSettings,
-    L1Settings, ProxySettings, RemoteSignerSettings, SequencerSettings, SignerSettings, StoreSettings,
-    WatchSettings, Wei,
+    L1Settings, ProxySettings, RelaySettings, RemoteSignerSettings, SequencerSettings, SignerSettings,
+    StoreSettings, WatchSettings, Wei,
 };
 
 /// Pause between two postings of headers to the development L1, in milliseconds: about one a block of it.
@@ -324,6 +324,24 @@ impl Layout<'_> {
                 ..RelayConfig::default()
             },
             gateway: GatewayConfig::default(),
+        }
+    }
+
+    /// Settings of the process of a relay before the full node.
+    #[must_use]
+    pub fn relay(&self, (rpc, admin): (u16, u16)) -> RelaySettings {
+        RelaySettings {
+            chain: self.chain(),
+            parameters: vec![self.parameters()],
+            l1: self.l1(),
+            tls: TlsSettings::default(),
+            backend: BackendSettings { threads: 1, ..BackendSettings::default() },
+            relay: RelayConfig {
+                rpc_addr: local(rpc),
+                admin_addr: local(admin),
+                sequencer_urls: http(self.ports.full_node.0).into(),
+                ..RelayConfig::default()
+            },
         }
     }
 

@@ -33,6 +33,8 @@ enum View {
     StandingStill([Value; HEADS.len()]),
     /// Nothing: every request fails.
     Away,
+    /// Everything, but every block has another hash.
+    TakenBack,
 }
 
 /// A final L1 block.
@@ -115,6 +117,11 @@ impl L1Relay {
         *self.shared.view.lock() = View::Away;
     }
 
+    /// From now on every block has another hash than before, final ones too.
+    pub fn take_back_final_blocks(&self) {
+        *self.shared.view.lock() = View::TakenBack;
+    }
+
     /// From now on the inbox seems to have been deployed with this longest age of an origin: a role compares its settings
     /// with the contracts'.
     pub fn claim_origin_age(&self, seconds: u64) {
@@ -157,6 +164,15 @@ impl Shared {
     }
 }
 
+/// The answer to a question for a block, with another hash.
+fn with_other_hash(answer: &[u8]) -> Option<Value> {
+    let mut answer: Value = serde_json::from_slice(answer).ok()?;
+    let block = answer.get_mut("result").filter(|block| block["parentHash"].is_string())?;
+    let hash = block["hash"].as_str()?;
+    block["hash"] = hex::encode_prefixed(keccak256(hash)).into();
+    Some(answer)
+}
+
 /// The answer to a call of the inbox's `timing()`, whose last word is the longest age of an origin, with another one.
 fn with_origin_age(request: &[u8], answer: &[u8], seconds: u64) -> Option<Value> {
     let request: Value = serde_json::from_slice(request).ok()?;
@@ -188,7 +204,12 @@ async fn relay(State(shared): State<Arc<Shared>>, request: Request) -> Response 
     }
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
     let claimed = *shared.claimed_origin_age.lock();
+    let taken_back = matches!(*shared.view.lock(), View::TakenBack);
     match shared.ask(parts.method, path, body.clone()).await {
+        Ok((status, answer)) if taken_back => match with_other_hash(&answer) {
+            Some(changed) => (status, json, changed.to_string()).into_response(),
+            None => (status, json, answer).into_response(),
+        },
         Ok((status, answer)) => match claimed.and_then(|seconds| with_origin_age(&body, &answer, seconds)) {
             Some(changed) => (status, json, changed.to_string()).into_response(),
             None => (status, json, answer).into_response(),

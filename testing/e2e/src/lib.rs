@@ -4,16 +4,22 @@
 //! - [`l1_relay`]: a relay in front of L1, which can let it stand still or be away for one role.
 //! - [`checker`]: what a run has to show, computed from evidence the sender cannot have made up.
 //! - [`smoke`]: the run of `scripts/devnet --smoke`.
+//! - [`alarms`]: Prometheus with our alarms beside a network, in time that runs faster.
 //! - [`replicated`]: the run of `scripts/devnet --replicated --chaos`.
+//! - [`drills`]: the run of `scripts/devnet --drills`.
 //! - [`adversary`]: the run of `scripts/devnet --adversary`.
 
 pub mod adversary;
+pub mod alarms;
 pub mod checker;
 mod collector;
+pub mod drills;
 mod forge;
 pub mod l1_relay;
+mod preload;
 pub mod relay;
 pub mod replicated;
+mod settings_file;
 pub mod smoke;
 mod traffic;
 mod verdict;

@@ -412,6 +412,7 @@ fn every_port_of_the_development_network_is_documented() {
         further_sequencers: _,
         signer: _,
         gateways: _,
+        relay: _,
         second_hint_publisher: _,
     } = Ports::documented(4);
     let pairs = [sequencer, full_node, proxy, coprocessor, sequencer_execution, full_node_execution];
@@ -421,6 +422,8 @@ fn every_port_of_the_development_network_is_documented() {
     let gateways = Ports::documented_replicated(4).gateways.into_iter().flat_map(|(rpc, admin)| [rpc, admin]);
     let second = Ports::documented_replicated(4).second_hint_publisher.expect("there is one");
     let signer = Ports::documented_replicated(4).signer.into_iter().flat_map(|(rpc, admin)| [rpc, admin]);
+    let relay = Ports::documented_replicated(4).relay.into_iter().flat_map(|(rpc, admin)| [rpc, admin]);
+    let gateways = gateways.chain(relay);
     let pairs = pairs.chain([l1, hint_publisher, second]).chain(further).chain(gateways);
     for port in pairs.chain(signer) {
         assert!(numbers.contains(&port), "port {port} is not in the table of operate.md");

@@ -1,77 +1,29 @@
 //! Machines whose clock jumps.
 
-use std::{
-    collections::BTreeMap,
-    ffi::OsString,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, ffi::OsString, fs};
 
 use anyhow::{Context, Result, ensure};
 use blindfold_protocol::limits::CLOCK_SKEW_MS;
-use tokio::{
-    process::Command,
-    time::{Duration, sleep},
-};
+use tokio::time::{Duration, sleep};
 
 use super::{
     arena::{Arena, until},
     report::{Gas, Outcome},
-    roles::{change_settings, section},
 };
-use crate::{l1_relay::L1Relay, relay::now_ms};
+use crate::{
+    l1_relay::L1Relay,
+    preload::WallClock,
+    relay::now_ms,
+    settings_file::{change_settings, section},
+};
 
 const HOUR_MS: i64 = 3_600_000;
 /// An L1 block that is at most so old confirms the sequencer's clock, in milliseconds.
 const MAX_L1_AGE_MS: i64 = 60_000;
 /// How long nothing may be sealed for it to count as a stop.
 const STOP: Duration = Duration::from_secs(3);
-/// What a process with a wall clock of its own loads.
-const SOURCE: &str = include_str!("clock_offset.c");
 /// What else may make an envelope's header later than its sending: pauses of the sealer, and of a slow machine.
 const SEALED_WITHIN_MS: u64 = 30_000;
-
-/// The wall clock of one role's process.
-struct WallClock {
-    offset: PathBuf,
-    variables: BTreeMap<String, OsString>,
-}
-
-impl WallClock {
-    /// A clock that is right as yet, for a process that is started with these variables.
-    async fn of(arena: &Arena, role: &str) -> Result<Self> {
-        ensure!(cfg!(target_os = "linux"), "another process's clock can be set on Linux only");
-        let dir = arena.devnet.dir();
-        let library = compiled(dir).await?;
-        let offset = dir.join(format!("{role}.clock"));
-        let variables = BTreeMap::from([
-            ("LD_PRELOAD".to_owned(), library.into()),
-            ("BLINDFOLD_CLOCK_OFFSET".to_owned(), offset.clone().into()),
-        ]);
-        let clock = Self { offset, variables };
-        clock.jump(0)?;
-        Ok(clock)
-    }
-
-    /// From now on the clock is ahead by so many milliseconds, or behind by as many less than none.
-    fn jump(&self, offset_ms: i64) -> Result<()> {
-        // In one step: the process may look at any moment.
-        let next = self.offset.with_extension("next");
-        fs::write(&next, offset_ms.to_string())?;
-        Ok(fs::rename(&next, &self.offset)?)
-    }
-}
-
-async fn compiled(dir: &Path) -> Result<PathBuf> {
-    let (source, library) = (dir.join("clock_offset.c"), dir.join("clock_offset.so"));
-    fs::write(&source, SOURCE)?;
-    let mut compiler = Command::new("cc");
-    compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(&source);
-    let made =
-        compiler.output().await.context("cc, a C compiler, is needed to set another process's clock")?;
-    ensure!(made.status.success(), "cc: {}", String::from_utf8_lossy(&made.stderr));
-    Ok(library)
-}
 
 /// The clock of the sequencer's machine, then that of a member's, jumps an hour ahead and back. L1 judges: while it
 /// confirms the time that the sequencer keeps, sealing goes on by that; while it is away, nothing is sealed until the clock
@@ -80,16 +32,16 @@ pub async fn clock_jump(arena: &mut Arena) -> Outcome {
     let first = arena.transfer(0).await?.1.number.context("a number")?;
     let relay = L1Relay::start(arena.devnet.l1_url()).await?;
     let own = sequencer_l1(arena, &relay.url(), MAX_L1_AGE_MS)?;
-    let wall = WallClock::of(arena, "sequencer").await?;
-    restart(arena, "sequencer", wall.variables.clone()).await?;
+    let wall = WallClock::of(arena.devnet.dir(), "sequencer").await?;
+    restart(arena, "sequencer", wall.variables()).await?;
     let outcome = sequencers_clock(arena, &relay, &wall).await;
     // Later cases need it as it was, whatever came of this one.
     sequencer_l1(arena, &own.0, own.1)?;
     restart(arena, "sequencer", BTreeMap::new()).await?;
     outcome?;
 
-    let wall = WallClock::of(arena, "member-1").await?;
-    restart(arena, "member-1", wall.variables.clone()).await?;
+    let wall = WallClock::of(arena.devnet.dir(), "member-1").await?;
+    restart(arena, "member-1", wall.variables()).await?;
     // Without this one nothing is certified that the first does not vote for.
     arena.devnet.process("member-4")?.kill().await?;
     let outcome = members_clock(arena, &wall).await;

@@ -23,12 +23,12 @@ use super::{
     committee::{everything_posted, last_header, make_header},
     raw::Doomed,
     report::{Gas, Outcome},
-    roles::{change_settings, section},
     sequencer::no_acknowledgement,
 };
 use crate::{
     l1_relay::{FinalBlock, L1Relay},
     relay::Direction,
+    settings_file::{change_settings, section},
 };
 
 /// An origin may be twelve seconds old: twice what it is at a sequencer that names the newest.

@@ -30,7 +30,7 @@ mod sequencer;
 mod sockets;
 mod successor;
 
-use std::{fs, path::PathBuf, sync::Arc, time::Instant};
+use std::{collections::BTreeSet, fs, path::PathBuf, sync::Arc, time::Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use blindfold::devnet::{MEMBERS, Progress, is_run, ports::Ports, remove_run};
@@ -39,6 +39,8 @@ use clap::Parser;
 use parking_lot::Mutex;
 use tokio::{runtime::Handle, sync::watch, task::JoinSet};
 
+use crate::alarms::Alarms;
+pub(crate) use arena::COMMITTEES;
 use arena::{Arena, TIMING};
 use report::{Outcome, Report};
 
@@ -238,6 +240,15 @@ async fn case(name: &str, arena: &mut Arena) -> Outcome {
     }
 }
 
+/// The alarms that a case must set off.
+fn alarms_of(case: &str) -> impl Iterator<Item = &'static str> {
+    let of_case = ALARMS.iter().filter(move |(name, _)| *name == case);
+    of_case.flat_map(|(_, alarms)| alarms.iter().copied())
+}
+
+/// Cases that must set off alarms, and which.
+const ALARMS: [(&str, &[&str]); 0] = [];
+
 /// What the networks of a run share.
 struct Run {
     args: AdversaryArgs,
@@ -328,6 +339,7 @@ async fn group(run: &Run, group: &Group, ports: Ports) -> Result<()> {
     progress.step(format!("a network for {}", cases.join(", ")));
     let dir = args.dir.join(group.name);
     let mut arena = Arena::start(dir, ports, group.last_number, group.timing, progress).await?;
+    let alarms = Alarms::start(&arena.devnet).await?;
     let logs = arena.devnet.dir().join("logs");
     let mut cases = cases.into_iter();
     while let Some(name) = cases.next() {
@@ -350,8 +362,18 @@ async fn group(run: &Run, group: &Group, ports: Ports) -> Result<()> {
                 Err(error) => Err(error),
             };
         }
+        let fired = match &alarms {
+            Some(alarms) => alarms.fired_since(started.into()).await?,
+            None => BTreeSet::new(),
+        };
+        if alarms.is_some() && outcome.is_ok() {
+            let missing: Vec<_> = alarms_of(name).filter(|alarm| !fired.contains(*alarm)).collect();
+            if !missing.is_empty() {
+                outcome = Err(anyhow!("no alarm {}; fired: {fired:?}", missing.join(", ")));
+            }
+        }
         let failed = outcome.is_err();
-        report.lock().case(name, started.elapsed().as_secs_f64(), outcome, &logs);
+        report.lock().case(name, started.elapsed().as_secs_f64(), outcome, &fired, &logs);
         if failed {
             // Where the folder goes with the machine, this is all that is left.
             for (role, lines) in arena.last_log_lines() {

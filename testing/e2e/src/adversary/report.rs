@@ -1,6 +1,6 @@
 //! What came of the cases: printed as each ends, and written as one file.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path};
 
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
@@ -36,8 +36,15 @@ pub struct Report {
 }
 
 impl Report {
-    /// Takes and prints how a case ended. `logs` is where the logs of its network are.
-    pub fn case(&mut self, name: &str, seconds: f64, outcome: Outcome, logs: &Path) {
+    /// Takes and prints how a case ended, and the alarms that fired meanwhile. `logs` is where the logs of its network are.
+    pub fn case(
+        &mut self,
+        name: &str,
+        seconds: f64,
+        outcome: Outcome,
+        alarms: &BTreeSet<String>,
+        logs: &Path,
+    ) {
         let (text, gas) = match outcome {
             Ok(gas) => ("the attack failed".to_owned(), gas),
             Err(error) => {
@@ -47,10 +54,14 @@ impl Report {
             }
         };
         println!("{name:<24} {seconds:6.1} s  {text}");
+        if !alarms.is_empty() {
+            let alarms: Vec<&str> = alarms.iter().map(String::as_str).collect();
+            println!("{:<24}           alarms: {}", "", alarms.join(", "));
+        }
         for (step, gas) in &gas.0 {
             println!("{:<24}           {:>10} gas  {step}", "", gas);
         }
-        self.cases.insert(name.to_owned(), json!({ "outcome": text, "gas": gas.json() }));
+        self.cases.insert(name.to_owned(), json!({ "outcome": text, "gas": gas.json(), "alarms": alarms }));
     }
 
     /// Something that is no case went wrong.
@@ -95,8 +106,9 @@ mod tests {
     #[test]
     fn a_failing_case_is_a_problem_and_says_where_to_look() {
         let mut report = Report::default();
-        report.case("good", 1.0, Ok(Gas::default()), Path::new("logs"));
-        report.case("bad", 1.0, Err(anyhow::anyhow!("expected 1, saw 2")), Path::new("there/logs"));
+        let alarms = BTreeSet::from(["SequencerDown".to_owned()]);
+        report.case("good", 1.0, Ok(Gas::default()), &alarms, Path::new("logs"));
+        report.case("bad", 1.0, Err(anyhow::anyhow!("expected 1, saw 2")), &alarms, Path::new("there/logs"));
         assert_eq!(report.problems(), ["bad: expected 1, saw 2; logs: there/logs"]);
         assert_eq!(report.cases["good"]["outcome"], "the attack failed");
     }

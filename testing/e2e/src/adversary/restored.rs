@@ -14,9 +14,11 @@ use super::{
     arena::{Arena, until},
     committee::everything_posted,
     report::{Gas, Outcome},
-    roles::{change_settings, section},
 };
-use crate::relay::{Direction, Recorded};
+use crate::{
+    relay::{Direction, Recorded},
+    settings_file::{change_settings, section},
+};
 
 /// How often it is tried to be faster than the sequencer's poster.
 const ATTEMPTS: usize = 8;

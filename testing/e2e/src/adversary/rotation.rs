@@ -21,8 +21,8 @@ use super::{
     committee::{everything_posted, is_by_l1, last_header, make_header, members, mine_to},
     report::{Gas, Outcome},
     restored::{sequencer_goes_on, sequencer_hesitates},
-    roles::{change_settings, section},
 };
+use crate::settings_file::{change_settings, section};
 
 /// Last batch number of the first committee.
 pub const FIRST_EPOCH_LAST: u64 = 48;

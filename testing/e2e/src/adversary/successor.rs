@@ -12,9 +12,9 @@ use super::{
     committee::{everything_posted, mine_to},
     money::headers_of_one_number,
     report::{Gas, Outcome},
-    roles::{change_settings, section},
     sequencer::{BOND_WEI, bond, bond_is_lost, salt},
 };
+use crate::settings_file::{change_settings, section};
 
 /// Name of the next key, and of its files.
 const NEXT: &str = "sequencer-2";

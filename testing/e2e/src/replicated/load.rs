@@ -27,10 +27,10 @@ const PROMISES: u64 = 2;
 
 /// An envelope that a sequencer acknowledged.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sent {
-    pub(super) id: B256,
+pub(crate) struct Sent {
+    pub(crate) id: B256,
     /// The number that it was promised for, if it was.
-    pub(super) seal_by: Option<u64>,
+    pub(crate) seal_by: Option<u64>,
 }
 
 /// What is seen of headers.
@@ -43,7 +43,7 @@ struct Seen {
 }
 
 /// Senders and watchers.
-pub(super) struct Load {
+pub(crate) struct Load {
     seen: Arc<Mutex<Seen>>,
     newest: watch::Receiver<u64>,
     stop: watch::Sender<bool>,
@@ -53,7 +53,7 @@ pub(super) struct Load {
 
 impl Load {
     /// Begins to send, and to watch the feeds at these ports.
-    pub(super) fn start(senders: Vec<Sender>, feeds: impl Iterator<Item = u16>) -> Self {
+    pub(crate) fn start(senders: Vec<Sender>, feeds: impl Iterator<Item = u16>) -> Self {
         let (seen, stop) = (Arc::<Mutex<Seen>>::default(), watch::Sender::new(false));
         let (newest, watched) = watch::channel(0);
         let mut load =
@@ -68,7 +68,7 @@ impl Load {
     }
 
     /// Waits for a header that is stamped after this time, in Unix milliseconds; gives its number and stamp.
-    pub(super) async fn sealed_after(&self, after_ms: u64, patience: Duration) -> Result<(u64, u64)> {
+    pub(crate) async fn sealed_after(&self, after_ms: u64, patience: Duration) -> Result<(u64, u64)> {
         let mut newest = self.newest.clone();
         let look = async {
             loop {
@@ -91,19 +91,19 @@ impl Load {
     }
 
     /// The longest time between two headers of which the later one is stamped after this time, all in milliseconds.
-    pub(super) fn longest_gap(&self, after_ms: u64) -> u64 {
+    pub(crate) fn longest_gap(&self, after_ms: u64) -> u64 {
         let stamps: Vec<u64> = self.seen.lock().stamped_ms.values().copied().collect();
         let pairs = stamps.windows(2).filter_map(|pair| Some((*pair.first()?, *pair.last()?)));
         pairs.filter(|(_, to)| *to > after_ms).map(|(from, to)| to.saturating_sub(from)).max().unwrap_or(0)
     }
 
     /// The newest number that anybody announced.
-    pub(super) fn newest(&self) -> u64 {
+    pub(crate) fn newest(&self) -> u64 {
         *self.newest.borrow()
     }
 
     /// Headers that were seen elsewhere.
-    pub(super) fn seen_also(&self, headers: &[(u64, B256)]) {
+    pub(crate) fn seen_also(&self, headers: &[(u64, B256)]) {
         let mut seen = self.seen.lock();
         for (number, hash) in headers {
             seen.hashes.entry(*number).or_default().insert(*hash);
@@ -111,12 +111,12 @@ impl Load {
     }
 
     /// Numbers for which two headers were announced.
-    pub(super) fn second_headers(&self) -> u64 {
+    pub(crate) fn second_headers(&self) -> u64 {
         self.seen.lock().hashes.values().filter(|hashes| hashes.len() > 1).count() as u64
     }
 
     /// Ends the senders; gives what was acknowledged. The feeds are watched on.
-    pub(super) async fn stop(&mut self) -> Vec<Sent> {
+    pub(crate) async fn stop(&mut self) -> Vec<Sent> {
         self.stop.send_replace(true);
         let mut sent = Vec::new();
         while let Some(of_one) = self.senders.join_next().await {

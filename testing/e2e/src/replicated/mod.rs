@@ -2,7 +2,7 @@
 //! What was promised and acknowledged is kept, and nothing is signed twice, whatever happens to whom.
 
 mod faults;
-mod load;
+pub(crate) mod load;
 mod report;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
