@@ -2,6 +2,8 @@
 //!
 //! The structs of this module exist only to be hashed; the wire types convert into them.
 
+use std::sync::LazyLock;
+
 use crate::tags;
 use alloy_primitives::{Address, B256, keccak256};
 use alloy_sol_types::{Eip712Domain, SolStruct, sol};
@@ -124,7 +126,63 @@ impl Deployment {
     }
 }
 
+static HEADER_TYPE: LazyLock<B256> = LazyLock::new(type_hash::<EnvelopeHeader>);
+static ENVELOPE_TYPE: LazyLock<B256> = LazyLock::new(type_hash::<Envelope>);
+
+fn type_hash<T: SolStruct>() -> B256 {
+    keccak256(T::eip712_encode_type().as_bytes())
+}
+
+/// [`struct_hash`] of an envelope's header. Every item of every batch is hashed by everybody, and the name of the type is
+/// half of what there is to hash.
+pub(crate) fn envelope_header_hash(header: &EnvelopeHeader) -> B256 {
+    keccak256([HEADER_TYPE.as_slice(), &header.eip712_encode_data()].concat())
+}
+
+/// [`struct_hash`] of an envelope, given that of its header.
+pub(crate) fn envelope_hash(header: &B256, c: &[u8], d: &[u8; 16], ciphertext_hash: &[u8; 32]) -> B256 {
+    let c = keccak256(c);
+    let parts = [ENVELOPE_TYPE.as_slice(), header.as_slice(), c.as_slice(), d, &[0; 16], ciphertext_hash];
+    keccak256(parts.concat())
+}
+
 /// The struct hash, as L1 computes it.
 pub(crate) fn struct_hash<T: SolStruct>(value: &T) -> B256 {
     value.eip712_hash_struct()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloy_primitives::Bytes;
+
+    #[test]
+    fn envelopes_are_hashed_as_every_struct_is() {
+        let header = EnvelopeHeader {
+            version: 1,
+            chainId: 2,
+            l1ChainId: 3,
+            inbox: Address::repeat_byte(4),
+            epoch: 5,
+            encryptionKeyHash: B256::repeat_byte(6),
+            payer: Address::repeat_byte(7),
+            feeNonce: 8,
+            maxFee: u128::MAX,
+            priorityFee: 10,
+            maxGasFee: 11,
+            gasLimit: 12,
+            expiry: u64::MAX,
+            flags: 14,
+        };
+        let hash = envelope_header_hash(&header);
+        assert_eq!(hash, struct_hash(&header));
+        let (c, d, ciphertext_hash) = ([15; 48], [16; 16], [17; 32]);
+        let envelope = Envelope {
+            header,
+            c: Bytes::copy_from_slice(&c),
+            d: d.into(),
+            ciphertextHash: ciphertext_hash.into(),
+        };
+        assert_eq!(envelope_hash(&hash, &c, &d, &ciphertext_hash), struct_hash(&envelope));
+    }
 }

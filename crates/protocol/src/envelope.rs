@@ -1,7 +1,7 @@
 //! Envelopes: a header in the clear, a ciphertext, its proof, and the fee payer's signature.
 
 use crate::codec::{Canonical, DecodeError, Reader, Writer, serde_as_hex};
-use crate::eip712::{self, Deployment, struct_hash};
+use crate::eip712::{self, Deployment};
 use crate::expiry::Expiry;
 use crate::limits::{ENVELOPE_OVERHEAD_BYTES, MAX_ENVELOPE_BYTES, MAX_MESSAGE_BYTES, VERSION};
 use crate::signature::{Signature65, SignatureError, SigningKey, recover};
@@ -44,7 +44,7 @@ pub struct EnvelopeHeader {
 impl EnvelopeHeader {
     /// EIP-712 struct hash: the associated data `ad` of the ciphertext.
     pub fn hash(&self) -> B256 {
-        struct_hash(&self.to_eip712())
+        eip712::envelope_header_hash(&self.to_eip712())
     }
 
     fn to_eip712(self) -> eip712::EnvelopeHeader {
@@ -139,6 +139,11 @@ impl Envelope {
         envelope_id(&self.header, &self.ciphertext)
     }
 
+    /// [`Self::id`], for whoever has the hash of the header already.
+    pub fn id_under(&self, header: &B256) -> B256 {
+        id_under(header, &self.ciphertext)
+    }
+
     /// What the payer signs: the digest of the id in the deployment's domain.
     pub fn signing_digest(&self, deployment: &Deployment) -> B256 {
         deployment.digest(&self.id())
@@ -163,12 +168,11 @@ impl Envelope {
 
 /// [`Envelope::id`] of an envelope that is not signed yet.
 pub fn envelope_id(header: &EnvelopeHeader, ciphertext: &Ciphertext) -> B256 {
-    struct_hash(&eip712::Envelope {
-        header: header.to_eip712(),
-        c: ciphertext.c.to_vec().into(),
-        d: ciphertext.d.into(),
-        ciphertextHash: B256::from_slice(&Sha256::digest(&ciphertext.e)),
-    })
+    id_under(&header.hash(), ciphertext)
+}
+
+fn id_under(header: &B256, ciphertext: &Ciphertext) -> B256 {
+    eip712::envelope_hash(header, &ciphertext.c, &ciphertext.d, &Sha256::digest(&ciphertext.e).into())
 }
 
 impl Canonical for Envelope {
