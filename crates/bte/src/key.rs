@@ -106,6 +106,11 @@ impl EncryptionKey {
         self.public_comb().products_public(scalars)
     }
 
+    /// Computes the table for public exponents now instead of at first use.
+    pub(crate) fn prepare(&self) {
+        self.public_comb();
+    }
+
     fn public_comb(&self) -> &GtComb {
         self.0.public.get_or_init(|| GtComb::new(&self.0.ek, self.0.window_bits))
     }

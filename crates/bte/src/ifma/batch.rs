@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::convolve::convolve;
 use super::kept;
-use super::opening::open_all;
+use super::opening::{self, open_all};
 use super::pairing::{Arguments, LaneLines};
 use super::points::{PackedPoint, Points};
 use super::target::{Packed12, easy_parts, hard_parts};
@@ -32,6 +32,8 @@ pub(super) unsafe fn prepare(parameters: &Parameters, batch: usize) {
     if kept::keeps_h_lane_lines(parameters) {
         par::map(batch.div_ceil(LANES), |group| kept::with_h_lane_lines(parameters, group, make, |_| ()));
     }
+    // SAFETY: by this function's contract.
+    unsafe { opening::prepare(parameters.ek()) };
 }
 
 /// See [`crate::Backend::predecrypt`].

@@ -40,6 +40,18 @@ pub(super) unsafe fn headers(scalars: &[Scalar]) -> Vec<[u8; G1_BYTES]> {
     unsafe { encode_points(&generator_times(scalars), scalars.len()) }
 }
 
+/// Makes the tables of both checks.
+///
+/// # Safety
+/// The machine must support what [`super::Ifma::new`] tests.
+pub(super) unsafe fn prepare(key: &EncryptionKey) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        comb(key);
+        generator_times(&[Scalar::one()]);
+    }
+}
+
 lanes! {
     fn open_piece(key: &EncryptionKey, items: &[HintItem<'_>]) -> Vec<Result<Vec<u8>, HintError>> {
         let recovered =

@@ -4,8 +4,9 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::{Elements, Parameters};
+use crate::comb::generator_times;
 use crate::convolution::{Budget, FixedSide, Shape};
-use crate::curve::{G1Affine, G2Affine, Gt, Lines, miller_loop};
+use crate::curve::{G1Affine, G2Affine, Gt, Lines, Scalar, miller_loop};
 use crate::derived::Derived;
 use crate::par;
 
@@ -111,7 +112,8 @@ impl Parameters {
         self.elements.h[b.saturating_sub(range.end)..b - range.start].iter().rev()
     }
 
-    /// Computes all tables for batches of `batch` ciphertexts now instead of at the first such batch. Sizes up to the
+    /// Computes all tables for batches of `batch` ciphertexts, and those that opening and verifying need, now instead of at
+    /// the first such batch. Sizes up to the
     /// next 2^k or 1.5·2^k share their tables. Costs about `batch`·log₂(`batch`) multiplications in G2, unless the
     /// table was imported ([`Parameters::import_table`]). Nothing happens outside 1..=B.
     pub fn prepare(&self, batch: usize) {
@@ -127,5 +129,7 @@ impl Parameters {
                 lines[index].get_or_init(|| Lines::new(&self.elements.h[index]));
             });
         }
+        self.ek().prepare();
+        generator_times(&Scalar::one());
     }
 }
