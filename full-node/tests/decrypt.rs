@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use blindfold_bte::{Backend, Check};
-use blindfold_chain::{DecryptError, Decryption, MemberLimits, Pool, Sealed};
+use blindfold_chain::{BatchView, DecryptError, Decryption, MemberLimits, Pool, Sealed};
 use blindfold_full_node::{
     Counters, LocalDecryption, LocalDecryptionError, MemberEndpoint, Members as MemberClients,
 };
 use blindfold_kit::*;
-use blindfold_protocol::HintEntry;
+use blindfold_protocol::{HintEntry, validity::Verdict};
 use blindfold_runtime::Tasks;
 use blindfold_telemetry::Metrics;
 use common::*;
@@ -81,6 +81,19 @@ async fn shares_of_honest_members_open_every_sub_batch() {
     let (release, hints) = bench.local.decrypt(1, None).await.unwrap();
     assert_eq!((release, hints), open_batch(&sealed.batch, &sealed.verdicts));
     assert_eq!(bench.counters.faulty_members.get(), 0);
+}
+
+#[tokio::test]
+async fn an_accepted_item_without_a_point_is_named() {
+    let bench = Bench::new().await;
+    let mut pointless = envelope(1, 2);
+    pointless.ciphertext.c = [0xff; 48];
+    let sealed = bench.sequencer.seal_envelopes(0, &[envelope(1, 1), pointless]).await;
+    let accepted = [0, 1].map(|position| Verdict::Accepted { position });
+    let view = Arc::new(BatchView::of_verdicts(&sealed.batch, &accepted, MAX_BATCH).unwrap());
+    let parameters = parameter_set().at(1).unwrap();
+    let begun = bench.local.decryption.predecrypt(&view, &parameters).await;
+    assert!(matches!(begun, Err(DecryptError::Point { index: 1, .. })));
 }
 
 #[tokio::test]

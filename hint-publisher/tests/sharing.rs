@@ -107,12 +107,12 @@ async fn each_part_of_a_batch_is_opened_by_one_of_two() {
     idle(&first).await;
     idle(&second).await;
     assert_eq!((parts(&one), parts(&other)), (1, 3));
-    // Whoever put the last part published.
+    // Whoever had nothing left to do put it together.
     assert_eq!(stage.sequencer.double.state.lock().hint_submissions, 1);
-    assert_eq!((first.status().published, second.status().published), (1, 0));
+    assert_eq!((first.status().published, second.status().published), (0, 1));
     let name = |name| (count(&first, name), count(&second, name));
     assert_eq!(name("hint_publisher_jobs_claimed_total"), (1, 3));
-    assert_eq!(name("hint_publisher_shared_parts_used_total"), (3, 0));
+    assert_eq!(name("hint_publisher_shared_parts_used_total"), (0, 1));
     for name in ["jobs_taken_over", "jobs_lost", "shared_parts_refused", "shared_waits_given_up"] {
         let name = format!("hint_publisher_{name}_total");
         assert_eq!((count(&first, &name), count(&second, &name)), (0, 0), "{name}");
@@ -165,6 +165,36 @@ async fn what_a_dead_publisher_had_is_taken_over() {
     drop(first);
     stage.hints_of(&small).await;
     idle(&second).await;
+}
+
+/// It has done its part and would put the batch together; the other one does it after a lease.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_dies_before_it_puts_the_batch_together_is_waited_for_a_lease() {
+    let Some(server) = Server::for_test() else { return };
+    let stage = stage(&server, 200).await;
+    let (one, other) = (Arc::new(Watched::default()), Arc::new(Watched::default()));
+    let (first, second) = (start(&stage, &one, 1).await, start(&stage, &other, 2).await);
+    let stranger = Stranger::at(&stage);
+    let closed = one.close();
+    let gate = other.close();
+    let sealed = stage.publish(four_parts(1)).await;
+    until("a part for each", || one.running.load(SeqCst) == 1 && other.running.load(SeqCst) == 1).await;
+    drop(gate);
+    until("the other three", || parts(&other) == 3 && other.running.load(SeqCst) == 0).await;
+    within("who puts it together", async {
+        while !stranger.is_there("assembler", &sealed).await {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    drop(second);
+    drop(closed);
+    assert_eq!(kinds(&stage.hints_of(&sealed).await.1), KINDS);
+    idle(&first).await;
+    assert_eq!((parts(&one), parts(&other)), (1, 3));
+    let name = |name| count(&first, &format!("hint_publisher_{name}_total"));
+    assert_eq!((name("shared_parts_used"), name("shared_waits_given_up")), (3, 0));
+    assert_eq!(first.status().published, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -255,6 +285,11 @@ impl Stranger {
         self.redis.query::<blindfold_redis::redis::Value>(&command).await.expect("done");
     }
 
+    async fn is_there(&self, name: &str, sealed: &Sealed) -> bool {
+        let mut exists = cmd("EXISTS");
+        self.redis.query::<u64>(exists.arg(self.key(name, sealed))).await.expect("an answer") == 1
+    }
+
     /// Says that somebody opened this part, and what to.
     async fn say(&self, sealed: &Sealed, part: usize, bytes: &[u8]) {
         self.run("HSET", "parts", sealed, &[part.to_string().as_bytes(), bytes]).await;
@@ -323,7 +358,7 @@ async fn what_others_put_there_is_used_where_it_stands_and_opened_here_where_not
     let (mut nonce, mut parts_before) = (1, 0);
     // What is right is used, whoever wrote it.
     type Change = fn(usize, &mut Release, &mut BatchHints);
-    let cases: [(&str, usize, Change); 9] = [
+    let cases: [(&str, usize, Change); 10] = [
         ("right", 0, |_, _, _| {}),
         ("a wrong key", 1, |part, _, hints| {
             if part == 2 {
@@ -331,6 +366,11 @@ async fn what_others_put_there_is_used_where_it_stands_and_opened_here_where_not
             }
         }),
         ("another's release", 4, |_, release, _| release.pds[0] = [0; 48]),
+        ("the opposite release", 1, |part, release, _| {
+            if part == 1 {
+                release.pds[0][0] ^= 0x20;
+            }
+        }),
         ("another batch", 4, |_, release, hints| {
             (release.number, hints.number) = (release.number + 1, hints.number + 1);
         }),
@@ -584,5 +624,5 @@ async fn the_word_of_one_faulty_member_makes_no_release() {
     assert_eq!(publisher.status().faulty_members.keys().collect::<Vec<_>>(), [&liar]);
     let counts = ["used", "refused"]
         .map(|what| count(&publisher, &format!("hint_publisher_shared_parts_{what}_total")));
-    assert_eq!(counts, [3, 0]);
+    assert_eq!(counts, [3, 1]);
 }

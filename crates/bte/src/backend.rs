@@ -6,9 +6,9 @@ use crate::accelerator::Operation;
 use crate::hint::HintItem;
 use crate::proof::ProofItem;
 use crate::{
-    BatchError, Check, Ciphertext, CiphertextPoint, Decided, EncryptionKey, G1_BYTES, HintError, MemberKey,
-    Opening, Parameters, Portable, PreDecrypted, ProofError, Release, SingletonError, SingletonItem,
-    platform,
+    BatchError, Check, Ciphertext, CiphertextPoint, Decided, EncryptionKey, G1_BYTES, HintError, KnownBatch,
+    MemberKey, Opening, Parameters, PointError, Portable, PreDecrypted, ProofError, Release, SingletonError,
+    SingletonItem, platform,
 };
 
 /// An implementation of the scheme's heavy operations, chosen at start-up. All implementations give identical results.
@@ -33,6 +33,11 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// [`BatchError::Empty`], [`BatchError::TooLarge`].
     fn prepare(&self, parameters: &Parameters, batch: usize) -> Result<(), BatchError>;
+
+    /// Decodes the headers of ciphertexts ([`CiphertextPoint::from_bytes`]), one result each in order.
+    fn decode_headers(&self, headers: &[&[u8; G1_BYTES]]) -> Vec<Result<CiphertextPoint, PointError>> {
+        headers.iter().map(|header| CiphertextPoint::from_bytes(header)).collect()
+    }
 
     /// The cross-terms of a batch, before its release is known: O(b log b).
     ///
@@ -105,6 +110,19 @@ pub trait Backend: Send + Sync {
         points: &[CiphertextPoint],
         shares: &[(u16, [u8; G1_BYTES])],
     ) -> Result<Vec<u16>, BatchError>;
+
+    /// Which batches have another release than is said ([`Parameters::wrong_releases`]).
+    ///
+    /// # Errors
+    /// [`BatchError::Empty`], [`BatchError::TooLarge`].
+    fn wrong_releases(
+        &self,
+        rng: &mut dyn CryptoRng,
+        parameters: &Parameters,
+        batches: &[KnownBatch<'_>],
+    ) -> Result<Vec<usize>, BatchError> {
+        parameters.wrong_releases(rng, batches)
+    }
 
     /// Verifies singleton releases, one result each in order.
     fn verify_singletons(

@@ -3,6 +3,7 @@
 use crate::curve::{G1, G1Affine, PointError, Scalar};
 use crate::par;
 use crate::weights::Weight;
+use crate::{CiphertextPoint, G1_BYTES};
 
 /// Operations on many points of G1, on the current pool. All implementations give identical results.
 pub(crate) trait Bulk: Sync {
@@ -15,6 +16,14 @@ pub(crate) trait Bulk: Sync {
 
     /// Σ kᵢ·Pᵢ likewise.
     fn multi_scalar(&self, points: &[G1Affine], scalars: &[Scalar], start: &Scalar) -> G1;
+}
+
+/// [`CiphertextPoint::from_bytes`] of each.
+pub(crate) fn decode_headers(
+    bulk: &dyn Bulk,
+    headers: &[&[u8; G1_BYTES]],
+) -> Vec<Result<CiphertextPoint, PointError>> {
+    bulk.decode(headers).into_iter().map(|point| point.and_then(CiphertextPoint::new)).collect()
 }
 
 /// Points one by one, sums by `blst`'s buckets.

@@ -9,8 +9,9 @@ use crate::hint::HintItem;
 use crate::proof::ProofItem;
 use crate::weights::Expanded;
 use crate::{
-    Backend, BatchError, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, HintError, MemberKey, Opening,
-    Parameters, Portable, PreDecrypted, ProofError, Release, STATED_MIN, SingletonError, SingletonItem,
+    Backend, BatchError, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, HintError, KnownBatch,
+    MemberKey, Opening, Parameters, PointError, Portable, PreDecrypted, ProofError, Release, STATED_MIN,
+    SingletonError, SingletonItem,
 };
 
 /// What can be refused and decided again.
@@ -133,6 +134,11 @@ impl Backend for Decided {
         self.fast.prepare(parameters, batch)
     }
 
+    /// Lanes have each refusal decided by scalar code themselves.
+    fn decode_headers(&self, headers: &[&[u8; G1_BYTES]]) -> Vec<Result<CiphertextPoint, PointError>> {
+        self.fast.decode_headers(headers)
+    }
+
     fn predecrypt(
         &self,
         parameters: &Parameters,
@@ -202,6 +208,15 @@ impl Backend for Decided {
         let invalid = self.portable().invalid_shares(&mut rng, parameters, points, &suspects)?;
         (invalid.len()..named.len()).for_each(|_| self.tell(Check::Share));
         Ok(invalid)
+    }
+
+    fn wrong_releases(
+        &self,
+        rng: &mut dyn CryptoRng,
+        parameters: &Parameters,
+        batches: &[KnownBatch<'_>],
+    ) -> Result<Vec<usize>, BatchError> {
+        self.fast.wrong_releases(rng, parameters, batches)
     }
 
     fn verify_singletons(

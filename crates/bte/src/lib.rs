@@ -14,6 +14,7 @@
 //! | release | members | [`MemberKey::release_share`], [`Parameters::combine`] |
 //! | open | hint publisher | [`Backend::finalize`]; without pre-decryption [`Backend::decrypt`] |
 //! | name faulty members | hint publisher | [`Parameters::invalid_shares`] |
+//! | check the release of a batch that is open | hint publisher | [`Backend::wrong_releases`] |
 //! | verify hints | nodes | [`Backend::open_hints`], [`EncryptionKey::open_hint`] |
 //! | prove a ciphertext malformed | members, nodes | [`MemberKey::singleton_share`], [`Parameters::verify_singletons`] |
 //!
@@ -70,6 +71,7 @@ mod ifma;
 mod key;
 mod lagrange;
 mod member;
+mod opened;
 mod opening;
 mod par;
 mod parameters;
@@ -94,6 +96,7 @@ pub use hint::{HintError, HintItem};
 pub use key::{DEFAULT_WINDOW_BITS, EncryptionKey, KeyError, MAX_WINDOW_BITS, MIN_WINDOW_BITS};
 pub use lagrange::CombineError;
 pub use member::{MemberKey, MemberKeyError};
+pub use opened::{KnownBatch, KnownItem};
 pub use opening::Opening;
 pub use parameters::{
     CheckError, DEFAULT_LINES_MAX_BYTES, Element, MAX_BATCH, MAX_MEMBERS, Parameters, ParametersError,

@@ -2,7 +2,7 @@
 
 use rand_core::CryptoRng;
 
-use crate::bulk::{Bulk, ScalarBulk};
+use crate::bulk::{Bulk, ScalarBulk, decode_headers};
 use crate::comb::generator_times_all;
 use crate::cpu::Processor;
 use crate::curve::{Gt, Scalar};
@@ -12,8 +12,9 @@ use crate::par::Pool;
 use crate::proof::ProofItem;
 use crate::weights::Expanded;
 use crate::{
-    Backend, BatchError, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, HintError, MemberKey, Opening,
-    Parameters, PreDecrypted, ProofError, Release, SingletonError, SingletonItem, batch, verify_proofs,
+    Backend, BatchError, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, HintError, KnownBatch,
+    MemberKey, Opening, Parameters, PointError, PreDecrypted, ProofError, Release, SingletonError,
+    SingletonItem, batch, verify_proofs,
 };
 
 /// Scalar implementation of [`Backend`]. In a browser it has no threads.
@@ -55,6 +56,10 @@ impl Backend for Portable {
         parameters.check_batch(batch)?;
         self.install(|| parameters.prepare(batch));
         Ok(())
+    }
+
+    fn decode_headers(&self, headers: &[&[u8; G1_BYTES]]) -> Vec<Result<CiphertextPoint, PointError>> {
+        self.install(|| decode_headers(&ScalarBulk, headers))
     }
 
     fn predecrypt(
@@ -115,6 +120,16 @@ impl Backend for Portable {
     ) -> Result<Vec<u16>, BatchError> {
         let mut rng = Expanded::new(rng);
         self.install(|| parameters.invalid_shares(&mut rng, points, shares))
+    }
+
+    fn wrong_releases(
+        &self,
+        rng: &mut dyn CryptoRng,
+        parameters: &Parameters,
+        batches: &[KnownBatch<'_>],
+    ) -> Result<Vec<usize>, BatchError> {
+        let mut rng = Expanded::new(rng);
+        self.install(|| parameters.wrong_releases(&mut rng, batches))
     }
 
     fn verify_singletons(

@@ -5,7 +5,7 @@ use rand_core::CryptoRng;
 use crate::curve::weighted::{DigitWeight, weight_as_scalar, weighted_sums};
 use crate::curve::{G1, G1Affine, G2Affine, Gt, PointError, miller_product};
 use crate::lagrange::{CombineError, combine};
-use crate::weights::{failing, random_digit_weights, random_weights};
+use crate::weights::{failing, random_digit_weights};
 use crate::{BatchError, CiphertextPoint, G1_BYTES, Parameters, SCALAR_BYTES, par};
 
 /// Pairs whose Miller loops share their squarings; `blst` takes 16 at a time.
@@ -138,55 +138,6 @@ impl Parameters {
             lies[sound[index]] = true;
         }
         Ok(shares.iter().zip(lies).filter(|(_, lies)| *lies).map(|((member, _), _)| *member).collect())
-    }
-
-    /// Whether the shares that these members gave of several batches are all right: `batches` has the points of each, and one
-    /// share of each member in order. One check over a random combination of the batches: it costs what the shares of the
-    /// largest one do, and for each point a multiplication in G1 by 128 bits. Wrong ones pass with probability 2^−128; whose
-    /// they are, and of which batch, [`Parameters::invalid_shares`] tells.
-    ///
-    /// # Errors
-    /// [`BatchError::Empty`], [`BatchError::TooLarge`].
-    pub fn all_shares_hold(
-        &self,
-        rng: &mut (impl CryptoRng + ?Sized),
-        members: &[u16],
-        batches: &[(Vec<CiphertextPoint>, Vec<[u8; G1_BYTES]>)],
-    ) -> Result<bool, BatchError> {
-        let mut decoded = Vec::with_capacity(batches.len());
-        for (points, shares) in batches {
-            self.check_batch(points.len())?;
-            let shares: Result<Vec<G1Affine>, ShareError> =
-                members.iter().zip(shares).map(|(member, share)| self.decode_share(*member, share)).collect();
-            match shares {
-                Ok(shares) if shares.len() == members.len() => decoded.push(shares),
-                _ => return Ok(false),
-            }
-        }
-        let largest = batches.iter().map(|(points, _)| points.len()).max().unwrap_or(0);
-        if members.is_empty() || largest == 0 {
-            return Ok(true);
-        }
-        let weights = random_weights(batches.len(), rng);
-        let positions: Vec<usize> = (0..largest).collect();
-        let points = par::map_chunks(&positions, PAIRS_CHUNK, |positions| {
-            let sum = |position: &usize| {
-                let point = |points: &Vec<CiphertextPoint>| points.get(*position).map(|point| point.0);
-                let there = batches.iter().zip(&weights);
-                let there = there.filter_map(|((points, _), weight)| Some((point(points)?, *weight)));
-                let (points, weights): (Vec<_>, Vec<_>) = there.unzip();
-                G1::multi_scalar(&points, &weights)
-            };
-            let sums: Vec<G1> = positions.iter().map(sum).collect();
-            G1::to_affine_batch(&sums).into_iter().map(CiphertextPoint).collect()
-        });
-        let combined = members.iter().enumerate().map(|(place, member)| {
-            let shares: Vec<G1Affine> =
-                decoded.iter().filter_map(|shares| shares.get(place).copied()).collect();
-            (*member, G1::multi_scalar(&shares, &weights).to_affine())
-        });
-        let combined: Vec<(u16, G1Affine)> = combined.collect();
-        Ok(self.shares_hold(&points, &combined, &random_digit_weights(members.len() - 1, rng)))
     }
 
     pub(crate) fn decode_share(&self, member: u16, share: &[u8; G1_BYTES]) -> Result<G1Affine, ShareError> {

@@ -2,14 +2,15 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use blindfold_bte::bls;
 use blindfold_bte::{
-    BatchError, Ciphertext, CiphertextPoint, EncryptionKey, MemberKey, Parameters, Proof, Release,
-    SessionKey, verify_proof, verify_proofs,
+    BatchError, Ciphertext, CiphertextPoint, EncryptionKey, KnownBatch, KnownItem, MemberKey, Parameters,
+    Proof, Release, SessionKey, verify_proof, verify_proofs,
 };
-use common::{Made, batch, deal, points, rng, shares};
+use common::{IDENTITY_G1, Made, batch, deal, off_subgroup, points, rng, shares};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
@@ -170,39 +171,63 @@ fn batched_checks_name_exactly_what_is_wrong() {
     });
 }
 
-#[test]
-fn shares_of_several_batches_hold_together_only_if_all_do() {
+/// A batch with its release, some of its ciphertexts closed.
+fn known(place: usize, made: &[Made]) -> KnownBatch<'_> {
     let (parameters, keys) = dealt();
+    let release = parameters.combine(&shares(keys, &points(made))).expect("enough").to_bytes();
+    let mut items = Vec::new();
+    for (position, made) in made.iter().enumerate() {
+        items.push(match (position + place) % 3 {
+            1 => KnownItem::Closed(made.point()),
+            _ => KnownItem::Open { ad: &made.ad, key: &made.key, message: &made.message },
+        });
+    }
+    KnownBatch { release, items }
+}
+
+#[test]
+fn the_releases_of_open_batches_hold_only_if_they_are_right() {
+    let parameters = &dealt().0;
     let mut rng = rng(3);
-    let members: Vec<u16> = keys.iter().map(MemberKey::index).collect();
-    let honest: Vec<_> = [4, 1, 3, 4]
-        .iter()
-        .zip(20..)
-        .map(|(size, seed)| {
-            let points = points(&batch(parameters, *size, seed));
-            let shares: Vec<[u8; 48]> = shares(keys, &points).into_iter().map(|(_, share)| share).collect();
-            (points, shares)
-        })
-        .collect();
-    assert_eq!(parameters.all_shares_hold(&mut rng, &members, &honest), Ok(true));
-    assert_eq!(parameters.all_shares_hold(&mut rng, &members, &honest[1..2]), Ok(true));
-    assert_eq!(parameters.all_shares_hold(&mut rng, &members, &[]), Ok(true));
-    for place in 0..honest.len() {
-        for member in 0..members.len() {
-            let mut wrong = honest.clone();
-            wrong[place].1[member] = honest[(place + 1) % 4].1[member];
-            assert_eq!(parameters.all_shares_hold(&mut rng, &members, &wrong), Ok(false), "{place} {member}");
-            // Where another one makes up for it.
-            wrong[(place + 1) % 4].1[member] = honest[place].1[member];
-            assert_eq!(parameters.all_shares_hold(&mut rng, &members, &wrong), Ok(false), "{place} {member}");
-            wrong[place].1[member] = [0xff; 48];
-            assert_eq!(parameters.all_shares_hold(&mut rng, &members, &wrong), Ok(false), "{place} {member}");
+    let made: Vec<Vec<Made>> =
+        [4, 1, 3, 4].iter().zip(20..).map(|(size, seed)| batch(parameters, *size, seed)).collect();
+    let right: Vec<_> = made.iter().enumerate().map(|(place, made)| known(place, made)).collect();
+    for some in [&right[..], &right[1..2], &[]] {
+        assert_eq!(parameters.wrong_releases(&mut rng, some), Ok(Vec::new()));
+    }
+    for place in 0..right.len() {
+        let next = (place + 1) % 4;
+        let mut wrong = right.clone();
+        for release in [right[next].release, IDENTITY_G1, off_subgroup(), [0xff; 48]] {
+            wrong[place].release = release;
+            assert_eq!(parameters.wrong_releases(&mut rng, &wrong), Ok(vec![place]));
+        }
+        // Two that make up for each other.
+        (wrong[place].release, wrong[next].release) = (right[next].release, right[place].release);
+        let both = BTreeSet::from([place, next]);
+        assert_eq!(parameters.wrong_releases(&mut rng, &wrong), Ok(both.into_iter().collect()));
+        // The right release of other messages, keys, points or another order.
+        for change in 0..4 {
+            let mut wrong = right.clone();
+            let other = &made[next][0];
+            let changed = match wrong[place].items[0] {
+                KnownItem::Open { ad, key, message } => match change {
+                    0 => KnownItem::Open { ad: &[9; 32], key, message },
+                    1 => KnownItem::Open { ad, key: &made[place][0].key, message: b"another" },
+                    2 => KnownItem::Open { ad, key: &other.key, message },
+                    _ => KnownItem::Closed(other.point()),
+                },
+                KnownItem::Closed(_) => KnownItem::Closed(other.point()),
+            };
+            wrong[place].items[0] = changed;
+            assert_eq!(parameters.wrong_releases(&mut rng, &wrong), Ok(vec![place]), "{place} {change}");
         }
     }
-    let mut short = honest.clone();
-    short[2].1.pop();
-    assert_eq!(parameters.all_shares_hold(&mut rng, &members, &short), Ok(false));
-    assert_eq!(parameters.all_shares_hold(&mut rng, &[9; 4], &honest), Ok(false));
-    short[2].0.clear();
-    assert_eq!(parameters.all_shares_hold(&mut rng, &members, &short), Err(BatchError::Empty));
+    let mut turned = right.clone();
+    turned[0].items.swap(0, 3);
+    assert_eq!(parameters.wrong_releases(&mut rng, &turned), Ok(vec![0]));
+    turned[2].items.clear();
+    assert_eq!(parameters.wrong_releases(&mut rng, &turned), Err(BatchError::Empty));
+    turned[2].items = right.iter().flat_map(|batch| batch.items.clone()).take(5).collect();
+    assert_eq!(parameters.wrong_releases(&mut rng, &turned), Err(BatchError::TooLarge { batch: 5, max: 4 }));
 }

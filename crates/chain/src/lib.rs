@@ -44,8 +44,8 @@ mod verifier;
 pub use ancestors::{HeaderSource, TakenRun};
 pub use closing::Closing;
 pub use decrypt::{
-    AcceptedItem, BatchView, Begun, DecryptError, Decryption, DecryptionWatch, HeldShares, MemberLimits,
-    MemberWatch, Part, PartFault, Pool, ShareMembers, Step, ViewError, assemble, told_verdicts,
+    AcceptedItem, BatchView, Begun, CheckedPart, DecryptError, Decryption, DecryptionWatch, HeldShares,
+    MemberLimits, MemberWatch, Part, PartFault, Pool, ShareMembers, Step, ViewError, assemble, told_verdicts,
 };
 pub use executor::{
     BlockDetails, DepositCursor, EnvelopeOutcome, ExecutedEnvelope, ExecutionError, ExecutionState, Executor,

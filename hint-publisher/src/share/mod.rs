@@ -1,8 +1,9 @@
 //! Sharing the batches with other hint publishers, over Redis.
 //!
 //! A batch is cut into parts: its sub-batches one by one where they are many, else the whole. Whoever works on it claims a
-//! part, opens it, puts what came of it where the others find it, and claims the next. Whoever put the last one, or finds them
-//! all, puts the batch together and publishes; the others see that the sequencer has it.
+//! part, opens it, puts what came of it where the others find it, and claims the next. Whoever finds no part left first checks
+//! the others' while the last ones are worked on, puts the batch together and publishes; the others see that the sequencer
+//! has it.
 //!
 //! Nothing here can keep a batch from its hints:
 //! - Without an answer of Redis, or with one that makes no sense, a publisher does the rest of the batch alone.
@@ -26,7 +27,7 @@ use std::{
 };
 
 use blindfold_bte::PreDecrypted;
-use blindfold_chain::{BatchView, Begun, EpochParameters, HeldShares, Part, PartFault, Step, assemble};
+use blindfold_chain::{BatchView, Begun, CheckedPart, EpochParameters, HeldShares, Part, Step, assemble};
 use blindfold_protocol::{BatchHints, Certificate, Release};
 use blindfold_redis::{Redis, RedisError};
 use blindfold_rpc::BlindApiClient;
@@ -42,6 +43,8 @@ use crate::{HintPublisherLimits, WorkError, metrics::ShareMetrics, work::Worksho
 
 /// How often Redis is asked for what others did while there is nothing to do here.
 const POLL: Duration = Duration::from_millis(25);
+/// The same for whoever puts the batch together, and is waited for.
+const ASSEMBLER_POLL: Duration = Duration::from_millis(5);
 /// Others are waited for as long as this many parts take here, for each batch.
 const PATIENCE_PARTS: u32 = 3;
 /// The same in leases, at least.
@@ -191,6 +194,8 @@ enum Progress {
     Untouched,
     /// Pre-decrypted here.
     Begun(Vec<PreDecrypted>),
+    /// Others say what it opens to; of that the releases are still to be checked.
+    Checked(CheckedPart),
     /// Opened here, or checked.
     Open(Part),
 }
@@ -207,7 +212,7 @@ pub(crate) struct SharedBatch<'a> {
     progress: Vec<Progress>,
     /// What others say that is not checked yet.
     said: BTreeMap<usize, Part>,
-    /// Parts of which somebody said what does not stand, or could not be checked: they are opened here.
+    /// Parts of which somebody said what does not stand: they are opened here.
     refused: BTreeSet<usize>,
     /// Jobs that are ours and not done.
     ours: BTreeMap<usize, Job>,
@@ -220,8 +225,8 @@ pub(crate) struct SharedBatch<'a> {
     let_down: bool,
     /// Redis is not asked any more.
     is_alone: bool,
-    /// Putting it together is ours.
-    assembles: bool,
+    /// Until when putting it together is ours, and nobody else's.
+    assembles_until: Option<Instant>,
     /// Somebody said that the sequencer has the hints, and it has not.
     done_is_false: bool,
 }
@@ -253,7 +258,7 @@ impl<'a> SharedBatch<'a> {
             worked: Duration::ZERO,
             let_down: false,
             is_alone: false,
-            assembles: false,
+            assembles_until: None,
             done_is_false: false,
         }
     }
@@ -281,18 +286,21 @@ impl<'a> SharedBatch<'a> {
                 self.begin(part, certificate.as_ref()).await?;
                 continue;
             }
-            let Some(certificate) = certificate else {
+            if certificate.is_none() {
                 self.wait_for_certificate().await?;
                 continue;
-            };
+            }
             if self.missing().is_empty() {
-                if let Some(shared) = self.put_together(&certificate).await? {
+                if let Some(shared) = self.put_together().await? {
                     return Ok(shared);
                 }
                 continue;
             }
             if self.is_published().await {
                 return Ok(Shared::Published);
+            }
+            if self.assembles().await {
+                self.check_said().await?;
             }
             self.listen().await;
             if self.out_of_patience() {
@@ -350,7 +358,7 @@ impl<'a> SharedBatch<'a> {
             // What is done already is put there again: its entry may have been lost.
             if let Some(Progress::Open(done)) = self.progress.get(part) {
                 let finished = self.jobs.finish(&job, done).await;
-                self.assembles |= self.answer(finished).unwrap_or_default();
+                self.finished(finished);
                 continue;
             }
             self.ours.insert(part, job);
@@ -409,7 +417,7 @@ impl<'a> SharedBatch<'a> {
         let job = self.ours.remove(&part).unwrap_or(unclaimed);
         if !self.is_alone {
             let finished = self.jobs.finish(&job, &opened).await;
-            self.assembles |= self.answer(finished).unwrap_or_default();
+            self.finished(finished);
         }
         if let Some(progress) = self.progress.get_mut(part) {
             *progress = Progress::Open(opened);
@@ -463,7 +471,7 @@ impl<'a> SharedBatch<'a> {
         let found = self.jobs.parts(&missing).await;
         let Some(found) = self.answer(found) else { return };
         if found.is_empty() {
-            sleep(POLL).await;
+            sleep(if self.is_assembler() { ASSEMBLER_POLL } else { POLL }).await;
             return;
         }
         for (part, said) in found {
@@ -519,47 +527,103 @@ impl<'a> SharedBatch<'a> {
         is_there
     }
 
-    /// Every part is open or said: one publisher checks what was said and puts it together, the others wait for that. `None`
-    /// where a part has to be opened here first.
-    async fn put_together(&mut self, certificate: &Certificate) -> Result<Option<Shared>, WorkError> {
-        while !self.is_alone && !self.assembles && !self.done_is_false {
-            if self.is_published().await {
-                return Ok(Some(Shared::Published));
-            }
-            let ours = self.jobs.assemble().await;
-            match self.answer(ours) {
-                Some(false) if self.out_of_patience() => self.give_up(),
-                Some(false) => sleep(POLL).await,
-                ours => self.assembles = ours.unwrap_or_default(),
-            }
+    /// What putting a part where others find it told: whether putting the batch together is ours.
+    fn finished(&mut self, answer: Result<bool, RedisError>) {
+        if self.answer(answer) == Some(true) {
+            self.assembles_until = Some(now() + self.sharing.lease);
         }
-        for (part, said) in std::mem::take(&mut self.said) {
+    }
+
+    fn is_assembler(&self) -> bool {
+        self.assembles_until.is_some_and(|until| now() < until)
+    }
+
+    /// Whether putting the batch together is ours, or nobody's so far. Whoever has nothing to do takes it, and looks at the
+    /// others' parts while the last ones are worked on.
+    async fn assembles(&mut self) -> bool {
+        if self.is_alone || self.is_assembler() {
+            return true;
+        }
+        let ours = self.jobs.assemble().await;
+        self.finished(ours);
+        self.is_alone || self.is_assembler()
+    }
+
+    /// Looks at what others say of the ciphertexts.
+    async fn check_said(&mut self) -> Result<(), WorkError> {
+        while let Some((part, said)) = self.said.pop_first() {
             let Some(places) = self.parts.get(part).cloned() else { continue };
-            let decryption = &self.shop.decryption;
-            let check =
-                decryption.check_part(self.view, self.parameters, places, said, certificate, &self.held);
+            let check = self.shop.decryption.check_entries(self.view, self.parameters, places, said);
             let started = now();
             let checked = self.renewing(check).await?;
             self.worked += started.elapsed();
-            match checked {
-                Ok(right) => {
-                    self.shop.metrics.share.used.increment();
-                    if let Some(progress) = self.progress.get_mut(part) {
-                        *progress = Progress::Open(right);
-                    }
-                }
-                Err(PartFault::Shares) => {
-                    self.refused.insert(part);
-                }
-                Err(fault) => self.refuse(part, &fault.to_string()),
+            match (checked, self.progress.get_mut(part)) {
+                (Ok(checked), Some(progress)) => *progress = Progress::Checked(checked),
+                (Ok(_), None) => {}
+                (Err(fault), _) => self.refuse(part, &fault.to_string()),
             }
+        }
+        Ok(())
+    }
+
+    /// Looks at the releases of what was checked, all of them together.
+    async fn check_releases(&mut self) -> Result<(), WorkError> {
+        let (mut numbers, mut checked) = (Vec::new(), Vec::new());
+        for (part, progress) in self.progress.iter_mut().enumerate() {
+            match std::mem::replace(progress, Progress::Untouched) {
+                Progress::Checked(part_checked) => {
+                    numbers.push(part);
+                    checked.push(part_checked);
+                }
+                other => *progress = other,
+            }
+        }
+        if checked.is_empty() {
+            return Ok(());
+        }
+        let check = self.shop.decryption.check_releases(self.view, self.parameters, checked);
+        let started = now();
+        let judged = self.renewing(check).await?;
+        self.worked += started.elapsed();
+        for (part, judged) in numbers.into_iter().zip(judged) {
+            match (judged, self.progress.get_mut(part)) {
+                (Ok(right), Some(progress)) => {
+                    self.shop.metrics.share.used.increment();
+                    *progress = Progress::Open(right);
+                }
+                (Ok(_), None) => {}
+                (Err(fault), _) => self.refuse(part, &fault.to_string()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Every part is open or said: one publisher checks what was said and puts it together, the others wait for that. `None`
+    /// where a part has to be opened here first.
+    async fn put_together(&mut self) -> Result<Option<Shared>, WorkError> {
+        while !self.done_is_false && !self.is_assembler() && !self.is_alone {
+            if self.is_published().await {
+                return Ok(Some(Shared::Published));
+            }
+            if self.assembles().await {
+                break;
+            }
+            if self.out_of_patience() {
+                self.give_up();
+            } else {
+                sleep(POLL).await;
+            }
+        }
+        self.check_said().await?;
+        if self.refused.is_empty() {
+            self.check_releases().await?;
         }
         if !self.refused.is_empty() {
             return Ok(None);
         }
         let open = self.progress.iter().filter_map(|progress| match progress {
             Progress::Open(part) => Some(part.clone()),
-            Progress::Untouched | Progress::Begun(_) => None,
+            Progress::Untouched | Progress::Begun(_) | Progress::Checked(_) => None,
         });
         let (release, hints) = assemble(self.view, &open.collect::<Vec<_>>()).ok_or(WorkError::Stopped)?;
         Ok(Some(Shared::Opened(release, hints, self.certified.unwrap_or_else(now))))

@@ -19,8 +19,8 @@ use crate::opening::{checked, unmask};
 use crate::proof::{ProofItem, verify_proofs_with};
 use crate::weights::{Expanded, Weight};
 use crate::{
-    Backend, BatchError, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, HintError, MemberKey, Opening,
-    Parameters, PreDecrypted, ProofError, Release, SingletonError, SingletonItem, par,
+    Backend, BatchError, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, HintError, KnownBatch,
+    MemberKey, Opening, Parameters, PreDecrypted, ProofError, Release, SingletonError, SingletonItem, par,
 };
 
 /// Told whenever the CPU does what the device failed to do: for a line in the log.
@@ -245,6 +245,10 @@ impl Backend for Offload {
         Ok(())
     }
 
+    fn decode_headers(&self, headers: &[&[u8; G1_BYTES]]) -> Vec<Result<CiphertextPoint, PointError>> {
+        self.cpu.backend().decode_headers(headers)
+    }
+
     fn predecrypt(
         &self,
         parameters: &Parameters,
@@ -355,6 +359,15 @@ impl Backend for Offload {
         shares: &[(u16, [u8; G1_BYTES])],
     ) -> Result<Vec<u16>, BatchError> {
         self.cpu.backend().invalid_shares(rng, parameters, points, shares)
+    }
+
+    fn wrong_releases(
+        &self,
+        rng: &mut dyn CryptoRng,
+        parameters: &Parameters,
+        batches: &[KnownBatch<'_>],
+    ) -> Result<Vec<usize>, BatchError> {
+        self.cpu.backend().wrong_releases(rng, parameters, batches)
     }
 
     fn verify_singletons(

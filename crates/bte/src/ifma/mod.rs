@@ -58,7 +58,7 @@ use zeroize::Zeroizing;
 
 use bulk::LaneBulk;
 
-use crate::bulk::Bulk;
+use crate::bulk::{Bulk, decode_headers};
 use crate::cpu::Processor;
 
 use crate::curve::straus::sum_secret;
@@ -71,8 +71,9 @@ use crate::singleton::Opener;
 use crate::stated::{Blinding, places_hold};
 use crate::weights::{Expanded, Weight};
 use crate::{
-    Backend, BatchError, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, HintError, MemberKey, Opening,
-    Parameters, Portable, PreDecrypted, ProofError, Release, SingletonError, SingletonItem,
+    Backend, BatchError, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, HintError, KnownBatch,
+    MemberKey, Opening, Parameters, PointError, Portable, PreDecrypted, ProofError, Release, SingletonError,
+    SingletonItem,
 };
 
 /// Below this many points, what the lanes of a release share costs more than it saves.
@@ -154,6 +155,10 @@ impl Backend for Ifma {
         Ok(())
     }
 
+    fn decode_headers(&self, headers: &[&[u8; G1_BYTES]]) -> Vec<Result<CiphertextPoint, PointError>> {
+        self.portable.install(|| decode_headers(&self.lane_bulk(), headers))
+    }
+
     fn predecrypt(
         &self,
         parameters: &Parameters,
@@ -222,6 +227,15 @@ impl Backend for Ifma {
         shares: &[(u16, [u8; G1_BYTES])],
     ) -> Result<Vec<u16>, BatchError> {
         self.portable.invalid_shares(rng, parameters, points, shares)
+    }
+
+    fn wrong_releases(
+        &self,
+        rng: &mut dyn CryptoRng,
+        parameters: &Parameters,
+        batches: &[KnownBatch<'_>],
+    ) -> Result<Vec<usize>, BatchError> {
+        self.portable.wrong_releases(rng, parameters, batches)
     }
 
     fn verify_singletons(

@@ -2,8 +2,8 @@
 //! the others answer.
 
 use blindfold_bte::{
-    Backend, BatchError, Ciphertext, CiphertextPoint, HintError, MemberKey, Opening, Parameters, Proof,
-    ProofError, SessionKey, SingletonError, SingletonItem,
+    Backend, BatchError, Ciphertext, CiphertextPoint, HintError, KnownBatch, KnownItem, MemberKey, Opening,
+    Parameters, PointError, Proof, ProofError, SessionKey, SingletonError, SingletonItem,
 };
 
 use crate::common::{IDENTITY_G1, Made, off_subgroup, points, rng};
@@ -11,6 +11,8 @@ use crate::common::{IDENTITY_G1, Made, off_subgroup, points, rng};
 /// The answers to everything but decryption, which needs its steps in order.
 #[derive(Debug, PartialEq)]
 pub struct Answers {
+    pub headers: Vec<Result<CiphertextPoint, PointError>>,
+    pub wrong_releases: Result<Vec<usize>, BatchError>,
     pub messages: Vec<Result<Vec<u8>, HintError>>,
     pub proofs: Vec<Result<CiphertextPoint, ProofError>>,
     pub shares: Vec<Result<[u8; 48], BatchError>>,
@@ -150,7 +152,15 @@ impl<'a> Questions<'a> {
             .map(|(ad, ciphertext, release)| SingletonItem { ad, ciphertext, release, blinding: None })
             .collect();
         let share = |key: &MemberKey| backend.release_share(key, &self.points);
+        let headers: Vec<&[u8; 48]> = self.proofs.iter().map(|(_, ciphertext, _)| &ciphertext.c).collect();
+        let alone = |(point, pd): &(CiphertextPoint, [u8; 48])| KnownBatch {
+            release: *pd,
+            items: vec![KnownItem::Closed(*point)],
+        };
+        let batches: Vec<_> = self.singletons.iter().map(alone).collect();
         Answers {
+            headers: backend.decode_headers(&headers),
+            wrong_releases: backend.wrong_releases(&mut rng, self.parameters, &batches),
             messages: backend.open_hints(&self.parameters.encryption_key(), &hints),
             proofs: backend.verify_proofs(&mut rng, &proofs),
             shares: self.keys.iter().map(share).collect(),

@@ -17,13 +17,13 @@ mod view;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindfold_bte::{Backend, BatchError, CombineError, PreDecrypted, SingletonError};
+use blindfold_bte::{Backend, BatchError, CombineError, PointError, PreDecrypted, SingletonError};
 use blindfold_protocol::{BatchHints, Certificate, Release};
 
 use crate::EpochParameters;
 
 pub use members::{MemberLimits, MemberWatch, ShareMembers};
-pub use parts::{Part, PartFault, assemble};
+pub use parts::{CheckedPart, Part, PartFault, assemble};
 pub use pool::Pool;
 pub use release::HeldShares;
 pub use view::{AcceptedItem, BatchView, ViewError, told_verdicts};
@@ -51,6 +51,14 @@ pub enum DecryptError {
         /// The threshold.
         needed: usize,
     },
+    /// The ciphertext header of an accepted item is no point of the group: whoever said that it is accepted is at fault.
+    #[error("item {index} is said to be accepted and its ciphertext has no valid point: {fault}")]
+    Point {
+        /// Index of the item in the batch.
+        index: u32,
+        /// What is wrong with it.
+        fault: PointError,
+    },
     /// The scheme refused the batch: its parameters do not fit.
     #[error("the scheme refused the batch: {0}")]
     Batch(BatchError),
@@ -71,7 +79,9 @@ impl DecryptError {
         match self {
             Self::TooFewShares { what, .. } => *what == SHARES,
             Self::VerdictsDisputed { .. } => true,
-            Self::Batch(_) | Self::Combine(_) | Self::Singleton(_) | Self::Stopped => false,
+            Self::Point { .. } | Self::Batch(_) | Self::Combine(_) | Self::Singleton(_) | Self::Stopped => {
+                false
+            }
         }
     }
 }
@@ -131,7 +141,7 @@ impl Decryption {
     /// The larger part of the work, which needs no release: it can be done while the batch waits for its certificate.
     ///
     /// # Errors
-    /// [`DecryptError::Batch`], [`DecryptError::Stopped`].
+    /// [`DecryptError::Point`], [`DecryptError::Batch`], [`DecryptError::Stopped`].
     pub async fn predecrypt(
         &self,
         view: &Arc<BatchView>,

@@ -1,16 +1,19 @@
 //! Opening a batch in parts, and putting parts together that others may have opened.
 //!
-//! A part is some sub-batches that follow each other. What somebody else says of one is checked before it is used: its
-//! releases are what the members' shares combine to, and these are right; every key re-encrypts to its ciphertext, and every
-//! malformed item has its singleton release. That takes a fortieth of opening it, and once for a batch what verifying the
-//! shares of a sub-batch does.
+//! A part is some sub-batches that follow each other. What somebody else says of one is checked before it is used, and
+//! proves itself: every key re-encrypts to its ciphertext, every malformed item has its singleton release, and with these
+//! the releases are checked ([`Backend::wrong_releases`]). The members' shares of it are not needed. That takes a fortieth
+//! of opening it, and for all parts that are checked together one sum in G2.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use blindfold_bte::{Backend, BatchError, Blinding, Opening, PreDecrypted, STATED_MIN, SessionKey};
+use blindfold_bte::{
+    Backend, Blinding, CiphertextPoint, KnownBatch, KnownItem, Opening, PreDecrypted, STATED_MIN, SessionKey,
+};
 use blindfold_protocol::{BatchHints, Certificate, HintEntry, Release};
-use blindfold_runtime::now;
+use blindfold_runtime::{now, rng};
 
 use super::release::Releaser;
 use super::{
@@ -34,12 +37,8 @@ pub enum PartFault {
     /// It is for another header, or has another number of releases, entries or blinding factors than the part.
     #[error("it has not the form of this part")]
     Form,
-    /// Some of the members' shares are wrong there, so that they show nothing: not the fault of whoever opened it. Opening it
-    /// finds out whose they are.
-    #[error("the members' shares of it are not right")]
-    Shares,
-    /// The members' shares combine to another release.
-    #[error("its releases are not those of the members' shares")]
+    /// A sub-batch has another release.
+    #[error("its releases are not those of its ciphertexts")]
     Release,
     /// An entry is not the truth.
     #[error(transparent)]
@@ -50,7 +49,7 @@ impl Decryption {
     /// Pre-decrypts some sub-batches of a batch.
     ///
     /// # Errors
-    /// [`DecryptError::Batch`], [`DecryptError::Stopped`].
+    /// [`DecryptError::Point`], [`DecryptError::Batch`], [`DecryptError::Stopped`].
     pub async fn predecrypt_part(
         &self,
         view: &Arc<BatchView>,
@@ -61,12 +60,15 @@ impl Decryption {
         let (backend, watch) = (Arc::clone(&self.backend), Arc::clone(&self.watch));
         let work = move || {
             let (started, sub_batches) = (now(), places.len());
-            let predecrypt = |place| backend.predecrypt(&scheme, &points(view.sub_batch(place)));
+            let predecrypt = |place| {
+                let points = points(backend.as_ref(), view.sub_batch(place))?;
+                backend.predecrypt(&scheme, &points).map_err(DecryptError::Batch)
+            };
             let result = places.map(predecrypt).collect::<Result<Vec<_>, _>>();
             watch.took(Step::Predecrypt, sub_batches, started.elapsed());
             result
         };
-        self.pool.run(number, work).await?.map_err(DecryptError::Batch)
+        self.pool.run(number, work).await?
     }
 
     /// Opens some sub-batches of a certified batch. `begun` is of these sub-batches alone; members are asked for the shares
@@ -93,52 +95,49 @@ impl Decryption {
         Ok(Part { release, hints: BatchHints { number, header_hash, entries, blindings } })
     }
 
-    /// A part that somebody else opened, as far as it is right: its blinding factors are left out where they are too few to
-    /// be looked at. Members are asked for shares where too few are held.
+    /// Checks what somebody else's part says of each ciphertext.
     ///
     /// # Errors
-    /// [`DecryptError`]: it could not be checked.
-    pub async fn check_part(
+    /// [`DecryptError::Stopped`].
+    pub async fn check_entries(
         &self,
         view: &Arc<BatchView>,
         parameters: &EpochParameters,
         places: Range<usize>,
         part: Part,
-        certificate: &Certificate,
-        held: &HeldShares,
-    ) -> Result<Result<Part, PartFault>, DecryptError> {
-        let (number, hash) = (view.number, view.hash);
-        let ours = |of: (u64, _)| of == (number, hash);
-        let Part { release, hints } = part;
-        let is_of_form = ours((release.number, release.header_hash))
-            && ours((hints.number, hints.header_hash))
-            && release.pds.len() == places.len()
-            && hints.entries.len() == view.part(&places).len();
-        if !is_of_form {
-            return Ok(Err(PartFault::Form));
-        }
-        if !held.suffice(parameters) {
-            self.releaser(view, parameters, 0..0, held).hold(certificate).await?;
-        }
-        let mut chosen = held.chosen(parameters);
-        let combined = places.clone().map(|place| chosen.combined(place, parameters));
-        if !combined.zip(&release.pds).all(|(own, pd)| own.as_ref() == Some(pd)) {
-            return Ok(Err(PartFault::Release));
-        }
-        let (view, parameters) = (Arc::clone(view), parameters.clone());
+    ) -> Result<Result<CheckedPart, PartFault>, DecryptError> {
+        let (number, view, parameters) = (view.number, Arc::clone(view), parameters.clone());
         let backend = Arc::clone(&self.backend);
-        let check = move || -> Result<_, BatchError> {
-            let right = match check_entries(&view, &parameters, backend.as_ref(), &places, hints) {
-                Ok(right) => right,
-                Err(fault) => return Ok((Err(fault), chosen)),
+        let check = move || CheckedPart::new(&view, &parameters, backend.as_ref(), places, part);
+        self.pool.run(number, check).await
+    }
+
+    /// Checks the releases of such parts, which is as cheap for all of them as for one: what is wrong with one says nothing
+    /// of the others. Blinding factors that are too few to be looked at are left out.
+    ///
+    /// # Errors
+    /// [`DecryptError::Batch`], [`DecryptError::Stopped`].
+    pub async fn check_releases(
+        &self,
+        view: &Arc<BatchView>,
+        parameters: &EpochParameters,
+        parts: Vec<CheckedPart>,
+    ) -> Result<Vec<Result<Part, PartFault>>, DecryptError> {
+        let (number, view, parameters) = (view.number, Arc::clone(view), parameters.clone());
+        let backend = Arc::clone(&self.backend);
+        let check = move || {
+            let known: Vec<KnownBatch<'_>> = parts.iter().flat_map(|part| part.known(&view)).collect();
+            let wrong = backend.wrong_releases(&mut rng(), parameters.parameters(), &known)?;
+            let wrong: BTreeSet<usize> = wrong.into_iter().collect();
+            let mut before = 0;
+            let judge = |CheckedPart { places, part, .. }: CheckedPart| {
+                let own = before..before + places.len();
+                before = own.end;
+                if wrong.range(own).next().is_none() { Ok(part) } else { Err(PartFault::Release) }
             };
-            let hold = chosen.hold(backend.as_ref(), &parameters, &view, places)?;
-            let part = Part { release, hints: right };
-            Ok((if hold { Ok(part) } else { Err(PartFault::Shares) }, chosen))
+            Ok(parts.into_iter().map(judge).collect())
         };
-        let (checked, chosen) = self.pool.run(number, check).await?.map_err(DecryptError::Batch)?;
-        held.remember(&chosen);
-        Ok(checked)
+        self.pool.run(number, check).await?.map_err(DecryptError::Batch)
     }
 
     fn releaser<'a>(
@@ -190,28 +189,80 @@ impl Decryption {
     }
 }
 
-/// The hints of some sub-batches, where every entry is the truth; without blinding factors that are too few to be looked at.
-fn check_entries(
-    view: &BatchView,
-    parameters: &EpochParameters,
-    backend: &dyn Backend,
-    places: &Range<usize>,
-    mut hints: BatchHints,
-) -> Result<BatchHints, PartFault> {
-    let (mut keys, mut claims) = (Vec::new(), Vec::new());
-    for (item, entry) in view.part(places).iter().zip(&hints.entries) {
-        match entry {
-            HintEntry::Skipped => return Err(PartFault::Form),
-            HintEntry::Key(key) => keys.push((claim(item), SessionKey::from_bytes(*key))),
-            HintEntry::Malformed(release) => claims.push((claim(item), *release)),
+/// Somebody's part in which every entry is the truth ([`Decryption::check_entries`]); its releases are still to be checked.
+#[derive(Debug)]
+pub struct CheckedPart {
+    places: Range<usize>,
+    part: Part,
+    /// One for each of its items.
+    known: Vec<Known>,
+}
+
+/// What the entries show of a ciphertext.
+#[derive(Debug)]
+enum Known {
+    Open(SessionKey, Vec<u8>),
+    Malformed(CiphertextPoint),
+}
+
+impl CheckedPart {
+    fn new(
+        view: &BatchView,
+        parameters: &EpochParameters,
+        backend: &dyn Backend,
+        places: Range<usize>,
+        mut part: Part,
+    ) -> Result<Self, PartFault> {
+        let ours = |of: (u64, _)| of == (view.number, view.hash);
+        let items = view.part(&places);
+        let Part { release, hints } = &mut part;
+        let is_of_form = ours((release.number, release.header_hash))
+            && ours((hints.number, hints.header_hash))
+            && release.pds.len() == places.len()
+            && hints.entries.len() == items.len();
+        if !is_of_form {
+            return Err(PartFault::Form);
         }
+        let (mut keys, mut claims) = (Vec::new(), Vec::new());
+        for (item, entry) in items.iter().zip(&hints.entries) {
+            match entry {
+                HintEntry::Skipped => return Err(PartFault::Form),
+                HintEntry::Key(key) => keys.push((claim(item), SessionKey::from_bytes(*key))),
+                HintEntry::Malformed(release) => claims.push((claim(item), *release)),
+            }
+        }
+        let mut messages = open_keys(backend, parameters, &keys)?.into_iter();
+        check_malformed(backend, parameters, &claims, &hints.blindings)?;
+        if claims.len() < STATED_MIN {
+            hints.blindings.clear();
+        }
+        let mut keys = keys.into_iter();
+        let known = |(item, entry): (&AcceptedItem, &HintEntry)| {
+            let undecodable = HintsError::Undecodable { index: item.index };
+            match entry {
+                HintEntry::Key(_) => {
+                    let opened = keys.next().zip(messages.next());
+                    opened.map(|((_, key), (_, message))| Known::Open(key, message)).ok_or(undecodable)
+                }
+                _ => item.point().map(Known::Malformed).map_err(|_| undecodable),
+            }
+        };
+        let known = items.iter().zip(&hints.entries).map(known).collect::<Result<_, _>>()?;
+        Ok(Self { places, part, known })
     }
-    open_keys(backend, parameters, &keys)?;
-    check_malformed(backend, parameters, &claims, &hints.blindings)?;
-    if claims.len() < STATED_MIN {
-        hints.blindings.clear();
+
+    /// Its sub-batches, with what is known of their ciphertexts.
+    fn known<'a>(&'a self, view: &'a BatchView) -> impl Iterator<Item = KnownBatch<'a>> {
+        let mut known = self.known.iter();
+        self.places.clone().zip(&self.part.release.pds).map(move |(place, release)| {
+            let items = view.sub_batch(place).iter().zip(known.by_ref());
+            let items = items.map(|(item, known)| match known {
+                Known::Open(key, message) => KnownItem::Open { ad: &item.ad.0, key, message },
+                Known::Malformed(point) => KnownItem::Closed(*point),
+            });
+            KnownBatch { release: *release, items: items.collect() }
+        })
     }
-    Ok(hints)
 }
 
 fn claim(item: &AcceptedItem) -> Claim {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use blindfold_bte::{self as bte, Backend, BatchError, Ciphertext, G1_BYTES, Opening, PreDecrypted};
+use blindfold_bte::{self as bte, Backend, Ciphertext, G1_BYTES, Opening, PreDecrypted};
 use blindfold_protocol::{Certificate, Release, ReleaseShare};
 use blindfold_runtime::{now, rng};
 use parking_lot::Mutex;
@@ -51,83 +51,7 @@ type Shares = BTreeMap<u16, Vec<[u8; G1_BYTES]>>;
 
 /// Shares of one batch that members gave, so that they are asked once for all of its parts.
 #[derive(Debug, Default)]
-pub struct HeldShares {
-    shares: Mutex<Shares>,
-    /// The members whose shares of all sub-batches were looked at together, and whether all were right.
-    looked_at: Mutex<Option<(Vec<u16>, bool)>>,
-}
-
-impl HeldShares {
-    /// As many of them as a release needs, or fewer.
-    pub(super) fn chosen(&self, parameters: &EpochParameters) -> Chosen {
-        let threshold = usize::from(parameters.epoch().threshold);
-        let shares: Shares =
-            self.shares.lock().iter().take(threshold).map(|(member, pds)| (*member, pds.clone())).collect();
-        let members: Vec<u16> = shares.keys().copied().collect();
-        let all_hold = self.looked_at.lock().as_ref().filter(|(of, _)| *of == members).map(|(_, hold)| *hold);
-        Chosen { shares, all_hold }
-    }
-
-    /// Keeps what was found out of them.
-    pub(super) fn remember(&self, chosen: &Chosen) {
-        let members = chosen.shares.keys().copied().collect();
-        *self.looked_at.lock() = chosen.all_hold.map(|hold| (members, hold));
-    }
-
-    /// Whether they are as many as a release needs.
-    pub(super) fn suffice(&self, parameters: &EpochParameters) -> bool {
-        self.shares.lock().len() >= usize::from(parameters.epoch().threshold)
-    }
-}
-
-/// Shares of one batch that are combined to its release.
-pub(super) struct Chosen {
-    shares: Shares,
-    /// Whether all of them are right, where that is known.
-    all_hold: Option<bool>,
-}
-
-impl Chosen {
-    /// What the shares of a sub-batch combine to; none where they are too few, or no points.
-    pub(super) fn combined(&self, place: usize, parameters: &EpochParameters) -> Option<[u8; G1_BYTES]> {
-        let combined = parameters.parameters().combine(&own_shares(&self.shares, place));
-        combined.ok().map(|release| release.to_bytes())
-    }
-
-    /// Whether they are right in these sub-batches. All are looked at together, once; only where some are wrong, these are by
-    /// themselves. Blocking.
-    pub(super) fn hold(
-        &mut self,
-        backend: &dyn Backend,
-        parameters: &EpochParameters,
-        view: &BatchView,
-        places: Range<usize>,
-    ) -> Result<bool, BatchError> {
-        let scheme = parameters.parameters();
-        let all_hold = match self.all_hold {
-            Some(known) => known,
-            None => {
-                let members: Vec<u16> = self.shares.keys().copied().collect();
-                let of =
-                    |place| own_shares(&self.shares, place).into_iter().map(|(_, share)| share).collect();
-                let sub_batches: Vec<_> =
-                    view.places().map(|place| (points(view.sub_batch(place)), of(place))).collect();
-                scheme.all_shares_hold(&mut rng(), &members, &sub_batches)?
-            }
-        };
-        self.all_hold = Some(all_hold);
-        if all_hold {
-            return Ok(true);
-        }
-        for place in places {
-            let own = own_shares(&self.shares, place);
-            if !backend.invalid_shares(&mut rng(), scheme, &points(view.sub_batch(place)), &own)?.is_empty() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-}
+pub struct HeldShares(Mutex<Shares>);
 
 /// What became of the sub-batches with the shares so far, and whose are wrong.
 struct Attempt {
@@ -177,15 +101,10 @@ impl Releaser<'_> {
         sub_batches: Vec<SubBatch>,
         certificate: &Certificate,
     ) -> Result<Vec<Opened>, DecryptError> {
-        let mut shares = self.held.shares.lock().clone();
+        let mut shares = self.held.0.lock().clone();
         let outcome = self.collect_to(&mut shares, sub_batches, certificate).await;
-        *self.held.shares.lock() = shares;
+        *self.held.0.lock() = shares;
         outcome
-    }
-
-    /// Collects shares until they are as many as a release needs; whether they are right shows where something is opened.
-    pub(super) async fn hold(&self, certificate: &Certificate) -> Result<(), DecryptError> {
-        self.collect(Vec::new(), certificate).await.map(drop)
     }
 
     async fn collect_to(
@@ -277,7 +196,7 @@ impl Releaser<'_> {
         let work = move |opener: Opener<'_>| {
             for ((place, sub_batch), pd) in places.zip(&mut sub_batches).zip(&claimed.pds) {
                 let Ok(release) = bte::Release::from_bytes(pd) else { continue };
-                let openings = opener.under(&release, place, sub_batch).map_err(DecryptError::Batch)?;
+                let openings = opener.under(&release, place, sub_batch)?;
                 if proves_itself(&openings) {
                     *sub_batch = SubBatch::Open((*pd, openings));
                 }
@@ -366,13 +285,13 @@ impl Opener<'_> {
         let combined = scheme.combine(chosen);
         let opened = match &combined {
             Ok(release) => {
-                let openings = self.under(release, place, sub_batch).map_err(DecryptError::Batch)?;
+                let openings = self.under(release, place, sub_batch)?;
                 Some((release.to_bytes(), openings))
             }
             Err(_) => None,
         };
         if !opened.as_ref().is_some_and(|(_, openings)| proves_itself(openings)) {
-            let points = points(self.view.sub_batch(place));
+            let points = points(self.backend, self.view.sub_batch(place))?;
             let faulty = self
                 .backend
                 .invalid_shares(&mut rng(), scheme, &points, shares)
@@ -398,25 +317,28 @@ impl Opener<'_> {
         release: &bte::Release,
         place: usize,
         sub_batch: &mut SubBatch,
-    ) -> Result<Vec<Opening>, BatchError> {
+    ) -> Result<Vec<Opening>, DecryptError> {
         let (scheme, items) = (self.parameters.parameters(), self.view.sub_batch(place));
         let ciphertexts: Vec<(&[u8; 32], &Ciphertext)> =
             items.iter().map(|item| (&item.ad.0, &item.ciphertext)).collect();
-        match sub_batch {
+        let openings = match sub_batch {
             SubBatch::Open((_, openings)) => Ok(openings.clone()),
             SubBatch::Waiting(predecrypted) => {
                 self.backend.finalize(scheme, predecrypted, release, &ciphertexts)
             }
             SubBatch::Fresh => {
+                let points = points(self.backend, items)?;
                 *sub_batch = SubBatch::Missed; // until it turns out otherwise
-                self.backend.decrypt(scheme, &points(items), release, &ciphertexts)
+                self.backend.decrypt(scheme, &points, release, &ciphertexts)
             }
             SubBatch::Missed => {
-                let predecrypted = self.backend.predecrypt(scheme, &points(items))?;
+                let points = points(self.backend, items)?;
+                let predecrypted = self.backend.predecrypt(scheme, &points).map_err(DecryptError::Batch)?;
                 let openings = self.backend.finalize(scheme, &predecrypted, release, &ciphertexts);
                 *sub_batch = SubBatch::Waiting(predecrypted);
                 openings
             }
-        }
+        };
+        openings.map_err(DecryptError::Batch)
     }
 }

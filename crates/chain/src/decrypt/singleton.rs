@@ -102,15 +102,16 @@ async fn combine(
     let (item, scheme) = (item.clone(), Arc::clone(parameters.parameters()));
     let shares: Vec<(u16, [u8; G1_BYTES])> = shares.iter().map(|(member, share)| (*member, *share)).collect();
     blindfold_runtime::blocking(move || {
+        let point = item.point()?;
         let combined = scheme.combine_singletons(&shares);
         if let Ok(release) = &combined
-            && scheme.verify_singleton(&item.point, release).is_ok()
+            && scheme.verify_singleton(&point, release).is_ok()
         {
             return Ok(Combined::Proof(Box::new(proof(&scheme, &item, release)?)));
         }
         let faulty: Vec<u16> = shares
             .iter()
-            .filter(|(member, share)| scheme.verify_singleton_share(*member, &item.point, share).is_err())
+            .filter(|(member, share)| scheme.verify_singleton_share(*member, &point, share).is_err())
             .map(|(member, _)| *member)
             .collect();
         match combined {

@@ -4,14 +4,16 @@ use std::ops::Range;
 use std::slice::Chunks;
 
 use alloy_primitives::{B256, keccak256};
-use blindfold_bte::{Ciphertext, CiphertextPoint, PointError};
+use blindfold_bte::{Backend, Ciphertext, CiphertextPoint};
 use blindfold_protocol::fault::CODE_VOID;
 use blindfold_protocol::validity::{Verdict, cut, item_leaf};
 use blindfold_protocol::{Canonical, DecodeError, Envelope, SealedBatch, merkle};
 
+use super::DecryptError;
 use crate::records::verdicts_named;
 
-/// An accepted envelope.
+/// An accepted envelope. Whether its ciphertext's header is a point is not known before somebody works on it: of a batch that
+/// is shared, each hint publisher decodes the points of what it opens.
 #[derive(Clone, Debug)]
 pub struct AcceptedItem {
     /// Index of the item in the batch, skipped ones counted.
@@ -20,16 +22,21 @@ pub struct AcceptedItem {
     pub ad: B256,
     /// The ciphertext.
     pub ciphertext: Ciphertext,
-    /// Its decoded header.
-    pub point: CiphertextPoint,
 }
 
 impl AcceptedItem {
-    fn new(index: u32, envelope: Result<Envelope, DecodeError>) -> Result<Self, ViewError> {
-        let Envelope { header, ciphertext, .. } =
-            envelope.map_err(|fault| ViewError::Undecodable { index, fault })?;
-        let point = ciphertext.header().map_err(|fault| ViewError::Point { index, fault })?;
-        Ok(Self { index, ad: header.hash(), ciphertext, point })
+    fn new(index: u32, ad: B256, envelope: Envelope) -> Self {
+        Self { index, ad, ciphertext: envelope.ciphertext }
+    }
+
+    fn read(index: u32, item: &[u8]) -> Result<Self, ViewError> {
+        let envelope = Envelope::decode(item).map_err(|fault| ViewError::Undecodable { index, fault })?;
+        Ok(Self::new(index, envelope.header.hash(), envelope))
+    }
+
+    /// The decoded header of its ciphertext.
+    pub(super) fn point(&self) -> Result<CiphertextPoint, DecryptError> {
+        self.ciphertext.header().map_err(|fault| DecryptError::Point { index: self.index, fault })
     }
 }
 
@@ -78,19 +85,11 @@ pub enum ViewError {
         /// What is wrong with it.
         fault: DecodeError,
     },
-    /// The ciphertext header of an item that is said to be accepted is no point of the group.
-    #[error("item {index} is said to be accepted and its ciphertext has no valid point: {fault}")]
-    Point {
-        /// Index of the item.
-        index: u32,
-        /// What is wrong with it.
-        fault: PointError,
-    },
 }
 
 impl BatchView {
     /// Reads a batch as its sequencer tells it. `verdicts` holds one entry per item, `None` for accepted. Checks that they are
-    /// those of the header; about 40 µs per item, blocking.
+    /// those of the header; some hashes per item, blocking. Points are not looked at.
     ///
     /// # Errors
     /// [`ViewError`].
@@ -111,13 +110,14 @@ impl BatchView {
             if verdict.is_some() {
                 continue;
             }
-            accepted.push(AcceptedItem::new(index, envelope)?);
+            let (ad, envelope) = envelope.map_err(|fault| ViewError::Undecodable { index, fault })?;
+            accepted.push(AcceptedItem::new(index, ad, envelope));
         }
         check_root(sealed, &leaves)?;
         Ok(Self::new(sealed, accepted, max_batch))
     }
 
-    /// Reads a batch with verdicts of our own, so that nothing has to be checked; about 40 µs per accepted item, blocking.
+    /// Reads a batch with verdicts of our own, so that nothing has to be checked; blocking. Points are not looked at.
     ///
     /// # Errors
     /// [`ViewError`]: these are not the verdicts on this batch.
@@ -132,8 +132,7 @@ impl BatchView {
         }
         let of_accepted =
             (0u32..).zip(&sealed.items).zip(verdicts).filter(|(_, verdict)| verdict.is_accepted());
-        let read =
-            |((index, item), _): ((u32, &Vec<u8>), _)| AcceptedItem::new(index, Envelope::decode(item));
+        let read = |((index, item), _): ((u32, &Vec<u8>), _)| AcceptedItem::read(index, item);
         let accepted = of_accepted.map(read).collect::<Result<_, _>>()?;
         Ok(Self::new(sealed, accepted, max_batch))
     }
@@ -189,16 +188,15 @@ pub fn told_verdicts(sealed: &SealedBatch, names: &[Option<String>]) -> Result<V
     verdicts_named(names.iter().map(Option::as_deref)).map_err(|_| ViewError::Verdict { index: 0 })
 }
 
+/// What an item decodes to, with the hash of its header.
+type Decoded = Result<(B256, Envelope), DecodeError>;
+
 /// An item's leaf in the tree of its batch, and what it decodes to.
-fn leaf(
-    index: u32,
-    item: &[u8],
-    verdict: Option<&str>,
-) -> Result<(B256, Result<Envelope, DecodeError>), ViewError> {
+fn leaf(index: u32, item: &[u8], verdict: Option<&str>) -> Result<(B256, Decoded), ViewError> {
     let code = Verdict::code_of_reason(verdict).ok_or(ViewError::Verdict { index })?;
-    let envelope = Envelope::decode(item);
+    let envelope = Envelope::decode(item).map(|envelope| (envelope.header.hash(), envelope));
     let id = match &envelope {
-        Ok(envelope) if code != CODE_VOID => envelope.id(),
+        Ok((ad, envelope)) if code != CODE_VOID => envelope.id_under(ad),
         _ => B256::ZERO,
     };
     Ok((item_leaf(&id, &keccak256(item), code), envelope))
@@ -211,7 +209,14 @@ fn check_root(sealed: &SealedBatch, leaves: &[B256]) -> Result<(), ViewError> {
     if stands { Ok(()) } else { Err(ViewError::Root) }
 }
 
-/// The ciphertext points of these items.
-pub(super) fn points(items: &[AcceptedItem]) -> Vec<CiphertextPoint> {
-    items.iter().map(|item| item.point).collect()
+/// The ciphertext points of these items. Blocking.
+pub(super) fn points(
+    backend: &dyn Backend,
+    items: &[AcceptedItem],
+) -> Result<Vec<CiphertextPoint>, DecryptError> {
+    let headers: Vec<_> = items.iter().map(|item| &item.ciphertext.c).collect();
+    let decoded = items.iter().zip(backend.decode_headers(&headers));
+    decoded
+        .map(|(item, point)| point.map_err(|fault| DecryptError::Point { index: item.index, fault }))
+        .collect()
 }
