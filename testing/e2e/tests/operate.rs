@@ -9,6 +9,7 @@ use blindfold::{
         ProxySettings, RelaySettings, SequencerSettings, SignerSettings,
     },
 };
+use blindfold_e2e::drills::rows::{By, ROWS};
 use blindfold_kit::chain_config;
 use blindfold_telemetry::Metrics;
 use serde::{Serialize, de::DeserializeOwned};
@@ -427,6 +428,22 @@ fn every_port_of_the_development_network_is_documented() {
     let pairs = pairs.chain([l1, hint_publisher, second]).chain(further).chain(gateways);
     for port in pairs.chain(signer) {
         assert!(numbers.contains(&port), "port {port} is not in the table of operate.md");
+    }
+}
+
+#[test]
+fn every_failure_is_reproduced_and_names_the_alarms_that_fired() {
+    let table: Vec<Vec<&str>> = rows(section("## What fails, and what to do")).skip(2).collect();
+    assert_eq!(table.len(), ROWS.len(), "rows of the table, and of testing/e2e/src/drills/rows.rs");
+    for (cells, row) in table.iter().zip(ROWS) {
+        let [what, _, _, alarms] = cells.as_slice() else { panic!("{cells:?} has other columns") };
+        assert!(what.starts_with(row.what), "{what:?} stands where the drills have {:?}", row.what);
+        let link = |name: &&str| format!("[{name}](#{})", name.to_lowercase());
+        let named = match row.by {
+            By::Nothing(why) => format!("none: {why}"),
+            By::Drill(_) | By::Case(_) => row.alarms.iter().map(link).collect::<Vec<_>>().join(", "),
+        };
+        assert_eq!(*alarms, named, "alarms of {what:?}");
     }
 }
 

@@ -39,7 +39,10 @@ use clap::Parser;
 use parking_lot::Mutex;
 use tokio::{runtime::Handle, sync::watch, task::JoinSet};
 
-use crate::alarms::Alarms;
+use crate::{
+    alarms::Alarms,
+    drills::rows::{By, ROWS},
+};
 pub(crate) use arena::COMMITTEES;
 use arena::{Arena, TIMING};
 use report::{Outcome, Report};
@@ -242,12 +245,9 @@ async fn case(name: &str, arena: &mut Arena) -> Outcome {
 
 /// The alarms that a case must set off.
 fn alarms_of(case: &str) -> impl Iterator<Item = &'static str> {
-    let of_case = ALARMS.iter().filter(move |(name, _)| *name == case);
-    of_case.flat_map(|(_, alarms)| alarms.iter().copied())
+    let of_case = ROWS.iter().filter(move |row| matches!(row.by, By::Case(name) if name == case));
+    of_case.flat_map(|row| row.alarms.iter().copied())
 }
-
-/// Cases that must set off alarms, and which.
-const ALARMS: [(&str, &[&str]); 0] = [];
 
 /// What the networks of a run share.
 struct Run {
@@ -428,6 +428,15 @@ async fn aftermath(arena: &mut Arena, before: Result<u64>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_case_of_the_failure_table_is_one() {
+        for row in ROWS {
+            if let By::Case(name) = row.by {
+                assert!(names().contains(&name), "{name}");
+            }
+        }
+    }
 
     #[test]
     fn every_case_is_explained() {
