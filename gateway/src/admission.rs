@@ -71,6 +71,14 @@ pub enum GatewayRefusal {
         /// The epoch that the envelope names.
         epoch: u64,
     },
+    /// Its epoch is over, and no parameters of one after it are here.
+    #[error(
+        "the epoch ended with batch {last}, and none after it is known here: nothing can be sealed until L1 registers one"
+    )]
+    EpochOver {
+        /// The epoch's last number.
+        last: u64,
+    },
     /// No sequencer answered in time as the one that leads.
     #[error(
         "no sequencer answered in time as the one that leads; it may have the envelope: send the same bytes again"
@@ -93,7 +101,7 @@ impl GatewayRefusal {
             Self::SourceLimit => "source_limit",
             Self::PayerLimit => "payer_limit",
             Self::Overloaded => "overloaded",
-            Self::NoEpoch { .. } => "no_epoch",
+            Self::NoEpoch { .. } | Self::EpochOver { .. } => "no_epoch",
             Self::NoLeader => "no_leader",
             Self::GatewayRefused => "gateway_refused",
             Self::ShuttingDown => "shutting_down",
@@ -123,6 +131,7 @@ impl From<GatewayRefusal> for RpcError {
                 Self::busy(reason, refusal)
             }
             GatewayRefusal::NoEpoch { .. }
+            | GatewayRefusal::EpochOver { .. }
             | GatewayRefusal::NoLeader
             | GatewayRefusal::GatewayRefused
             | GatewayRefusal::ShuttingDown => Self::unavailable(reason, refusal),
@@ -263,10 +272,15 @@ impl Admission {
     /// little, so an expiry that is too far by the next number here is judged by the first one that it fits.
     fn epoch_for(&self, envelope: &Envelope) -> Result<(Epoch, u64), GatewayRefusal> {
         let header = &envelope.header;
+        let parameters_at = |number| self.followed.checks.parameters.at(number);
         let parameters = self.followed.checks.parameters.by_epoch(header.epoch);
         let epoch = parameters.ok_or(GatewayRefusal::NoEpoch { epoch: header.epoch })?.epoch().clone();
         let fits = header.expiry.number().saturating_sub(EXPIRY_WINDOW);
-        let number = match self.followed.window.lock().head() {
+        let head = self.followed.window.lock().head();
+        if head.is_some_and(|head| head >= epoch.last && parameters_at(head + 1).is_none()) {
+            return Err(GatewayRefusal::EpochOver { last: epoch.last });
+        }
+        let number = match head {
             Some(head) => (head + 1).max(fits.min(head + MAX_HEAD_LAG_BATCHES)),
             // Nothing is known of the chain yet.
             None => fits,

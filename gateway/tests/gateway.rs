@@ -5,7 +5,7 @@ mod common;
 use std::{net::IpAddr, sync::Arc};
 
 use async_trait::async_trait;
-use blindfold_kit::{Standby, envelope, payer, refused, within};
+use blindfold_kit::{EPOCH, Standby, committee, envelope, payer, refused, within};
 use blindfold_protocol::{Address, Canonical, Envelope, Expiry, limits::MAX_ENVELOPE_BYTES};
 use blindfold_rpc::{
     BlindApiClient, Encoded, RpcError, RunningRole, SequencerApiClient, SequencerUrls,
@@ -86,6 +86,21 @@ async fn what_never_stands_goes_nowhere() {
     let refusal = Refusal { number: 1, header_hash: envelope(1, 1).id(), member: 1, reason: "x".to_owned() };
     let answer = gateway.client.submit_refusal(refusal).await;
     assert_eq!(answer.map_err(refused).expect_err("refused").reason, "unknown_method");
+    gateway.handle.shutdown().await;
+}
+
+/// Its sender is told why nothing comes of it, and the operator by an alarm: nothing of it reaches the sequencer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_end_of_an_epoch_without_a_next_one_is_told() {
+    let mut stage = Stage::new().await;
+    // The header that is there is its last.
+    stage.parameters = committee().parameter_set(&[committee().epoch(EPOCH, 1, 1)]);
+    let gateway = stage.gateway().await;
+    following(&gateway).await;
+    let answer = send(&gateway, &envelope(1, 1)).await.expect_err("refused");
+    assert_eq!((&*answer.reason, answer.retry), ("no_epoch", true));
+    assert!(answer.message.contains("ended with batch 1"), "{}", answer.message);
+    assert_eq!(stage.sequencer.double.state.lock().forwarded.len(), 0);
     gateway.handle.shutdown().await;
 }
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use blindfold_chain::{Sealed, announce};
+use blindfold_chain::{ParameterSet, Sealed, announce};
 use blindfold_gateway::{
     GatewayConfig, GatewayDeps, GatewayHandle, Relay, RelayConfig, RelayDeps, SharedLimits,
 };
@@ -24,6 +24,7 @@ pub struct Stage {
     pub l1: Arc<ScriptedL1>,
     pub sealer: Sealer,
     pub sequencer: SequencerDouble,
+    pub parameters: Arc<ParameterSet>,
     pub config: RelayConfig,
     pub gateway: GatewayConfig,
     pub shared: Option<Arc<dyn SharedLimits>>,
@@ -53,6 +54,7 @@ impl Stage {
             l1,
             sealer,
             sequencer,
+            parameters: parameter_set(),
             config,
             gateway: GatewayConfig::default(),
             shared: None,
@@ -81,7 +83,7 @@ impl Stage {
     fn deps(&self) -> RelayDeps {
         RelayDeps {
             chain: chain_config(),
-            parameters: parameter_set(),
+            parameters: Arc::clone(&self.parameters),
             backend: backend(),
             l1: Arc::clone(&self.l1) as _,
         }

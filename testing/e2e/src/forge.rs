@@ -1,17 +1,74 @@
-//! Forgeries that the relay puts on the wire, each once.
+//! Forgeries that the relay puts on the wire, each once; and what members sign who are in on it.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
+use anyhow::{Context, Result};
+use blindfold::devnet::{Devnet, THRESHOLD};
+use blindfold_bte::bls::SecretKey;
+use blindfold_committee::key_file;
 use blindfold_protocol::{
-    BatchHints, Canonical, Certificate, Deployment, HintEntry, SealedBatch, SigningKey,
+    B256, BatchHeader, BatchHints, Canonical, Certificate, Deployment, Epoch, HintEntry, SealedBatch,
+    SigningKey,
+    certificate::{aggregate, sign_acknowledgement},
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::relay::Tamper;
+
+/// As many members as make a certificate, who sign whatever they are asked to.
+pub struct Colluding {
+    keys: Vec<(u16, SecretKey)>,
+    epoch: Epoch,
+    deployment: Deployment,
+}
+
+impl Colluding {
+    /// Members of the epoch of this number.
+    ///
+    /// # Errors
+    /// When L1 does not know the epoch, or a key file cannot be opened.
+    pub async fn of(devnet: &Devnet, number: u64) -> Result<Self> {
+        let epoch = devnet.l1.epochs().await?.at(number).context("an epoch")?.clone();
+        let keys = (1..=THRESHOLD).map(|member| Ok((member, member_key(devnet, member)?)));
+        Ok(Self { keys: keys.collect::<Result<_>>()?, epoch, deployment: devnet.chain.deployment })
+    }
+
+    /// Their certificate of a header.
+    ///
+    /// # Errors
+    /// When the epoch is not that of the number.
+    pub fn certify(&self, number: u64, hash: B256) -> Result<Certificate> {
+        let sign = |(member, key): &(u16, SecretKey)| {
+            sign_acknowledgement(key, &self.deployment, self.epoch.epoch, number, hash, *member)
+        };
+        Ok(aggregate(&self.epoch, &self.keys.iter().map(sign).collect::<Vec<_>>())?)
+    }
+}
+
+/// A certificate of a header, by members who sign whatever they are asked to.
+///
+/// # Errors
+/// As [`Colluding::of`] and [`Colluding::certify`].
+pub async fn colluding(devnet: &Devnet, header: &BatchHeader) -> Result<Certificate> {
+    Colluding::of(devnet, header.number).await?.certify(header.number, header.hash())
+}
+
+/// The key that this member signs with.
+///
+/// # Errors
+/// When its file cannot be opened.
+pub fn member_key(devnet: &Devnet, member: u16) -> Result<SecretKey> {
+    let password = fs::read_to_string(devnet.dir().join("password"))?;
+    let path = devnet.dir().join(format!("committee/member-{member}.key"));
+    Ok(key_file::open_bls_key(&path, password.trim().as_bytes(), None)?)
+}
 
 /// Which forgeries wait for their frame.
 #[derive(Clone, Default)]

@@ -24,11 +24,11 @@ use tokio::process::Command;
 
 use super::{
     arena::{Arena, REPORTER, TIMING, until},
-    held_back::{colluding, member_key},
     raw::quantity,
     report::{Gas, Outcome},
     sequencer::gained,
 };
+use crate::forge::{colluding, member_key};
 
 /// Blocks until a block is final.
 const FINALITY: u64 = 3;
@@ -121,7 +121,7 @@ pub async fn double_acknowledgement(arena: &mut Arena) -> Outcome {
     let mut answers = Vec::new();
     let mut signed = u64::MAX;
     for sealed in [first, second] {
-        let certificate = colluding(arena, &sealed.header).await?;
+        let certificate = colluding(&arena.devnet, &sealed.header).await?;
         signed &= certificate.signers;
         answers.push(answer(&sealed, &certificate));
     }
@@ -185,7 +185,7 @@ async fn slash(arena: &Arena, answers: &[BatchInfo]) -> Result<u64> {
 async fn stakes(arena: &Arena) -> Result<Vec<U256>> {
     let mut stakes = Vec::new();
     for member in 1..=MEMBERS {
-        let key = member_key(arena, member)?.public_key();
+        let key = member_key(&arena.devnet, member)?.public_key();
         stakes.push(arena.devnet.l1.member_stake(&key).await?.amount);
     }
     Ok(stakes)

@@ -5,15 +5,11 @@ use std::{fs, path::Path};
 use alloy_primitives::{Address, Bytes, U256};
 use alloy_sol_types::SolCall;
 use anyhow::{Context, Result, ensure};
-use blindfold::devnet::{MEMBERS, THRESHOLD};
-use blindfold_bte::bls::{SecretKey, Signature};
+use blindfold::devnet::MEMBERS;
+use blindfold_bte::bls::Signature;
 use blindfold_client::transaction::{TransactionFields, sign};
-use blindfold_committee::key_file;
 use blindfold_l1::{Sent, contracts::BlindedInbox};
-use blindfold_protocol::{
-    BatchHeader, Canonical, Certificate, L1Timing, SealedBatch,
-    certificate::{aggregate, sign_acknowledgement},
-};
+use blindfold_protocol::{BatchHeader, Canonical, Certificate, L1Timing, SealedBatch};
 use blindfold_rpc::CommitteeApiClient;
 use serde_json::Value;
 use tokio::time::{Duration, sleep};
@@ -26,6 +22,7 @@ use super::{
     sequencer::no_acknowledgement,
 };
 use crate::{
+    forge::colluding,
     l1_relay::{FinalBlock, L1Relay},
     relay::Direction,
     settings_file::{change_settings, section},
@@ -283,38 +280,18 @@ fn announced(arena: &Arena) -> Result<Vec<BatchHeader>> {
 async fn refused_by_l1(arena: &Arena, stale: &BatchHeader, gas: &mut Gas) -> Result<()> {
     let poster = arena.bully().address();
     let inbox = arena.devnet.chain.deployment.inbox;
-    let held_back = posting(stale, &colluding(arena, stale).await?)?;
+    let held_back = posting(stale, &colluding(&arena.devnet, stale).await?)?;
     let doomed = [Doomed::new("a header with an origin beyond W", held_back, "OriginHeldBack")];
     gas.step("post in vain", arena.raw.all_fail(poster, inbox, &doomed).await?);
 
     let mut young = *stale;
     let last_second = stale.l1_origin_time + u64::from(TIMING.max_origin_age_seconds);
     young.timestamp_ms = last_second * 1_000 + 999;
-    let input = posting(&young, &colluding(arena, &young).await?)?;
+    let input = posting(&young, &colluding(&arena.devnet, &young).await?)?;
     let call = serde_json::json!({ "from": poster, "to": inbox, "input": Bytes::from(input) });
     let error = arena.raw.error_of(&call).await?;
     ensure!(error.is_none(), "expected the same header within W to be taken, seen {error:?}");
     Ok(())
-}
-
-/// A certificate by members that sign anything.
-pub(super) async fn colluding(arena: &Arena, header: &BatchHeader) -> Result<Certificate> {
-    let epochs = arena.devnet.l1.epochs().await?;
-    let epoch = epochs.at(header.number).context("an epoch")?;
-    let acknowledgements = (1..=THRESHOLD).map(|member| {
-        let key = member_key(arena, member)?;
-        let deployment = &arena.devnet.chain.deployment;
-        Ok(sign_acknowledgement(&key, deployment, header.epoch, header.number, header.hash(), member))
-    });
-    Ok(aggregate(epoch, &acknowledgements.collect::<Result<Vec<_>>>()?)?)
-}
-
-/// The key that this member signs with.
-pub(super) fn member_key(arena: &Arena, member: u16) -> Result<SecretKey> {
-    let dir = arena.devnet.dir();
-    let password = fs::read_to_string(dir.join("password"))?;
-    let path = dir.join(format!("committee/member-{member}.key"));
-    Ok(key_file::open_bls_key(&path, password.trim().as_bytes(), None)?)
 }
 
 fn posting(header: &BatchHeader, certificate: &Certificate) -> Result<Vec<u8>> {

@@ -3,21 +3,32 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
-use blindfold::devnet::accounts::{GATEWAY, SEQUENCER, named_key};
-use blindfold_l1::{L1Writer, Output, dev_key};
-use blindfold_protocol::{Address, B256};
-use blindfold_rpc::{Feed, FeedConfig, FeedEvent, FeedItem, Topic};
+use blindfold::devnet::{
+    accounts::{GATEWAY, SEQUENCER, named_key},
+    ports::http,
+};
+use blindfold_l1::{HintPosting, L1Reader, L1Writer, Output, RunReference, dev_key};
+use blindfold_protocol::{Address, B256, BatchHints, HintEntry};
+use blindfold_rpc::{
+    BlindApiClient, ClientConfig, Feed, FeedConfig, FeedEvent, FeedItem, Topic, http_client,
+};
 use serde_json::json;
-use tokio::time::{Duration, Instant};
+use tokio::time::{Duration, Instant, sleep};
 use toml::Table;
 
-use super::network::Network;
+use super::network::{Network, TIMING};
 use crate::{l1_relay::L1Relay, settings_file::section};
 
+/// How long a run may take to be posted.
+const RUNS: Duration = Duration::from_secs(60);
+/// How often L1 is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+/// Posts wrong hints.
+const FORGER: &str = "forger";
 /// How long a wrong claim may take to get in before the sequencer's.
 const CLAIMS: Duration = Duration::from_secs(60);
-/// How far behind the newest number a rule set begins: more than the notice, whatever is not posted yet.
-const RULES_AHEAD: u64 = 60;
+/// How far behind the newest number something changes: more than the notice, whatever is not posted yet.
+const AHEAD: u64 = 60;
 /// Pause between attempts to post, in milliseconds: the longest by default is half a minute.
 const POSTING_RETRY_MS: i64 = 500;
 /// What an account owned before it had nothing, in wei.
@@ -37,6 +48,16 @@ pub async fn without_ether(network: &mut Network, alarms: &[&str]) -> Result<()>
 
 /// The sequencer's key claims a block that nobody executed, while the sequencers claim none.
 pub async fn wrong_output(network: &mut Network, alarms: &[&str]) -> Result<()> {
+    // From before the last claim on.
+    let url = format!("ws://127.0.0.1:{}", network.devnet.ports.full_node.0);
+    let mut feed = Feed::start(url, [Topic::Blocks], FeedConfig::default());
+    let (mut blocks, deadline) = (BTreeMap::new(), Instant::now() + CLAIMS);
+    while blocks.is_empty() || !blocks.contains_key(&(network.devnet.l1.last_output().await? + 1)) {
+        ensure!(Instant::now() < deadline, "nothing is claimed of what is executed now");
+        if let Some(FeedItem::Event(FeedEvent::Block(block))) = feed.next().await {
+            blocks.insert(block.number, block);
+        }
+    }
     for (name, _) in network.devnet.sequencers() {
         let change = |settings: &mut Table| {
             let sequencer = section(settings, "sequencer")?;
@@ -45,10 +66,7 @@ pub async fn wrong_output(network: &mut Network, alarms: &[&str]) -> Result<()> 
         };
         network.restart_with(name, change).await?;
     }
-    let url = format!("ws://127.0.0.1:{}", network.devnet.ports.full_node.0);
-    let mut feed = Feed::start(url, [Topic::Blocks], FeedConfig::default());
     let writer = L1Writer::new(network.devnet.l1.clone(), named_key(SEQUENCER));
-    let mut blocks = BTreeMap::new();
     let deadline = Instant::now() + CLAIMS;
     let mut refused = None;
     loop {
@@ -58,10 +76,7 @@ pub async fn wrong_output(network: &mut Network, alarms: &[&str]) -> Result<()> 
         let FeedItem::Event(FeedEvent::Block(block)) = item else { continue };
         blocks.insert(block.number, block);
         let claimed = network.devnet.l1.last_output().await?;
-        let Some(next) = blocks.get(&(claimed + 1)) else {
-            // What was claimed before the sequencers stopped may be older than what is seen here: then they go on for a while.
-            continue;
-        };
+        let Some(next) = blocks.get(&(claimed + 1)) else { continue };
         let wrong = Output {
             l2_block: next.number,
             batch: next.last_batch,
@@ -139,9 +154,78 @@ async fn set_balance(network: &Network, account: Address, wei: &str) -> Result<(
     Ok(())
 }
 
+/// The newest run on L1 in which the full node knows a hint, and its hints, once there is one above this L1 block.
+async fn newest_run(network: &Network, after: u64) -> Result<(RunReference, Vec<BatchHints>)> {
+    let node = http_client(&http(network.devnet.ports.full_node.0), &ClientConfig::default())?;
+    let l1 = &network.devnet.l1;
+    let deadline = Instant::now() + RUNS;
+    loop {
+        let newest = l1.newest().await?;
+        for (run, _) in l1.posted_runs(after, newest).await?.into_iter().rev() {
+            let mut hints = Vec::new();
+            for number in run.first..=run.last {
+                hints.extend(node.get_hints(number).await?.and_then(|hints| hints.decode().ok()));
+            }
+            let whole = hints.len() as u64 == run.last - run.first + 1;
+            if whole && hints.iter().flat_map(|hints| &hints.entries).any(is_key) {
+                return Ok((run, hints));
+            }
+        }
+        ensure!(Instant::now() < deadline, "no run with a hint is posted");
+        sleep(LOOK).await;
+    }
+}
+
+const fn is_key(entry: &HintEntry) -> bool {
+    matches!(entry, HintEntry::Key(_))
+}
+
+/// Somebody posts wrong hints, and no node has an account to challenge them with.
+pub async fn wrong_hints(network: &mut Network, alarms: &[&str]) -> Result<()> {
+    network.kill("hint-publisher").await?;
+    let change = |settings: &mut Table| {
+        section(settings, "watch")?.remove("key");
+        Ok(())
+    };
+    network.restart_with("full-node", change).await?;
+    network.devnet.process("full-node")?.ready().await?;
+    let after = network.devnet.l1.newest().await?;
+    let forger = L1Writer::new(network.devnet.l1.clone(), named_key(FORGER));
+    set_balance(network, forger.address(), FUNDS).await?;
+    let (bond, _) = network.devnet.l1.hint_stakes().await?;
+    forger.deposit_publisher_bond(bond).await?;
+    let (run, mut hints) = newest_run(network, after).await?;
+    let entries = hints.iter_mut().flat_map(|hints| &mut hints.entries);
+    for entry in entries {
+        if let HintEntry::Key(key) = entry {
+            key[0] ^= 1;
+        }
+    }
+    forger.post_hints(&run, &HintPosting::of(&hints)).await?;
+    network.fire(alarms).await
+}
+
+/// No hints are posted for a run that nodes have executed, and after its time somebody has it declared void.
+pub async fn declared_void(network: &mut Network, alarms: &[&str]) -> Result<()> {
+    network.kill("hint-publisher").await?;
+    let after = network.devnet.l1.newest().await?;
+    let (run, _) = newest_run(network, after).await?;
+    network.devnet.mine(u64::from(TIMING.hint_deadline) + 1).await?;
+    let anybody = L1Writer::new(network.devnet.l1.clone(), dev_key(0).context("anvil's first key")?);
+    anybody.void_unreleased(&run).await?;
+    network.fire(alarms).await
+}
+
+/// The epoch ends, and none comes after it.
+pub async fn no_epoch(network: &mut Network, alarms: &[&str]) -> Result<()> {
+    let governor = L1Writer::new(network.devnet.l1.clone(), dev_key(0).context("anvil's first key")?);
+    governor.end_epoch(1, network.newest() + AHEAD).await?;
+    network.fire(alarms).await
+}
+
 /// A rule set begins that nobody knows.
 pub async fn unknown_rules(network: &mut Network, alarms: &[&str]) -> Result<()> {
     let governor = L1Writer::new(network.devnet.l1.clone(), dev_key(0).context("anvil's first key")?);
-    governor.schedule_rules(network.newest() + RULES_AHEAD, 2).await?;
+    governor.schedule_rules(network.newest() + AHEAD, 2).await?;
     network.fire(alarms).await
 }

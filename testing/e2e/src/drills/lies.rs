@@ -7,13 +7,14 @@ use blindfold::devnet::{
     accounts::{SECOND_HINT_PUBLISHER, SEQUENCER, named_key},
     ports::{http, local},
 };
+use blindfold_protocol::{B256, Canonical};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use toml::Table;
 
 use super::network::Network;
 use crate::{
-    forge::Forgeries,
+    forge::{Colluding, Forgeries},
     relay::{Relay, Tamper},
     settings_file::section,
 };
@@ -89,6 +90,22 @@ pub async fn block_differs(network: &mut Network, alarms: &[&str]) -> Result<()>
         .find(|(name, _)| *name == leader)
         .map_or(0, |(_, (rpc, _))| rpc);
     let _relay = follow_forged(network, "full-node", from, rule).await?;
+    network.fire(alarms).await
+}
+
+/// As many members as make a certificate sign a second header; the full node gets that certificate, too.
+pub async fn conflicting_certificates(network: &mut Network, alarms: &[&str]) -> Result<()> {
+    let members = Colluding::of(&network.devnet, network.newest()).await?;
+    let rule: Tamper = Box::new(move |_, text| {
+        let mut message = notification(text)?;
+        let result = &mut message["params"]["result"];
+        result["certificate"].as_str()?;
+        let (number, hash) = (result["number"].as_u64()?, B256::repeat_byte(9));
+        result["certificate"] = json!(members.certify(number, hash).ok()?.to_hex());
+        result["hash"] = json!(hash);
+        Some(vec![text.to_owned(), message.to_string()])
+    });
+    let _relay = follow_forged(network, "full-node", gateway(network), rule).await?;
     network.fire(alarms).await
 }
 

@@ -48,16 +48,20 @@ pub struct DrillArgs {
     keep: bool,
 }
 
-/// After these the network is of no use.
-const LAST: [&str; 1] = ["unknown_rules"];
+/// After these no transfer of the senders executes any more.
+const LATE: &str = "declared_void";
+/// After each of these the network is of no use.
+const LAST: [&str; 2] = ["no_epoch", "unknown_rules"];
 
 fn drills() -> impl Iterator<Item = (&'static str, &'static Row)> {
     let all = ROWS.iter().filter_map(|row| match row.by {
         By::Drill(name) => Some((name, row)),
         By::Case(_) | By::Nothing(_) => None,
     });
-    let (last, first): (Vec<_>, Vec<_>) = all.partition(|(name, _)| LAST.contains(name));
-    first.into_iter().chain(last)
+    let mut all: Vec<_> = all.collect();
+    // Those of one place stay in the table's order.
+    all.sort_by_key(|(name, _)| (LAST.contains(name), *name == LATE));
+    all.into_iter()
 }
 
 fn names() -> Vec<&'static str> {
@@ -73,7 +77,13 @@ pub async fn run(args: DrillArgs) -> Result<()> {
     let mut network = Network::start(&args.dir, progress).await?;
     let wanted = |name: &str| args.drills.is_empty() || args.drills.iter().any(|drill| drill == name);
     let (mut report, mut problems): (Vec<Value>, Vec<String>) = (Vec::new(), Vec::new());
+    let mut is_spent = false;
     for (name, row) in drills().filter(|(name, _)| wanted(name)) {
+        if is_spent {
+            network.stop().await?;
+            network = Network::start(&args.dir, progress).await?;
+        }
+        is_spent = LAST.contains(&name);
         progress.step(format!("{name}: {}", row.alarms.join(", ")));
         let begun = Instant::now();
         let outcome = drill(name, &mut network, row.alarms).await;
@@ -92,7 +102,7 @@ pub async fn run(args: DrillArgs) -> Result<()> {
         if let Err(error) = outcome {
             problems.push(format!("{name}: {error:#}"));
             // What was broken may not be mended.
-            if let Err(error) = network.everybody_is_back().await {
+            if let Err(error) = if is_spent { Ok(()) } else { network.everybody_is_back().await } {
                 problems.push(format!("after {name}: {error:#}"));
                 break;
             }
@@ -140,6 +150,10 @@ async fn drill(name: &str, network: &mut Network, alarms: &'static [&'static str
         "block_differs" => lies::block_differs(network, alarms).await,
         "skip_rule" => lies::skip_rule(network, alarms).await,
         "bond_short" | "hints_unposted" => l1::without_ether(network, alarms).await,
+        "conflicting_certificates" => lies::conflicting_certificates(network, alarms).await,
+        "wrong_hints_on_l1" => l1::wrong_hints(network, alarms).await,
+        "declared_void" => l1::declared_void(network, alarms).await,
+        "no_epoch" => l1::no_epoch(network, alarms).await,
         "wrong_output" => l1::wrong_output(network, alarms).await,
         "l1_away" => l1::away(network, alarms).await,
         "l1_away_at_start" => l1::away_at_start(network, alarms).await,

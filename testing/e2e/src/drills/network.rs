@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// Deadlines, in L1 blocks of a second: an alarm at a quarter of one comes soon, and no drill lasts for a whole one.
-const TIMING: L1Timing = L1Timing {
+pub const TIMING: L1Timing = L1Timing {
     posting_deadline: 600,
     forced_delay: 60,
     answer_window: 200,
@@ -47,6 +47,8 @@ const EPOCH_NOTICE: u32 = 710;
 const SENDERS: usize = 6;
 /// How long an alarm may take to fire, and to be quiet again.
 const PATIENCE: Duration = Duration::from_secs(90);
+/// Who is ready later than this is named.
+const SLOW: Duration = Duration::from_secs(10);
 /// How often a state that has no notification is looked up.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -173,6 +175,7 @@ impl Network {
     /// # Errors
     /// When one is not.
     pub async fn everybody_is_back(&mut self) -> Result<()> {
+        let begun = Instant::now();
         self.set_up_as_before().await?;
         let names: Vec<String> = self.devnet.processes().map(|process| process.name().to_owned()).collect();
         for name in &names {
@@ -184,10 +187,16 @@ impl Network {
         }
         for name in &names {
             let process = self.devnet.process(name)?;
-            // It may end once more where what it needs was not there yet.
-            if process.ready().await.is_err() && process.ended()?.is_some() {
+            if let Err(error) = process.ready().await {
+                // It may end once more where what it needs was not there yet.
+                if process.ended()?.is_none() {
+                    return Err(error);
+                }
                 process.start()?;
                 process.ready().await?;
+            }
+            if begun.elapsed() > SLOW {
+                self.progress.step(format!("  {name} is ready after {:.0} s", begun.elapsed().as_secs_f64()));
             }
         }
         self.load.sealed_after(now_ms(), PATIENCE).await.map(drop)

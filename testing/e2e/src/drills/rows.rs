@@ -51,8 +51,8 @@ pub const ROWS: &[Row] = &[
     row("sequencer's execution client", Drill("execution_of_sequencer"), &["ExecutionStalled"]),
     row("the hint publisher's bond is short", Drill("bond_short"), &["HintBondShort"]),
     row("no hint publisher posts hints", Drill("hints_unposted"), &["HintsUnposted", "HintDeadlineNear"]),
-    row("L1 declared void what was executed", Nothing("not reproduced yet"), &[]),
-    row("wrong hints on L1", Nothing("not reproduced yet"), &[]),
+    row("L1 declared void what was executed", Drill("declared_void"), &["BlocksTakenBack"]),
+    row("wrong hints on L1", Drill("wrong_hints_on_l1"), &["WrongHintsOnL1"]),
     row("wrong outputs on L1", Drill("wrong_output"), &["WrongOutput"]),
     row("two headers for one number", Case("reordered_after_release"), &["SecondHeader"]),
     row("the sequencer is accused on L1", Case("omitted_promise"), &["PromiseBroken"]),
@@ -66,7 +66,7 @@ pub const ROWS: &[Row] = &[
     row("L1 node, at a start", Drill("l1_away_at_start"), &["FullNodeDown"]),
     row("L1 takes back a final block", Drill("final_block_taken_back"), &["RoleNotReady"]),
     row("posting fails", Drill("posting_fails"), &["PostingFailures"]),
-    row("no epoch for the next number", Nothing("not reproduced yet"), &[]),
+    row("no epoch for the next number", Drill("no_epoch"), &["NoEpoch"]),
     row("the announced end of the epoch is near", Case("announced_end"), &["EpochEnds"]),
     row("more than n − t members are gone for good", Case("dead_committee_replaced"), &["MembersDown"]),
     row(
@@ -82,6 +82,6 @@ pub const ROWS: &[Row] = &[
     row("a rule set that this build does not know begins", Drill("unknown_rules"), &["RoleNotReady"]),
     row("disk full", Drill("disk_full"), &["StorageRefuses"]),
     row("disk error", Drill("disk_error"), &["MemberDown"]),
-    row("two certificates for one number", Nothing("not reproduced yet"), &[]),
+    row("two certificates for one number", Drill("conflicting_certificates"), &["ConflictingCertificates"]),
     row("overload", Drill("overload"), &["Overload"]),
 ];
