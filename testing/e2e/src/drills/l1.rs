@@ -7,8 +7,9 @@ use blindfold::devnet::{
     accounts::{GATEWAY, SEQUENCER, named_key},
     ports::http,
 };
+use blindfold_client::CommitteeKey;
 use blindfold_l1::{HintPosting, L1Reader, L1Writer, Output, RunReference, dev_key};
-use blindfold_protocol::{Address, B256, BatchHints, HintEntry};
+use blindfold_protocol::{Address, B256, BatchHints, HintEntry, U256};
 use blindfold_rpc::{
     BlindApiClient, ClientConfig, Feed, FeedConfig, FeedEvent, FeedItem, Topic, http_client,
 };
@@ -28,7 +29,7 @@ const FORGER: &str = "forger";
 /// How long a wrong claim may take to get in before the sequencer's.
 const CLAIMS: Duration = Duration::from_secs(60);
 /// How far behind the newest number something changes: more than the notice, whatever is not posted yet.
-const AHEAD: u64 = 60;
+const AHEAD: u64 = 40;
 /// Pause between attempts to post, in milliseconds: the longest by default is half a minute.
 const POSTING_RETRY_MS: i64 = 500;
 /// What an account owned before it had nothing, in wei.
@@ -216,10 +217,31 @@ pub async fn declared_void(network: &mut Network, alarms: &[&str]) -> Result<()>
     network.fire(alarms).await
 }
 
-/// The epoch ends, and none comes after it.
+/// The epoch ends, and none comes after it. The other senders do not read L1 again: their envelopes may be sealed too late.
 pub async fn no_epoch(network: &mut Network, alarms: &[&str]) -> Result<()> {
     let governor = L1Writer::new(network.devnet.l1.clone(), dev_key(0).context("anvil's first key")?);
-    governor.end_epoch(1, network.newest() + AHEAD).await?;
+    let last = network.newest() + AHEAD;
+    governor.end_epoch(1, last).await?;
+    let deadline = Instant::now() + RUNS;
+    let committee = loop {
+        let committee = CommitteeKey::fetch(&network.devnet.l1, network.newest(), None).await?;
+        if committee.epoch.last == last {
+            break committee;
+        }
+        ensure!(Instant::now() < deadline, "L1 does not say that the epoch ends with {last}");
+        sleep(LOOK).await;
+    };
+    let mut sender = network.sender(committee).await?;
+    while Instant::now() < deadline && !network.fires(alarms).await? {
+        let (raw, _) = sender.transfer(sender.nonce, U256::from(1));
+        // Its answer is what the alarm tells.
+        if let Ok(envelope) = sender.envelope(raw.to_vec()).await
+            && matches!(sender.try_submit(&envelope, false).await, Ok(Ok(_)))
+        {
+            sender.nonce += 1;
+        }
+        sleep(LOOK).await;
+    }
     network.fire(alarms).await
 }
 

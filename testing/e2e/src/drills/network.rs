@@ -105,6 +105,19 @@ impl Network {
         Ok(Self { devnet, l1, alarms, load, progress, saved, changed_environments })
     }
 
+    /// An account that sends through the gateways, for the epoch of this key.
+    ///
+    /// # Errors
+    /// When the wallet cannot be made.
+    pub async fn sender(&self, committee: CommitteeKey) -> Result<Sender> {
+        let endpoints = WalletEndpoints {
+            node: http(self.devnet.ports.full_node.0),
+            sequencers: self.devnet.front_urls(),
+        };
+        let (chain, l1) = (Arc::clone(&self.devnet.chain), Arc::new(self.devnet.l1.clone()));
+        Sender::new(account_key(SENDERS + 1), chain, l1, committee, &endpoints).await
+    }
+
     /// An account whose wallet talks to the proxy.
     ///
     /// # Errors
