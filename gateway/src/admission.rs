@@ -30,6 +30,7 @@ pub const REFUSAL_REASONS: &[&str] = &[
     "source_limit",
     "payer_limit",
     "overloaded",
+    "unknown_epoch",
     "no_epoch",
     "no_leader",
     "gateway_refused",
@@ -73,7 +74,7 @@ pub enum GatewayRefusal {
     },
     /// Its epoch is over, and no parameters of one after it are here.
     #[error(
-        "the epoch ended with batch {last}, and none after it is known here: nothing can be sealed until L1 registers one"
+        "the epoch ended with batch {last}, and none after it is known here: it is on L1, and at this gateway, that the next one has to be named"
     )]
     EpochOver {
         /// The epoch's last number.
@@ -113,6 +114,8 @@ impl GatewayRefusal {
         match self {
             Self::Fault { fault: EnvelopeError::Undecodable, .. } => "undecodable",
             Self::Fault { .. } => "invalid",
+            // Anybody can name one: no alarm may come of it.
+            Self::NoEpoch { .. } => "unknown_epoch",
             other => other.reason(),
         }
     }
@@ -277,7 +280,7 @@ impl Admission {
         let epoch = parameters.ok_or(GatewayRefusal::NoEpoch { epoch: header.epoch })?.epoch().clone();
         let fits = header.expiry.number().saturating_sub(EXPIRY_WINDOW);
         let head = self.followed.window.lock().head();
-        if head.is_some_and(|head| head >= epoch.last && parameters_at(head + 1).is_none()) {
+        if head.is_some_and(|head| head == epoch.last && parameters_at(head + 1).is_none()) {
             return Err(GatewayRefusal::EpochOver { last: epoch.last });
         }
         let number = match head {

@@ -45,6 +45,7 @@ pub struct HintPublisherMetrics {
     pub(crate) l1_refused_batches: Counter,
     pub(crate) l1_waiting_runs: Gauge,
     pub(crate) l1_oldest_waiting_blocks: Gauge,
+    pub(crate) l1_looked: Gauge,
     pub(crate) l1_open_postings: Gauge,
     pub(crate) l1_bond_covers: Gauge,
 }
@@ -154,6 +155,10 @@ impl HintPublisherMetrics {
             l1_oldest_waiting_blocks: registry.gauge(
                 "hint_publisher_l1_oldest_waiting_blocks",
                 "L1 blocks since the run was posted that waits for hints longest; 0 for none",
+            )?,
+            l1_looked: registry.gauge(
+                "hint_publisher_l1_looked_timestamp_seconds",
+                "When that was looked at last, in Unix seconds",
             )?,
             l1_open_postings: registry
                 .gauge("hint_publisher_l1_open_postings", "Postings of ours that are not final")?,

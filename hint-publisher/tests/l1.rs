@@ -784,6 +784,41 @@ async fn an_account_without_ether_is_told_together_with_what_waits_for_it() {
     poster.shows("oldest_waiting_blocks", 0);
 }
 
+/// geth says of an account without ether, and of a transaction that is too large, what it says of what may pass.
+#[tokio::test]
+async fn what_a_node_says_of_one_transaction_keeps_no_other_run_waiting() {
+    let stage = Stage::new().await;
+    for n in 1..=2 {
+        stage.run_of_one(n).await;
+    }
+    let mut poster = stage.poster();
+    let said = L1Error::Rpc {
+        method: "eth_sendRawTransaction".to_owned(),
+        code: -32000,
+        message: "insufficient funds".to_owned(),
+    };
+    stage.contracts.lock().failures.push((said, true));
+    let round = poster.round(0).await;
+    assert_eq!((round.posted, round.waiting), (1, 1), "the other run has its hints");
+    poster.shows("waiting_runs", 1);
+    assert_eq!(poster.round(60_000).await.posted, 1);
+}
+
+/// After a start nobody has looked at what others posted; most of it is right.
+#[tokio::test]
+async fn a_posting_that_was_not_looked_at_yet_is_no_run_that_waits_long() {
+    let stage = Stage::new().await;
+    let run = stage.run_of_one(1).await;
+    let hints = stage.hints_of(&run);
+    stage.contracts.lock().post_as(other(), run.last, hints);
+    stage.pass(DEADLINE / 2);
+    let mut standby = stage.poster_of(me(), 60_000, 0);
+    assert_eq!(standby.round(0).await.waiting, 1);
+    standby.shows("oldest_waiting_blocks", 0);
+    assert!(standby.readiness.is_ready());
+    assert_eq!(standby.round(60_000).await, Round::default(), "looked at, and right");
+}
+
 #[tokio::test]
 async fn a_slashing_ends_what_its_publisher_had_open_and_others_post_it_anew() {
     let stage = Stage::new().await;

@@ -13,7 +13,7 @@ use blindfold_l1::{
 };
 use blindfold_protocol::{B256, BatchHints};
 use blindfold_rpc::Readiness;
-use blindfold_runtime::{Backoff, now};
+use blindfold_runtime::{Backoff, now, wall_ms};
 use tokio::{sync::watch, time::sleep};
 
 use super::{
@@ -359,10 +359,7 @@ impl HintPoster {
             tracing::info!(total, missing, "filling the bond for hints on L1");
             match l1.deposit_publisher_bond(missing).await {
                 Ok(_) => {}
-                // A node's own word is one on this deposit, whatever its code: an account without ether is told so with -32000 by some.
-                Err(error) if error.is_transient() && !matches!(error, L1Error::Rpc { .. }) => {
-                    return Err(error);
-                }
+                Err(error) if ends_the_round(&error) => return Err(error),
                 Err(error) => {
                     self.deps.metrics.l1_failures.increment();
                     let pause_ms = self.bond.pause_ms.max(self.config.retry_ms);
@@ -383,7 +380,7 @@ impl HintPoster {
         for posting in entry.open.iter().filter(|posting| posting.publisher == me && task.is_due(posting)) {
             match self.deps.l1.release_hints(posting.id).await {
                 Ok(_) => tracing::info!(id = posting.id, "a posting that was not needed is released"),
-                Err(error) if !error.is_transient() => {
+                Err(error) if !ends_the_round(&error) => {
                     tracing::warn!(id = posting.id, %error, "L1 does not release a posting yet");
                 }
                 Err(error) => return Err(error),
@@ -416,10 +413,12 @@ impl HintPoster {
         {
             return self.see_through(posting, task, round).await;
         }
+        // Somebody's posting that nobody here has looked at yet: most are right, so no alarm comes of it.
+        let may_be_posted = !entry.open.is_empty() && known.right_hints == RightHints::Unknown;
         let takes_over = task.now_ms >= known.seen_ms.saturating_add(self.config.takeover_ms);
         let without_bond = matches!(known.right_hints, RightHints::Roots(_)) && !task.is_covered();
         if !takes_over || task.now_ms < known.retry_at_ms || task.unanswered.len() == MAX_UNANSWERED_RUNS {
-            task.wait_for(&run, round);
+            task.wait_to_look(&run, may_be_posted, round);
             return Ok(());
         }
         if without_bond {
@@ -429,7 +428,7 @@ impl HintPoster {
         }
         if task.gathered == MAX_GATHERED_RUNS {
             round.more = true;
-            task.wait_for(&run, round);
+            task.wait_to_look(&run, may_be_posted, round);
             return Ok(());
         }
         task.gathered += 1;
@@ -495,7 +494,7 @@ impl HintPoster {
                 tracing::info!(first = run.first, last = run.last, id = posting.id, "hints posted to L1");
                 self.reread(&posting, root, &data).await?;
             }
-            Err(error) if error.is_transient() => return Err(error.into()),
+            Err(error) if ends_the_round(&error) => return Err(error.into()),
             Err(error) => {
                 // Somebody else may have been faster, or made another posting final; the next round sees it.
                 self.deps.metrics.l1_failures.increment();
@@ -534,7 +533,7 @@ impl HintPoster {
                 tracing::info!(id, last, "the hints of a run are final on L1");
                 Ok(())
             }
-            Err(error) if !error.is_transient() => {
+            Err(error) if !ends_the_round(&error) => {
                 self.deps.metrics.l1_failures.increment();
                 tracing::warn!(id, last, %error, "L1 does not make hints final yet");
                 Ok(())
@@ -603,6 +602,7 @@ impl HintPoster {
         self.deps.metrics.l1_open_postings.set(open.count() as u64);
         self.deps.metrics.l1_waiting_runs.set(round.waiting as u64);
         self.deps.metrics.l1_oldest_waiting_blocks.set(task.oldest_waiting_blocks);
+        self.deps.metrics.l1_looked.set(wall_ms() / 1_000);
         self.deps.metrics.l1_bond_covers.set(u64::from(task.is_covered()));
         let alarm = if round.bond_short {
             let (bond, needed) = (task.bond, task.terms.publisher_bond);
@@ -630,6 +630,12 @@ impl HintPoster {
             self.alarm = alarm;
         }
     }
+}
+
+/// Whether an answer to a transaction is one that all others would get too. What a node says itself, with whatever code, is
+/// about this one: an account without ether, or one transaction that it finds too large, keeps no other run waiting.
+fn ends_the_round(error: &L1Error) -> bool {
+    error.is_transient() && !matches!(error, L1Error::Rpc { .. })
 }
 
 async fn terms(l1: &dyn L1Reader) -> Result<HintTerms, L1Error> {
@@ -666,6 +672,15 @@ impl Task<'_> {
     /// Whether a posting has outlived its window: a transaction that is sent now gets into a later block.
     fn is_due(&self, posting: &PostedLog) -> bool {
         self.blocks.newest >= posting.l1_block.saturating_add(self.terms.challenge_window)
+    }
+
+    /// It waits, for hints or only for being looked at.
+    fn wait_to_look(&mut self, run: &PostedRun, may_be_posted: bool, round: &mut Round) {
+        if may_be_posted {
+            round.waiting += 1;
+        } else {
+            self.wait_for(run, round);
+        }
     }
 
     fn wait_for(&mut self, run: &PostedRun, round: &mut Round) {

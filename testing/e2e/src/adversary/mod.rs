@@ -249,6 +249,9 @@ fn alarms_of(case: &str) -> impl Iterator<Item = &'static str> {
     of_case.flat_map(|row| row.alarms.iter().copied())
 }
 
+/// How long an alarm may take to be quiet again.
+const QUIET: std::time::Duration = std::time::Duration::from_secs(30);
+
 /// What the networks of a run share.
 struct Run {
     args: AdversaryArgs,
@@ -344,6 +347,13 @@ async fn group(run: &Run, group: &Group, ports: Ports) -> Result<()> {
     let mut cases = cases.into_iter();
     while let Some(name) = cases.next() {
         progress.step(name);
+        if let Some(alarms) = &alarms {
+            // One that an earlier case set off does not count, unless what it tells of goes on.
+            let expected: Vec<&str> = alarms_of(name).collect();
+            if let Err(still) = alarms.none_fires(&expected, QUIET).await {
+                progress.step(format!("  {still:#}"));
+            }
+        }
         let started = Instant::now();
         let before = arena.status().await.map(|status| status.block.number);
         let mut outcome = case(name, &mut arena).await;

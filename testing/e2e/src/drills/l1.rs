@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 use blindfold::devnet::{
-    accounts::{GATEWAY, SEQUENCER, named_key},
+    accounts::{GATEWAY, HINT_PUBLISHER, SEQUENCER, named_key},
     ports::http,
 };
 use blindfold_client::CommitteeKey;
@@ -45,6 +45,15 @@ pub async fn without_ether(network: &mut Network, alarms: &[&str]) -> Result<()>
     };
     network.restart_with("hint-publisher", change).await?;
     network.fire(alarms).await
+}
+
+/// The hint publisher that posts has a bond, and no ether any more.
+pub async fn ether_is_gone(network: &mut Network, alarms: &[&str]) -> Result<()> {
+    let account = named_key(HINT_PUBLISHER).address();
+    set_balance(network, account, "0x0").await?;
+    let fired = network.fire(alarms).await;
+    set_balance(network, account, FUNDS).await?;
+    fired
 }
 
 /// The sequencer's key claims a block that nobody executed, while the sequencers claim none.
@@ -109,7 +118,9 @@ pub async fn away_at_start(network: &mut Network, alarms: &[&str]) -> Result<()>
     let fired = async {
         network.kill("full-node").await?;
         network.devnet.process("full-node")?.start()?;
-        network.fire(alarms).await
+        network.fire(alarms).await?;
+        ensure!(network.devnet.process("full-node")?.ended()?.is_some(), "it runs without L1");
+        Ok(())
     }
     .await;
     network.l1.go_on();

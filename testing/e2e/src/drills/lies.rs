@@ -1,9 +1,13 @@
 //! Members, sources and clients that lie.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
 use anyhow::Result;
 use axum::{Router, body::Bytes, extract::State, http::HeaderMap, response::IntoResponse, routing::post};
 use blindfold::devnet::{
-    GATEWAYS,
     accounts::{SECOND_HINT_PUBLISHER, SEQUENCER, named_key},
     ports::{http, local},
 };
@@ -43,7 +47,6 @@ async fn follow_forged(network: &mut Network, role: &str, from: u16, rule: Tampe
 }
 
 fn gateway(network: &Network) -> u16 {
-    debug_assert_eq!(GATEWAYS.len(), network.devnet.ports.gateways.len());
     network.devnet.ports.gateways.first().map_or(0, |(rpc, _)| *rpc)
 }
 
@@ -143,9 +146,10 @@ pub async fn lying_member(network: &mut Network, alarms: &[&str]) -> Result<()> 
     network.fire(alarms).await
 }
 
-/// What a client of another version answers.
+/// A client that answers as one of another version does, once it is told to.
 #[derive(Clone)]
 struct OtherRules {
+    lies: Arc<AtomicBool>,
     upstream: String,
     http: reqwest::Client,
 }
@@ -155,7 +159,8 @@ pub async fn skip_rule(network: &mut Network, alarms: &[&str]) -> Result<()> {
     let upstream = http(network.devnet.ports.full_node_execution.1);
     let listener = TcpListener::bind(local(0)).await?;
     let url = http(listener.local_addr()?.port());
-    let state = OtherRules { upstream, http: crate::http_client() };
+    let lies = Arc::<AtomicBool>::default();
+    let state = OtherRules { lies: Arc::clone(&lies), upstream, http: crate::http_client() };
     let router = Router::new().route("/", post(other_rules)).with_state(state);
     let server = tokio::spawn(async move { axum::serve(listener, router).await });
     let change = |settings: &mut Table| {
@@ -163,6 +168,9 @@ pub async fn skip_rule(network: &mut Network, alarms: &[&str]) -> Result<()> {
         Ok(())
     };
     network.restart_with("full-node", change).await?;
+    network.devnet.process("full-node")?.ready().await?;
+    network.quiet(alarms).await?;
+    lies.store(true, Ordering::Relaxed);
     let fired = network.fire(alarms).await;
     server.abort();
     fired
@@ -181,7 +189,7 @@ async fn other_rules(State(client): State<OtherRules>, headers: HeaderMap, body:
     };
     let asked = String::from_utf8_lossy(&body).contains("engine_filterInfoV1");
     let mut answer: Value = serde_json::from_str(&text).unwrap_or_default();
-    if asked && answer["result"]["reasons"].is_array() {
+    if asked && client.lies.load(Ordering::Relaxed) && answer["result"]["reasons"].is_array() {
         answer["result"]["reasons"] = json!(["of another version"]);
         return ([("content-type", "application/json")], answer.to_string());
     }

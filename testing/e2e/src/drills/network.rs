@@ -31,18 +31,19 @@ use crate::{
     traffic::{Ordinary, Sender},
 };
 
-/// Deadlines, in L1 blocks of a second: an alarm at a quarter of one comes soon, and no drill lasts for a whole one.
+/// Deadlines, in L1 blocks of a second: an alarm at a quarter of one comes soon, and no drill lasts for a whole one. Nothing
+/// becomes final meanwhile: a publisher sends one transaction for each L1 block, and after a drill has to catch up.
 pub const TIMING: L1Timing = L1Timing {
     posting_deadline: 600,
     forced_delay: 60,
     answer_window: 200,
     hint_deadline: 100,
-    challenge_window: 60,
-    withdrawal_delay: 700,
+    challenge_window: 900,
+    withdrawal_delay: 1_600,
     max_origin_age_seconds: 600,
 };
 /// L1 blocks of notice before an epoch ends at the head: a little longer than a withdrawal takes.
-const EPOCH_NOTICE: u32 = 710;
+const EPOCH_NOTICE: u32 = 1_610;
 /// Accounts that send, each one envelope after the other.
 const SENDERS: usize = 6;
 /// How long an alarm may take to fire, and to be quiet again.
