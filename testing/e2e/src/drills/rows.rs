@@ -31,7 +31,7 @@ use By::{Case, Drill, Nothing};
 /// All of them, in the table's order.
 pub const ROWS: &[Row] = &[
     row("sequencer", Drill("sequencer"), &["SequencerDown"]),
-    row("sequencer, for good, or its key was stolen", Case("stolen_key_replaced"), &["SequencerDown"]),
+    row("sequencer, for good, or its key was stolen", Case("dead_committee_replaced"), &["SequencerDown"]),
     row("a gateway", Drill("gateway"), &["GatewayDown"]),
     row(
         "every sequencer, behind gateways",
