@@ -223,6 +223,8 @@ fn the_releases_of_open_batches_hold_only_if_they_are_right() {
             assert_eq!(parameters.wrong_releases(&mut rng, &wrong), Ok(vec![place]), "{place} {change}");
         }
     }
+    let shown = format!("{:?}", right[0].items);
+    assert!(shown.contains("Open") && !shown.contains("message"), "{shown}");
     let mut turned = right.clone();
     turned[0].items.swap(0, 3);
     assert_eq!(parameters.wrong_releases(&mut rng, &turned), Ok(vec![0]));
