@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use blindfold_chain::{L1Reader, NextStep, TrackerError, announce};
-use blindfold_runtime::{Agreement, Instant, Patience, now};
+use blindfold_runtime::{Agreement, Instant, Patience, now, wall_ms};
 
 use crate::{
     context::Context,
@@ -36,7 +36,10 @@ impl L1Follower {
             if held.is_none() {
                 let head = self.cx.tracker.head();
                 match self.l1.look(head.l1_origin, head.forced_cursor).await {
-                    Ok(look) => held = Some((now(), look)),
+                    Ok(look) => {
+                        self.cx.metrics.l1_looked.set(wall_ms() / 1_000);
+                        held = Some((now(), look));
+                    }
                     Err(fault) => {
                         self.cx.metrics.l1_failures.increment();
                         if !std::mem::replace(&mut reported, true) {
@@ -77,7 +80,11 @@ impl L1Follower {
             }
             tokio::select! {
                 () = tokio::time::sleep(poll) => {}
-                _ = stop.wait_for(|stop| *stop) => return,
+                _ = stop.wait_for(|stop| *stop) => {
+                    // Nobody looks from here on, and nobody has to.
+                    self.cx.metrics.l1_looked.set(0);
+                    return;
+                }
             }
         }
     }

@@ -113,6 +113,7 @@ pub struct SequencerMetrics {
     pub l1_final_number: Gauge,
     /// Lookups on L1 that failed.
     pub l1_failures: Counter,
+    pub l1_looked: Gauge,
     /// L2 blocks that were executed.
     pub blocks: Counter,
     /// Number of the newest L2 block.
@@ -240,6 +241,7 @@ impl SequencerMetrics {
             output_failures: m.counter("output_failures_total", "Claims of L2 blocks that failed")?,
             l1_final_number: m.gauge("l1_final_number", "Number of the newest final L1 block")?,
             l1_failures: m.counter("l1_failures_total", "Lookups on L1 that failed")?,
+            l1_looked: m.gauge("l1_looked_timestamp_seconds", "When L1 answered a lookup last, in Unix seconds")?,
             blocks: m.counter("blocks_total", "L2 blocks executed")?,
             block_number: m.gauge("block_number", "Number of the newest L2 block")?,
             blocks_taken_back: m.gauge(
