@@ -4,17 +4,18 @@
 //! K = SHA-256(wallet secret ‖ ad ‖ M ‖ fresh randomness)[0..16]
 //! k = SHA-256(FO ‖ 00 ‖ K ‖ ad ‖ SHA-256(M)) ‖ SHA-256(FO ‖ 01 ‖ K ‖ ad ‖ SHA-256(M)) mod r
 //! C = [k]₁     D = K ⊕ SHA-256(KEM ‖ ek^k)[0..16]     E = M ⊕ stream(K, ad)
+//! ρ = SHA-256(POK-DERIVED ‖ 00 ‖ K ‖ ad ‖ SHA-256(M)) ‖ SHA-256(POK-DERIVED ‖ 01 ‖ …) mod r     proof: [ρ]₁, ρ + c·k
 //! ```
-//! K is hedged: a weak random source alone does not repeat it. k follows from K, so whoever learns K can check the
-//! whole ciphertext by encrypting again. Everything that depends on K, k or ρ runs in constant time.
+//! K is hedged: a weak random source alone does not repeat it. k and ρ follow from K, so whoever learns K can check the
+//! whole ciphertext by encrypting again, and has its proof, too. Everything that depends on K, k or ρ runs in constant time.
 
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use crate::comb::generator_times_secret;
 use crate::curve::Scalar;
-use crate::hash::{challenge, mask, randomness, sha256, stream_xor};
-use crate::{Ciphertext, EncryptionKey, Proof, SESSION_KEY_BYTES, SessionKey, tags};
+use crate::hash::{challenge, mask, proof_nonce, randomness, sha256, stream_xor};
+use crate::{Ciphertext, EncryptionKey, Proof, SESSION_KEY_BYTES, SessionKey};
 
 /// Largest message in bytes. Far above any envelope; keeps the stream counter in range.
 pub const MAX_MESSAGE_BYTES: usize = 1 << 30;
@@ -49,12 +50,11 @@ impl EncryptionKey {
         rng.fill_bytes(&mut *fresh);
         let seed = Zeroizing::new(sha256(&[wallet_secret, ad, message, &*fresh]));
         let key = SessionKey::from_bytes(std::array::from_fn(|i| seed[i]));
-        let (ciphertext, k) = self.encrypt_with(ad, message, &key);
-        let proof = prove(ad, &ciphertext, &k, wallet_secret, rng);
+        let (ciphertext, proof) = self.encrypt_deterministic(ad, message, &key)?;
         Ok((ciphertext, proof, key))
     }
 
-    /// Encryption with a given session key: a function of its arguments alone. For conformance vectors and for
+    /// Encryption and proof with a given session key: a function of its arguments alone. For conformance vectors and for
     /// whoever derives K in another way; the same K for two messages under one `ad` reveals both.
     ///
     /// # Errors
@@ -64,9 +64,12 @@ impl EncryptionKey {
         ad: &[u8; 32],
         message: &[u8],
         key: &SessionKey,
-    ) -> Result<Ciphertext, EncryptError> {
+    ) -> Result<(Ciphertext, Proof), EncryptError> {
         check_length(message)?;
-        Ok(self.encrypt_with(ad, message, key).0)
+        let (ciphertext, k) = self.encrypt_with(ad, message, key);
+        let rho = Zeroizing::new(proof_nonce(key.as_bytes(), ad, message));
+        let proof = prove(ad, &ciphertext, &k, &rho);
+        Ok((ciphertext, proof))
     }
 
     fn encrypt_with(
@@ -93,25 +96,10 @@ fn check_length(message: &[u8]) -> Result<(), EncryptError> {
     }
 }
 
-/// R = \[ρ\]₁, c = challenge, s = ρ + c·k. ρ is hedged like K: derived from k, the ciphertext and fresh randomness.
-fn prove(
-    ad: &[u8; 32],
-    ciphertext: &Ciphertext,
-    k: &Scalar,
-    wallet_secret: &[u8],
-    rng: &mut (impl CryptoRng + ?Sized),
-) -> Proof {
-    let mut fresh = Zeroizing::new([0; 32]);
-    rng.fill_bytes(&mut *fresh);
-    let k_bytes = Zeroizing::new(k.to_bytes());
-    let mut wide = Zeroizing::new([0; 64]);
-    for (half, chunk) in [0u8, 1].into_iter().zip(wide.chunks_exact_mut(32)) {
-        let parts: [&[u8]; 7] =
-            [tags::POK_NONCE, &[half], &*fresh, &*k_bytes, ad, &ciphertext.c, wallet_secret];
-        chunk.copy_from_slice(&sha256(&parts));
-    }
-    let rho = Zeroizing::new(Scalar::reduce(&*wide));
-    let r = generator_times_secret(&rho).to_affine().encode();
+/// R = \[ρ\]₁, c = challenge, s = ρ + c·k, with the ρ that follows from K, ad and M: the proof is a function of what will
+/// be opened, and nobody has to keep it beside that.
+fn prove(ad: &[u8; 32], ciphertext: &Ciphertext, k: &Scalar, rho: &Scalar) -> Proof {
+    let r = generator_times_secret(rho).to_affine().encode();
     let c = Scalar::reduce(&challenge(&ciphertext.c, &ciphertext.d, &ciphertext.e, ad, &r));
     let s = rho.add(&c.mul(k)).to_bytes();
     Proof { r, s }

@@ -27,10 +27,19 @@ pub(crate) fn mask_encoded(blinding: &[u8; GT_BYTES]) -> [u8; SESSION_KEY_BYTES]
 
 /// k = SHA-256(FO ‖ 00 ‖ K ‖ ad ‖ SHA-256(M)) ‖ SHA-256(FO ‖ 01 ‖ …) mod r.
 pub(crate) fn randomness(key: &[u8; SESSION_KEY_BYTES], ad: &[u8; 32], message: &[u8]) -> Scalar {
+    scalar(tags::FO, key, ad, message)
+}
+
+/// The ρ of a derived proof: as k, under a tag of its own.
+pub(crate) fn proof_nonce(key: &[u8; SESSION_KEY_BYTES], ad: &[u8; 32], message: &[u8]) -> Scalar {
+    scalar(tags::POK_DERIVED, key, ad, message)
+}
+
+fn scalar(tag: &[u8], key: &[u8; SESSION_KEY_BYTES], ad: &[u8; 32], message: &[u8]) -> Scalar {
     let message_hash = Zeroizing::new(sha256(&[message]));
     let mut wide = Zeroizing::new([0; 64]);
     for (half, chunk) in [0u8, 1].into_iter().zip(wide.chunks_exact_mut(32)) {
-        chunk.copy_from_slice(&sha256(&[tags::FO, &[half], key, ad, &*message_hash]));
+        chunk.copy_from_slice(&sha256(&[tag, &[half], key, ad, &*message_hash]));
     }
     Scalar::reduce(&*wide)
 }

@@ -80,6 +80,7 @@ mod portable;
 mod proof;
 #[cfg(feature = "reference")]
 mod reference;
+mod reencrypt;
 mod release;
 mod singleton;
 mod stated;
@@ -106,6 +107,7 @@ pub use portable::Portable;
 pub use proof::{ProofError, ProofItem, verify_proof, verify_proofs};
 #[cfg(feature = "reference")]
 pub use reference::ReferenceBackend;
+pub use reencrypt::{CHALLENGE_BYTES, ProofForm, ReencryptItem};
 pub use release::{Release, ShareError};
 pub use singleton::{SingletonError, SingletonItem};
 pub use stated::{BLINDING_BYTES, Blinding, STATED_MIN};

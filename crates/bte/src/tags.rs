@@ -8,8 +8,8 @@ pub(crate) const FO: &[u8] = b"BLINDFOLD-V1-FO";
 pub(crate) const STREAM: &[u8] = b"BLINDFOLD-V1-STREAM";
 /// Challenge of the proof of knowledge.
 pub(crate) const POK: &[u8] = b"BLINDFOLD-V1-POK";
-/// Commitment randomness of the proof of knowledge: local to the prover, never recomputed by anyone else.
-pub(crate) const POK_NONCE: &[u8] = b"BLINDFOLD-V1-POK-NONCE";
+/// Commitment randomness of a derived proof of knowledge: whoever opened the ciphertext computes it again.
+pub(crate) const POK_DERIVED: &[u8] = b"BLINDFOLD-V1-POK-DERIVED";
 /// The secret point at which the sums of a release start: local to the member, never recomputed by anyone else.
 pub(crate) const RELEASE_BLIND: &[u8] = b"BLINDFOLD-V1-RELEASE-BLIND";
 /// Hash of a parameter file.

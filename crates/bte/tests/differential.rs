@@ -361,7 +361,7 @@ fn encryption_and_set_up_agree_with_the_reference() {
         rng.fill_bytes(&mut message);
         let Encrypted { ciphertext, r, s } = reference.encrypt(&ad, &message, &key, &rho).expect("a scalar");
         let key = SessionKey::from_bytes(key);
-        let own = ek.encrypt_deterministic(&ad, &message, &key).expect("a short message");
+        let (own, _) = ek.encrypt_deterministic(&ad, &message, &key).expect("a short message");
         assert_eq!((own.c, own.d, &own.e), (ciphertext.c, ciphertext.d, &ciphertext.e));
         let proof = blindfold_bte::Proof { r, s };
         let point = verify_proof(&ad, &own, &proof).expect("the reference's proof");

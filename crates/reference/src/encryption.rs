@@ -43,8 +43,17 @@ pub(crate) fn mask(z: &Gt) -> [u8; 16] {
 }
 
 pub(crate) fn randomness(key: &[u8; 16], ad: &[u8; 32], message: &[u8]) -> Fr {
+    scalar(b"BLINDFOLD-V1-FO", key, ad, message)
+}
+
+/// The ρ of a derived proof of knowledge, for [`Reference::encrypt`].
+pub fn derived_nonce(key: &[u8; 16], ad: &[u8; 32], message: &[u8]) -> [u8; 32] {
+    encode::scalar_bytes(&scalar(b"BLINDFOLD-V1-POK-DERIVED", key, ad, message))
+}
+
+fn scalar(tag: &[u8], key: &[u8; 16], ad: &[u8; 32], message: &[u8]) -> Fr {
     let message = hash(&[message]);
-    let half = |counter: u8| hash(&[b"BLINDFOLD-V1-FO", &[counter], key, ad, &message]);
+    let half = |counter: u8| hash(&[tag, &[counter], key, ad, &message]);
     Fr::from_be_bytes_mod_order(&[half(0), half(1)].concat())
 }
 

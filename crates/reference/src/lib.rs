@@ -22,7 +22,7 @@ use ark_ff::{Field, One, Zero};
 
 pub use batch::{CrossTerms, Opened, Prepared};
 pub use encode::DecodeError;
-pub use encryption::{Ciphertext, Encrypted, verify_proof};
+pub use encryption::{Ciphertext, Encrypted, derived_nonce, verify_proof};
 pub use hints::{Headers, HintError, RandomnessItem, TargetItem, Weight, randomness_hint};
 
 type Gt = PairingOutput<Bls12_381>;
