@@ -4,6 +4,7 @@ use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::curve::{G1Affine, PointError};
+use crate::hash::stream_xor;
 use crate::{G1_BYTES, PROOF_BYTES, SCALAR_BYTES, SESSION_KEY_BYTES};
 
 /// The session key K of one ciphertext. Published after release it is the ciphertext's **hint**; before that, a
@@ -21,6 +22,13 @@ impl SessionKey {
     /// The 16 bytes of the key, which opens the ciphertext.
     pub fn as_bytes(&self) -> &[u8; SESSION_KEY_BYTES] {
         &self.0
+    }
+
+    /// What E decrypts to under this key, be it the right one or not: nothing is checked.
+    pub fn message(&self, ad: &[u8; 32], e: &[u8]) -> Vec<u8> {
+        let mut message = e.to_vec();
+        stream_xor(&self.0, ad, &mut message);
+        message
     }
 }
 

@@ -7,7 +7,7 @@
 
 use crate::comb::{generator_times, generator_times_all};
 use crate::curve::{Scalar, TorusProduct};
-use crate::hash::{mask, randomness, stream_xor};
+use crate::hash::{mask, randomness};
 use crate::{Ciphertext, EncryptionKey, SESSION_KEY_BYTES, SessionKey, par};
 
 /// Why a hint was refused: whoever published it is at fault (or the ciphertext is malformed and has no hint).
@@ -29,8 +29,7 @@ const CHUNK_ITEMS: usize = 64;
 
 /// Recovers M and k from K.
 pub(crate) fn message_and_randomness(ad: &[u8; 32], e: &[u8], key: &SessionKey) -> (Vec<u8>, Scalar) {
-    let mut message = e.to_vec();
-    stream_xor(key.as_bytes(), ad, &mut message);
+    let message = key.message(ad, e);
     let k = randomness(key.as_bytes(), ad, &message);
     (message, k)
 }

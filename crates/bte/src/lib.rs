@@ -78,9 +78,9 @@ mod parameters;
 mod platform;
 mod portable;
 mod proof;
+mod reencrypt;
 #[cfg(feature = "reference")]
 mod reference;
-mod reencrypt;
 mod release;
 mod singleton;
 mod stated;
@@ -105,9 +105,9 @@ pub use parameters::{
 };
 pub use portable::Portable;
 pub use proof::{ProofError, ProofItem, verify_proof, verify_proofs};
+pub use reencrypt::{CHALLENGE_BYTES, ProofForm, ReencryptItem};
 #[cfg(feature = "reference")]
 pub use reference::ReferenceBackend;
-pub use reencrypt::{CHALLENGE_BYTES, ProofForm, ReencryptItem};
 pub use release::{Release, ShareError};
 pub use singleton::{SingletonError, SingletonItem};
 pub use stated::{BLINDING_BYTES, Blinding, STATED_MIN};

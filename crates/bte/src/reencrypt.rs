@@ -111,9 +111,7 @@ fn factors(item: &ReencryptItem<'_>) -> Option<(Scalar, Scalar)> {
     let k = randomness(item.key.as_bytes(), item.ad, item.message);
     let rho = match &item.proof {
         ProofForm::Derived => proof_nonce(item.key.as_bytes(), item.ad, item.message),
-        ProofForm::Stated { challenge, s } => {
-            Scalar::from_bytes(s)?.sub(&Scalar::reduce(challenge).mul(&k))
-        }
+        ProofForm::Stated { challenge, s } => Scalar::from_bytes(s)?.sub(&Scalar::reduce(challenge).mul(&k)),
     };
     Some((k, rho))
 }
@@ -131,8 +129,11 @@ mod tests {
     use super::*;
     use crate::{Proof, dealer, verify_proof};
 
+    /// Associated data, message, what was sent, and K.
+    type Sent = ([u8; 32], Vec<u8>, Ciphertext, Proof, SessionKey);
+
     /// Encrypted, with derived proofs; every third has a proof whose ρ is another.
-    fn encrypted(count: u8) -> (EncryptionKey, Vec<([u8; 32], Vec<u8>, Ciphertext, Proof, SessionKey)>) {
+    fn encrypted(count: u8) -> (EncryptionKey, Vec<Sent>) {
         let mut rng = ChaCha20Rng::seed_from_u64(7);
         let (parameters, _) = dealer::deal(1, 1, 1, &mut rng).expect("a valid shape");
         let ek = parameters.encryption_key().clone();

@@ -27,7 +27,7 @@ fn derived_proofs_are_those_of_the_reference() {
     let ek = parameters.encryption_key();
     let plain = Reference::from_bytes(parameters.max_batch(), |i| parameters.h(i), &ek.to_bytes())
         .expect("valid parameters");
-    let mut rng = rng(0x706f_6b);
+    let mut rng = rng(0x0070_6f6b);
     let mut cases = Vec::new();
     for length in LENGTHS {
         let (mut ad, mut key, mut message) = ([0; 32], [0; 16], vec![0; length]);
@@ -54,8 +54,8 @@ fn derived_proofs_are_those_of_the_reference() {
         }));
     }
     let text = serde_json::to_string_pretty(&json!({ "cases": cases })).expect("plain values") + "\n";
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../testing/vectors/hints/derived-proofs.json");
+    let path =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testing/vectors/hints/derived-proofs.json");
     if std::env::var_os("BLINDFOLD_WRITE_VECTORS").is_some() {
         std::fs::write(&path, &text).expect("a writable file");
     }

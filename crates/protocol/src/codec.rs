@@ -42,6 +42,9 @@ pub enum DecodeError {
         /// The byte that was found.
         value: u8,
     },
+    /// Compressed bytes are no frame of the format, or not of what they claim to hold.
+    #[error("the compressed bytes are no zstd frame of the length that they name")]
+    Compressed,
     /// Text is not `0x` and an even number of lower-case hexadecimal digits.
     #[error("not 0x and lower-case hexadecimal digits in pairs")]
     Hex,

@@ -22,6 +22,7 @@ pub mod ledger;
 pub mod limits;
 pub mod merkle;
 pub mod messages;
+pub mod opened;
 pub mod release;
 pub mod signature;
 pub mod skip;

@@ -18,6 +18,7 @@ mod headers;
 mod hellos;
 mod ledger_tree;
 mod ledgers;
+mod opened;
 mod room;
 mod settings;
 mod skips;
