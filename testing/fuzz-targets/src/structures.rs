@@ -17,6 +17,20 @@ fn run_data(bytes: &[u8]) {
     }
 }
 
+fn opened_data(bytes: &[u8]) {
+    // What is compressed has many encodings: only panics count.
+    let _ = blindfold_l1::OpenedData::decode(bytes);
+}
+
+/// The body alone, which a fuzzer does not get to through a frame.
+fn opened_run(bytes: &[u8]) {
+    if let Ok(run) = blindfold_protocol::opened::OpenedRun::decode(bytes) {
+        let items: usize = run.batches.iter().map(|batch| batch.count()).sum();
+        assert!(items <= bytes.len());
+        let _: u64 = run.batches.iter().map(|batch| batch.item_bytes()).sum();
+    }
+}
+
 fn hint_index(bytes: &[u8]) {
     let Some((batches, index)) = bytes.split_first() else { return };
     if let Ok(decoded) = blindfold_l1::HintIndex::decode(index, u64::from(*batches)) {
@@ -59,6 +73,8 @@ pub const STRUCTURES: &[(&str, Target)] = &[
     ("RunDataPart", one_encoding::<blindfold_l1::DataPart>),
     ("HintIndex", hint_index),
     ("Hello", hello),
+    ("OpenedData", opened_data),
+    ("OpenedRun", opened_run),
 ];
 
 /// Every structure of docs/protocol.md: what decodes has exactly one encoding, and nothing panics.

@@ -7,6 +7,7 @@ pub(crate) mod hint_blobs;
 pub(crate) mod hint_posting;
 pub(crate) mod hint_roots;
 pub(crate) mod hint_tree;
+pub(crate) mod opened_data;
 pub(crate) mod parts;
 pub(crate) mod run;
 pub(crate) mod run_data;

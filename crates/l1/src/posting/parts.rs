@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, keccak256};
-use blindfold_protocol::{B256, BatchHeader, Canonical, SealedBatch};
+use blindfold_protocol::{B256, BatchHeader, SealedBatch};
 
-use crate::posting::run_data::{DataPart, RunData};
+use crate::{
+    posting::run_data::{DataPart, MAX_RUN_BATCHES},
+    reader::entries::Entries,
+};
 
 /// Bytes of unfinished data that are kept of one poster: more than the data of any batch.
 pub(crate) const MAX_POSTER_PART_BYTES: usize = 16 << 20;
@@ -66,19 +69,16 @@ impl Search {
         spans
     }
 
-    /// The batches that this `RunData` for the numbers from `from` on has of those that are looked for: they are found.
-    pub fn take(
-        &mut self,
-        from: u64,
-        data: &[u8],
-        signed: impl Fn(&SealedBatch) -> bool,
-    ) -> Vec<SealedBatch> {
-        if self.is_over() {
-            return Vec::new();
-        }
-        let Ok(data) = RunData::decode(data) else { return Vec::new() };
+    /// The headers that are looked for and that a `RunData` for the numbers from `from` on may be about.
+    pub fn wanted_from(&self, from: u64) -> Vec<BatchHeader> {
+        let last = from.saturating_add(MAX_RUN_BATCHES as u64 - 1);
+        self.wanted.range(from..=last).map(|(_, header)| *header).collect()
+    }
+
+    /// The batches that these entries are of those that are looked for: they are found.
+    pub fn take(&mut self, entries: Entries, signed: impl Fn(&SealedBatch) -> bool) -> Vec<SealedBatch> {
         let mut found = Vec::new();
-        for (number, entry) in (from..=u64::MAX).zip(data.batches) {
+        for (number, entry) in entries {
             let joined = self.wanted.get(&number).and_then(|header| entry.join(header));
             if let Some(batch) = joined.filter(&signed) {
                 self.wanted.remove(&number);
@@ -88,21 +88,12 @@ impl Search {
         found
     }
 
-    /// [`take`](Self::take) for a part, once it completes its data (PD-4).
-    pub fn take_part(
-        &mut self,
-        poster: Address,
-        part: DataPart,
-        signed: impl Fn(&SealedBatch) -> bool,
-    ) -> Vec<SealedBatch> {
+    /// The data that this part completes, if it is about what is looked for (PD-4).
+    pub fn complete(&mut self, poster: Address, part: DataPart) -> Option<Vec<u8>> {
         if !self.wants(part.first, part.last) {
-            return Vec::new();
+            return None;
         }
-        let from = part.first;
-        match self.parts.complete(poster, part) {
-            Some(data) => self.take(from, &data, signed),
-            None => Vec::new(),
-        }
+        self.parts.complete(poster, part)
     }
 }
 

@@ -192,17 +192,17 @@ pub fn split_run_data(first: u64, last: u64, data: &[u8], limit_bytes: usize) ->
     Some(data.chunks(room).enumerate().map(part).collect())
 }
 
-fn put_length(out: &mut Vec<u8>, length: usize) {
+pub(crate) fn put_length(out: &mut Vec<u8>, length: usize) {
     // Limits far below 2^32 hold for all that is encoded here.
     let length = u32::try_from(length).unwrap_or(u32::MAX);
     out.extend_from_slice(&length.to_be_bytes());
 }
 
 /// Reads fields; each failure is named.
-struct Reader<'a>(&'a [u8]);
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, field: &'static str, needed: usize) -> Result<&'a [u8], DecodeError> {
+    pub(crate) fn take(&mut self, field: &'static str, needed: usize) -> Result<&'a [u8], DecodeError> {
         let left = self.0.len();
         let (head, rest) =
             self.0.split_at_checked(needed).ok_or(DecodeError::Short { field, needed, left })?;
@@ -210,20 +210,20 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], DecodeError> {
+    pub(crate) fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], DecodeError> {
         let mut out = [0u8; N];
         out.copy_from_slice(self.take(field, N)?);
         Ok(out)
     }
 
-    fn version(&mut self) -> Result<(), DecodeError> {
+    pub(crate) fn version(&mut self) -> Result<(), DecodeError> {
         match self.array::<1>("version")? {
             [VERSION] => Ok(()),
             [other] => Err(DecodeError::Version(other)),
         }
     }
 
-    fn length(&mut self, field: &'static str, limit: usize) -> Result<usize, DecodeError> {
+    pub(crate) fn length(&mut self, field: &'static str, limit: usize) -> Result<usize, DecodeError> {
         let got = u32::from_be_bytes(self.array(field)?);
         if got as usize > limit {
             return Err(DecodeError::TooLarge { field, got: got.into(), limit: limit as u64 });
@@ -231,7 +231,7 @@ impl<'a> Reader<'a> {
         Ok(got as usize)
     }
 
-    fn finish(self) -> Result<(), DecodeError> {
+    pub(crate) fn finish(self) -> Result<(), DecodeError> {
         if self.0.is_empty() { Ok(()) } else { Err(DecodeError::Trailing(self.0.len())) }
     }
 }

@@ -6,6 +6,7 @@ use alloy_eips::{BlockId, eip7840::BlobParams};
 use alloy_primitives::{Address, B256, Bytes};
 use alloy_rpc_types_eth::Block;
 use alloy_sol_types::SolCall;
+use blindfold_bte::EncryptionKey;
 use blindfold_engine::L1Origin;
 use blindfold_runtime::{Instant, now};
 use parking_lot::Mutex;
@@ -55,6 +56,8 @@ pub(crate) struct Inner {
     pub journal: tokio::sync::Mutex<crate::events::journal::Journal>,
     /// The block up to which the journal on disk speaks.
     pub journal_saved: Mutex<u64>,
+    /// Encryption keys of epochs, the newest last. Locked across the reading.
+    pub encryption_keys: tokio::sync::Mutex<Vec<(u64, Arc<EncryptionKey>)>>,
 }
 
 impl L1Client {
@@ -87,6 +90,7 @@ impl L1Client {
             proposals: tokio::sync::Mutex::default(),
             journal: tokio::sync::Mutex::default(),
             journal_saved: Mutex::default(),
+            encryption_keys: tokio::sync::Mutex::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }

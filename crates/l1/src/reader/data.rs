@@ -19,9 +19,9 @@ use crate::{
     posting::{
         blobs::{BlobError, decode_blobs},
         parts::Search,
-        run_data::{DataPart, MAX_RUN_BATCHES, RunData},
+        run_data::{DataPart, MAX_RUN_BATCHES},
     },
-    reader::client::L1Client,
+    reader::{client::L1Client, entries::Entries},
 };
 
 /// L1 blocks that are read in one step: what was logged in them is in memory at once.
@@ -39,6 +39,9 @@ pub enum DataError {
     /// It does not fit the headers.
     #[error("the data does not fit the headers")]
     Mismatch,
+    /// It refers to a posting of hints that is not there.
+    #[error("the data is to be opened with hint posting {0}, which is not where it says")]
+    Hints(u64),
     /// It fits, and the sequencer did not sign it.
     #[error("the data does not carry the sequencer's signatures")]
     Unsigned,
@@ -102,16 +105,15 @@ impl PostedData {
         all.ok_or_else(|| self.fault.clone().unwrap_or(DataError::Absent))
     }
 
-    /// What a `RunData` for the numbers from `from` on holds of these headers.
-    fn read(from: u64, data: &[u8], headers: &[BatchHeader], signed: impl Fn(&SealedBatch) -> bool) -> Self {
-        let mut entries: Vec<_> = match RunData::decode(data) {
-            Ok(data) => data.batches.into_iter().map(Some).collect(),
-            Err(error) => return Self::missing(headers.len(), error.into()),
-        };
+    /// The batches of these headers, by what posted data hold of them.
+    fn of_entries(
+        mut entries: Entries,
+        headers: &[BatchHeader],
+        signed: impl Fn(&SealedBatch) -> bool,
+    ) -> Self {
         let mut fault = None;
         let mut read = |header: &BatchHeader| {
-            let place = header.number.checked_sub(from).and_then(|place| usize::try_from(place).ok());
-            let entry = place.and_then(|place| entries.get_mut(place)?.take());
+            let entry = entries.remove(&header.number);
             let joined = entry.and_then(|entry| entry.join(header));
             let why = if joined.is_some() { DataError::Unsigned } else { DataError::Mismatch };
             let batch = joined.filter(&signed);
@@ -212,6 +214,7 @@ pub(crate) struct PostCall {
     pub call: BlindedInbox::postCall,
     /// The account that sent the transaction.
     pub sender: Address,
+    l1_block: u64,
     data: Result<Bytes, DataError>,
 }
 
@@ -219,15 +222,6 @@ impl PostCall {
     /// Number of its first header, which its data begins with.
     fn from(&self) -> Option<u64> {
         self.call.headers.first().map(|header| header.number)
-    }
-
-    /// The data of these headers of it.
-    pub fn data_of(&self, headers: &[BatchHeader], signed: impl Fn(&SealedBatch) -> bool) -> PostedData {
-        match (&self.data, self.from()) {
-            (Ok(data), Some(from)) => PostedData::read(from, data, headers, signed),
-            (Ok(_), None) => PostedData::missing(headers.len(), DataError::Mismatch),
-            (Err(fault), _) => PostedData::missing(headers.len(), fault.clone()),
-        }
     }
 }
 
@@ -307,9 +301,34 @@ impl L1Client {
         };
         let part = DataPart::decode(&bytes).ok().filter(|part| part.first == event.firstNumber);
         let Some(part) = part else { return Ok(Searched::default()) };
-        let epochs = self.epochs().await?;
-        let batches = search.take_part(event.poster, part, |batch| self.is_signed(batch, &epochs));
-        Ok(Searched { batches, fault: None, poster: Some(event.poster) })
+        let poster = Some(event.poster);
+        let Some(data) = search.complete(event.poster, part) else {
+            return Ok(Searched { batches: Vec::new(), fault: None, poster });
+        };
+        let (batches, fault) = self.search_data(event.firstNumber, call.log.block, &data, search).await?;
+        Ok(Searched { batches, fault, poster })
+    }
+
+    /// The batches that are looked for in this `RunData`, or why nothing of it can be read, if that may pass.
+    async fn search_data(
+        &self,
+        from: u64,
+        l1_block: u64,
+        data: &[u8],
+        search: &mut Search,
+    ) -> Result<(Vec<SealedBatch>, Option<DataError>), L1Error> {
+        let wanted = search.wanted_from(from);
+        if wanted.is_empty() {
+            return Ok((Vec::new(), None));
+        }
+        match self.entries(from, l1_block, data, &wanted).await? {
+            Ok(entries) => {
+                let epochs = self.epochs().await?;
+                Ok((search.take(entries, |batch| self.is_signed(batch, &epochs)), None))
+            }
+            // Of data that cannot be read at all nothing is said; of hints in blobs, as of the blobs themselves.
+            Err(fault) => Ok((Vec::new(), Some(fault).filter(DataError::is_of_blobs))),
+        }
     }
 
     pub(crate) async fn search_post(
@@ -323,9 +342,28 @@ impl L1Client {
             Err(fault) => return Ok(Searched { batches: Vec::new(), fault: Some(fault.clone()), poster }),
         };
         let Some(from) = post.from() else { return Ok(Searched::default()) };
-        let epochs = self.epochs().await?;
-        let batches = search.take(from, data, |batch| self.is_signed(batch, &epochs));
-        Ok(Searched { batches, fault: None, poster })
+        let (batches, fault) = self.search_data(from, post.l1_block, data, search).await?;
+        Ok(Searched { batches, fault, poster })
+    }
+
+    /// What a call of `post` brought of the batches of these headers of it.
+    pub(crate) async fn data_of(
+        &self,
+        post: &PostCall,
+        headers: &[BatchHeader],
+    ) -> Result<PostedData, L1Error> {
+        let missing = |fault| Ok(PostedData::missing(headers.len(), fault));
+        match (&post.data, post.from()) {
+            (Ok(data), Some(from)) => match self.entries(from, post.l1_block, data, headers).await? {
+                Ok(entries) => {
+                    let epochs = self.epochs().await?;
+                    Ok(PostedData::of_entries(entries, headers, |batch| self.is_signed(batch, &epochs)))
+                }
+                Err(fault) => missing(fault),
+            },
+            (Ok(_), None) => missing(DataError::Mismatch),
+            (Err(fault), _) => missing(fault.clone()),
+        }
     }
 
     /// The call of `post` with its data; `None` when its input does not decode.
@@ -334,7 +372,7 @@ impl L1Client {
         let (sender, input) = self.input_to(inbox, call.log.transaction).await?;
         let Ok(decoded) = BlindedInbox::postCall::abi_decode(&input) else { return Ok(None) };
         let data = self.posted_bytes(call.log.block, &decoded.data, &call.blobs).await?;
-        Ok(Some(PostCall { call: decoded, sender, data }))
+        Ok(Some(PostCall { call: decoded, sender, l1_block: call.log.block, data }))
     }
 
     /// A header is certified by its hash, and posted without its signature: that comes with the data, from anybody. Its

@@ -207,7 +207,7 @@ impl L1Client {
     }
 
     /// A posting with its hints.
-    async fn with_hints(&self, posted: PostedLog) -> Result<PostedHints, L1Error> {
+    pub(crate) async fn with_hints(&self, posted: PostedLog) -> Result<PostedHints, L1Error> {
         let PostedLog { id, first, last, publisher, l1_block, transaction, .. } = posted;
         let gone = || unfit(&format!("transaction {transaction} is missing"));
         let call = self.hint_call(&posted).await?.ok_or_else(gone)?;

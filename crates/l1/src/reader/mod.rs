@@ -6,6 +6,7 @@ pub(crate) mod client;
 pub(crate) mod committee;
 pub(crate) mod data;
 pub(crate) mod data_standing;
+pub(crate) mod entries;
 pub(crate) mod epochs;
 pub(crate) mod faults;
 pub(crate) mod hint_calls;

@@ -317,8 +317,7 @@ impl L1Client {
             signers: post.call.certificate.signers,
             signature: signature.to_bytes(),
         });
-        let epochs = self.epochs().await?;
-        let data = post.data_of(&headers, |batch| self.is_signed(batch, &epochs));
+        let data = self.data_of(&post, &headers).await?;
         let (l1_block, transaction) = (log.block, log.transaction);
         Ok((post, Posting { l1_block, transaction, runs, headers, certificate, data }))
     }

@@ -7,6 +7,7 @@ pub(crate) mod writer;
 pub(crate) mod writer_disputes;
 pub(crate) mod writer_funds;
 pub(crate) mod writer_hints;
+pub(crate) mod writer_opened;
 
 use alloy_primitives::{Address, B256};
 use async_trait::async_trait;
@@ -18,11 +19,12 @@ use crate::{
         challenge::HintEvidence,
         evidence::{DisputeContract, OmissionAnswer},
         hint_posting::HintPosting,
+        opened_data::HintsReference,
         run::RunReference,
         run_data::CodedBatch,
     },
     reader::{L1Reader, data_standing::DataStanding, faults::Output, unsupported},
-    submitter::{sender::Sent, writer::L1Writer},
+    submitter::{sender::Sent, writer::L1Writer, writer_opened::KeyedBatch},
 };
 
 /// What one account may do on L1, and what it has to know of its own. Methods that send wait until their transaction is in a
@@ -55,6 +57,17 @@ pub trait L1Submitter: Send + Sync {
     /// Posts the data of batches whose headers are posted. Gives the last transaction.
     async fn post_data(&self, _batches: &[CodedBatch]) -> Result<Sent, L1Error> {
         unsupported("post_data")
+    }
+
+    /// Posts the data of batches of one posted run as what their envelopes were opened to, by the hints of that posting.
+    /// Gives the last transaction.
+    async fn post_opened_data(
+        &self,
+        _chain_id: u64,
+        _batches: &[KeyedBatch],
+        _hints: HintsReference,
+    ) -> Result<Sent, L1Error> {
+        unsupported("post_opened_data")
     }
 
     /// Has L1 make the header after this one, its head, as the last one of its epoch; `None` where that one's end is not due.
@@ -165,6 +178,15 @@ impl L1Submitter for L1Writer {
 
     async fn post_data(&self, batches: &[CodedBatch]) -> Result<Sent, L1Error> {
         L1Writer::post_data(self, batches).await
+    }
+
+    async fn post_opened_data(
+        &self,
+        chain_id: u64,
+        batches: &[KeyedBatch],
+        hints: HintsReference,
+    ) -> Result<Sent, L1Error> {
+        L1Writer::post_opened_data(self, chain_id, batches, hints).await
     }
 
     async fn end_at_head(&self, head: &BatchHeader) -> Result<Option<Sent>, L1Error> {

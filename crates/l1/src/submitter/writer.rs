@@ -192,13 +192,21 @@ impl L1Writer {
         let (Some(first), Some(last)) = (batches.first(), batches.last()) else {
             return Err(RunError::Empty.into());
         };
-        let (first, last) = (first.sealed.header.number, last.sealed.header.number);
-        let data = RunData::of(batches).encode();
+        let numbers = (first.sealed.header.number, last.sealed.header.number);
+        self.post_run_data(numbers, &RunData::of(batches).encode()).await
+    }
+
+    /// Posts a `RunData` for these numbers in as many parts as it takes. Gives the last transaction.
+    pub(crate) async fn post_run_data(
+        &self,
+        (first, last): (u64, u64),
+        data: &[u8],
+    ) -> Result<Sent, L1Error> {
         let room = match self.place {
             DataPlace::Calldata => MAX_TRANSACTION_BYTES - POST_DATA_OVERHEAD_BYTES,
             DataPlace::Blobs => MAX_BLOB_DATA_BYTES,
         };
-        let parts = split_run_data(first, last, &data, room).ok_or(L1Error::TransactionTooLarge {
+        let parts = split_run_data(first, last, data, room).ok_or(L1Error::TransactionTooLarge {
             call: "postData",
             bytes: data.len(),
             limit: room * usize::from(crate::posting::run_data::MAX_PARTS),

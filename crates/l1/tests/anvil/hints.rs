@@ -16,23 +16,23 @@ use crate::stage::{CHAIN_ID, GOVERNOR, POSTER, Stage, TIMING, USER, key, reverte
 
 const SALT: B256 = B256::repeat_byte(0x5a);
 /// An accepted envelope, and one that the rule left out.
-const CODES: [u8; 2] = [0, 1];
+pub const CODES: [u8; 2] = [0, 1];
 
 /// What is done to right hints before they are posted.
 type Change = fn(&mut HintPosting);
 
 /// A posted run of two batches with one envelope each, and its right hints.
-struct Game {
-    stage: Stage,
-    batches: Vec<SealedBatch>,
-    run: PostedRun,
-    truth: Vec<BatchHints>,
+pub struct Game {
+    pub stage: Stage,
+    pub batches: Vec<SealedBatch>,
+    pub run: PostedRun,
+    pub truth: Vec<BatchHints>,
     /// The singleton release of the first batch's envelope.
     release: [u8; 48],
 }
 
 impl Game {
-    async fn new() -> Self {
+    pub async fn new() -> Self {
         let stage = Stage::new().await;
         let mut rng = ChaCha20Rng::seed_from_u64(9);
         let (parameters, keys) = dealer::deal(2, 1, 1, &mut rng).unwrap();
@@ -60,7 +60,7 @@ impl Game {
     }
 
     /// A publisher with the one bond that it needs.
-    async fn publisher(&self) -> L1Writer {
+    pub async fn publisher(&self) -> L1Writer {
         let writer = self.stage.writer(POSTER).await;
         let (bond, _) = writer.client().hint_stakes().await.unwrap();
         writer.deposit_publisher_bond(bond).await.unwrap();

@@ -8,6 +8,7 @@ mod fees;
 mod forced;
 mod hints;
 mod in_front;
+mod opened;
 mod stage;
 mod stakes;
 

@@ -1,0 +1,142 @@
+//! Posting batches as what their envelopes were opened to.
+
+use std::sync::Arc;
+
+use blindfold_bte::{EncryptionKey, SessionKey};
+use blindfold_protocol::{
+    DecodeError, Epoch,
+    opened::{BatchTerms, OpenBatch, OpenedBatch, RunTerms},
+};
+use blindfold_runtime::blocking;
+
+use crate::{
+    error::{L1Error, RunError},
+    posting::{
+        opened_data::{HintsReference, OpenedData},
+        parts::MAX_POSTER_PART_BYTES,
+        run_data::CodedBatch,
+    },
+    submitter::{sender::Sent, writer::L1Writer},
+};
+
+/// A batch, and the session keys of those of its items that were opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyedBatch {
+    /// The batch.
+    pub batch: CodedBatch,
+    /// One entry for each item.
+    pub keys: Vec<Option<SessionKey>>,
+}
+
+impl KeyedBatch {
+    fn number(&self) -> u64 {
+        self.batch.sealed.header.number
+    }
+
+    fn item_bytes(&self) -> usize {
+        self.batch.sealed.items.iter().map(|item| item.len() + 8).sum()
+    }
+}
+
+impl L1Writer {
+    /// Posts the data of batches of one run, whose hints stand in that posting, as what their envelopes were opened to, in
+    /// as many transactions as it takes. Everything is restored and compared before it goes out: what its key does not give
+    /// back stands as it is. Gives the last transaction.
+    ///
+    /// # Errors
+    /// [`L1Error::UnknownEpoch`]; as [`L1Writer::post_data`].
+    pub async fn post_opened_data(
+        &self,
+        chain_id: u64,
+        batches: &[KeyedBatch],
+        hints: HintsReference,
+    ) -> Result<Sent, L1Error> {
+        let run = RunTerms { chain_id, deployment: self.client().config().deployment };
+        let mut sent = None;
+        let mut rest = batches;
+        while let Some(first) = rest.first() {
+            // As with the data as they are, readers keep no more of what is not complete.
+            let mut bytes = 0usize;
+            let fits = |batch: &&KeyedBatch| {
+                bytes = bytes.saturating_add(batch.item_bytes());
+                bytes <= MAX_POSTER_PART_BYTES / 2
+            };
+            let length = rest.iter().take_while(fits).count().max(1);
+            let (now, later) = rest.split_at(length);
+            let data = self.opened_data(run, now, hints).await?;
+            let last = now.last().map_or(first.number(), KeyedBatch::number);
+            sent = Some(self.post_run_data((first.number(), last), &data).await?);
+            rest = later;
+        }
+        sent.ok_or(L1Error::Run(RunError::Empty))
+    }
+
+    /// The data of these batches, which give them back.
+    async fn opened_data(
+        &self,
+        run: RunTerms,
+        batches: &[KeyedBatch],
+        hints: HintsReference,
+    ) -> Result<Vec<u8>, L1Error> {
+        let epochs = self.client().epochs().await?;
+        let mut keyed = Vec::with_capacity(batches.len());
+        for batch in batches {
+            let id = batch.batch.sealed.header.epoch;
+            let epoch = epochs.by_epoch(id).ok_or(L1Error::UnknownEpoch(id))?;
+            let key = self.client().kept_encryption_key(id).await?;
+            keyed.push((batch.clone(), terms(batch, epoch), key));
+        }
+        let made = blocking(move || checked(&run, keyed, hints)).await;
+        // One that is cancelled belongs to a process that ends.
+        let data = made.unwrap_or(Err(DecodeError::Compressed));
+        data.map_err(|fault| L1Error::Malformed { method: "postData".to_owned(), reason: fault.to_string() })
+    }
+}
+
+type Keyed = (KeyedBatch, BatchTerms, Arc<EncryptionKey>);
+
+fn terms(batch: &KeyedBatch, epoch: &Epoch) -> BatchTerms {
+    BatchTerms { number: batch.number(), epoch: epoch.epoch, encryption_key_hash: epoch.encryption_key_hash }
+}
+
+/// Data that give back what they are of.
+fn checked(run: &RunTerms, mut batches: Vec<Keyed>, hints: HintsReference) -> Result<Vec<u8>, DecodeError> {
+    let data = encode(run, &batches, hints)?;
+    let decoded = OpenedData::decode(&data)?;
+    let mut is_right = decoded.run.batches.len() == batches.len();
+    for (batch, made) in batches.iter_mut().zip(&decoded.run.batches) {
+        is_right &= drop_wrong_keys(run, batch, made);
+    }
+    if is_right { Ok(data) } else { encode(run, &batches, hints) }
+}
+
+fn encode(run: &RunTerms, batches: &[Keyed], hints: HintsReference) -> Result<Vec<u8>, DecodeError> {
+    OpenedData::encode(run, hints, &batches.iter().map(open).collect::<Vec<_>>())
+}
+
+fn open((keyed, terms, _): &Keyed) -> OpenBatch<'_> {
+    OpenBatch {
+        terms: *terms,
+        signature: &keyed.batch.sealed.signature,
+        codes: &keyed.batch.codes,
+        items: &keyed.batch.sealed.items,
+        keys: &keyed.keys,
+    }
+}
+
+/// Takes the keys away that do not give their item back. True where all do.
+fn drop_wrong_keys(run: &RunTerms, (keyed, terms, key): &mut Keyed, made: &OpenedBatch) -> bool {
+    let Ok(restored) = made.restore(run, terms, key, &keyed.keys) else {
+        keyed.keys.fill(None);
+        return false;
+    };
+    let mut is_right = true;
+    let items = keyed.batch.sealed.items.iter().zip(&restored).zip(&mut keyed.keys);
+    for ((item, (_, restored)), key) in items {
+        if item != restored {
+            *key = None;
+            is_right = false;
+        }
+    }
+    is_right
+}

@@ -1,0 +1,118 @@
+//! Data as what envelopes were opened to, with the keys in the hints.
+
+use blindfold_bte::SessionKey;
+use blindfold_l1::{
+    CodedBatch, DataError, DataPlace, HintPosting, HintsReference, KeyedBatch, L1Client, L1Writer, RunData,
+    Supplier,
+};
+use blindfold_protocol::{Canonical, HintEntry, SealedBatch};
+
+use crate::{
+    hints::{CODES, Game},
+    stage::{CHAIN_ID, USER},
+};
+
+/// The batches with the keys of their hints.
+fn keyed(game: &Game) -> Vec<KeyedBatch> {
+    let key = |entry: &HintEntry| match entry {
+        HintEntry::Key(key) => Some(SessionKey::from_bytes(*key)),
+        _ => None,
+    };
+    let one = |(batch, hints): (&SealedBatch, &blindfold_protocol::BatchHints)| KeyedBatch {
+        batch: CodedBatch { sealed: batch.clone(), codes: CODES.to_vec() },
+        keys: hints.entries.iter().map(key).collect(),
+    };
+    game.batches.iter().zip(&game.truth).map(one).collect()
+}
+
+async fn post_hints(game: &Game, publisher: &L1Writer, hints: &HintPosting) -> HintsReference {
+    publisher.post_hints(&game.run.run, hints).await.unwrap();
+    let through = game.stage.finalize().await;
+    let posted = publisher.client().posted_hints(0, through).await.unwrap().pop().unwrap();
+    HintsReference { id: posted.id, l1_block: posted.l1_block }
+}
+
+async fn found(game: &Game, client: &L1Client) -> (Vec<SealedBatch>, Option<DataError>) {
+    let through = game.stage.finalize().await;
+    let found = client.reposted_data(&game.run.headers, 0, through).await.unwrap();
+    (found.batches, found.unread)
+}
+
+#[tokio::test]
+async fn opened_data_gives_the_batches_back_to_whoever_has_l1_alone() {
+    let game = Game::new().await;
+    let publisher = game.publisher().await;
+    let hints = post_hints(&game, &publisher, &HintPosting::of(&game.truth)).await;
+    let poster = game.stage.writer(USER).await;
+    let client = poster.client();
+    let lacking = client.data_standing(0, 0, Supplier::default()).await.unwrap().lacking;
+    assert_eq!(lacking, [(1, 2)]);
+
+    let batches = keyed(&game);
+    // The rollup's chain id is one above L1's here.
+    let sent = poster.post_opened_data(CHAIN_ID + 1, &batches, hints).await.unwrap();
+    let coded: Vec<CodedBatch> = batches.iter().map(|keyed| keyed.batch.clone()).collect();
+    println!("{} gas; as they are the data take {} bytes", sent.gas_used, RunData::of(&coded).encode().len());
+    assert_eq!(found(&game, client).await, (game.batches.clone(), None));
+    let through = client.finalized().await.unwrap().number;
+    let data = client.posted_data(&game.run.run, through).await.unwrap();
+    assert_eq!(data.whole(), Ok(game.batches.clone()));
+    assert_eq!(client.data_standing(0, 0, Supplier::default()).await.unwrap().lacking, []);
+}
+
+/// A key that is not the item's: the item stands as it is, and the rest is opened.
+#[tokio::test]
+async fn what_a_key_does_not_give_back_stands_as_it_is() {
+    let game = Game::new().await;
+    let publisher = game.publisher().await;
+    let hints = post_hints(&game, &publisher, &HintPosting::of(&game.truth)).await;
+    let mut batches = keyed(&game);
+    batches[1].keys = vec![Some(SessionKey::from_bytes([1; 16])), Some(SessionKey::from_bytes([2; 16]))];
+    publisher.post_opened_data(CHAIN_ID + 1, &batches, hints).await.unwrap();
+    assert_eq!(found(&game, publisher.client()).await, (game.batches.clone(), None));
+}
+
+/// Data that name hints that are wrong, or are not there, count for nothing; what comes later does.
+#[tokio::test]
+async fn wrong_hints_and_hints_that_are_not_there_give_no_data() {
+    let game = Game::new().await;
+    let publisher = game.publisher().await;
+    let mut wrong = HintPosting::of(&game.truth);
+    wrong.batches[0].entries[0].key[0] ^= 1;
+    let wrong = post_hints(&game, &publisher, &wrong).await;
+    let poster = game.stage.writer(USER).await;
+    let (client, batches) = (poster.client(), keyed(&game));
+    let absent = HintsReference { id: wrong.id + 1, ..wrong };
+    let later = HintsReference { l1_block: u64::MAX, ..wrong };
+    for hints in [absent, later] {
+        poster.post_opened_data(CHAIN_ID + 1, &batches, hints).await.unwrap();
+        assert_eq!(found(&game, client).await, (vec![], None));
+    }
+    poster.post_opened_data(CHAIN_ID + 1, &batches, wrong).await.unwrap();
+    // The second batch's hints are right.
+    let some = found(&game, client).await;
+    assert!(some == (game.batches[1..].to_vec(), None), "{} batches", some.0.len());
+    // Of another chain.
+    let right = post_hints(&game, &publisher, &HintPosting::of(&game.truth)).await;
+    poster.post_opened_data(CHAIN_ID, &batches[..1], right).await.unwrap();
+    let all = found(&game, client).await;
+    assert!(all == (game.batches.clone(), None), "everything of it stands as it is");
+}
+
+/// Hints in blobs, and a reader that has no beacon node: it cannot say that nothing is there.
+#[tokio::test]
+async fn hints_in_blobs_are_needed_to_read_it() {
+    let game = Game::new().await;
+    let publisher = game.publisher().await.with_data_in(DataPlace::Blobs);
+    let hints = post_hints(&game, &publisher, &HintPosting::of(&game.truth)).await;
+    let poster = game.stage.writer(USER).await;
+    poster.post_opened_data(CHAIN_ID + 1, &keyed(&game), hints).await.unwrap();
+    assert_eq!(found(&game, poster.client()).await, (game.batches.clone(), None));
+    let mut config = game.stage.config();
+    config.beacon_url = None;
+    let blind = L1Client::connect(config).await.unwrap();
+    assert_eq!(found(&game, &blind).await.0, vec![]);
+    let through = blind.finalized().await.unwrap().number;
+    let lacking = blind.data_standing(0, 0, Supplier::default()).await.unwrap().lacking;
+    assert_eq!(lacking, [(1, 2)], "read up to {through}");
+}
