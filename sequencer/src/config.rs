@@ -170,6 +170,9 @@ pub struct PostingConfig {
     pub max_bytes: usize,
     /// Where the data goes. In blobs it is read back through a beacon node only, and only for some weeks.
     pub data: DataPlace,
+    /// L1 blocks for which the data of posted headers waits for hints on L1, with which it is posted as what it was opened
+    /// to; then it is posted as it is. 0 posts it as it is, with its headers.
+    pub opened_wait_blocks: u64,
     /// First pause after a failed posting, in milliseconds; it doubles up to `max_retry_ms`.
     pub retry_ms: u64,
     /// Longest pause after failed postings, in milliseconds.
@@ -289,6 +292,7 @@ impl Default for PostingConfig {
             max_headers: 64,
             max_bytes: 96 * 1024,
             data: DataPlace::Calldata,
+            opened_wait_blocks: 300,
             retry_ms: 1_000,
             max_retry_ms: 30_000,
         }
@@ -379,6 +383,7 @@ impl SequencerConfig {
             ("posting.interval_ms", o.interval_ms, 1, 3_600_000),
             ("posting.max_headers", o.max_headers as u64, 1, 4_096),
             ("posting.max_bytes", o.max_bytes as u64, 1, 8 << 20),
+            ("posting.opened_wait_blocks", o.opened_wait_blocks, 0, 100_000),
             ("posting.retry_ms", o.retry_ms, 1, 3_600_000),
             ("posting.max_retry_ms", o.max_retry_ms, 1, 3_600_000),
             ("accusations.interval_ms", self.accusations.interval_ms, 1, 3_600_000),

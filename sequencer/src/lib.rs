@@ -21,7 +21,7 @@
 //! | `certifier`; `gate` | `Certifier` | members' acknowledgements to certificates |
 //! | `hints` | `HintReceiver` | releases and hints |
 //! | `poster` | `Poster` | runs of certified headers to L1 |
-//! | `supplier` | `Supplier` | data that L1 lacks |
+//! | `supplier`; `opened` | `Supplier` | data that L1 lacks, once its hints stand there |
 //! | `accusations` | `Answerer` | answers on L1 to accusations of broken promises |
 //! | `outputs` | `Proposer` | claims of executed blocks on L1 |
 //! | `housekeeping` | `Housekeeping` | headers announced again, old outcomes forgotten, readiness |
@@ -48,6 +48,7 @@ mod lock;
 mod members;
 mod mempool;
 mod metrics;
+mod opened;
 mod outputs;
 mod pool;
 mod poster;

@@ -93,6 +93,7 @@ pub struct SequencerMetrics {
     pub posted_number: Gauge,
     /// Runs that were posted to L1.
     pub postings: Counter,
+    pub opened_postings: Counter,
     /// Postings that failed and are tried again.
     pub posting_failures: Counter,
     /// Accusations on L1 that wait for an answer.
@@ -229,6 +230,8 @@ impl SequencerMetrics {
             )?,
             posted_number: m.gauge("posted_number", "Number of the newest header posted to L1")?,
             postings: m.counter("postings_total", "Runs posted to L1")?,
+            opened_postings: m
+                .counter("opened_postings_total", "Postings of data as what it was opened to, of those")?,
             posting_failures: m.counter("posting_failures_total", "Postings that failed")?,
             accusations_open: m.gauge("accusations_open", "Accusations on L1 that wait for an answer")?,
             accusations_lost: m
@@ -241,7 +244,8 @@ impl SequencerMetrics {
             output_failures: m.counter("output_failures_total", "Claims of L2 blocks that failed")?,
             l1_final_number: m.gauge("l1_final_number", "Number of the newest final L1 block")?,
             l1_failures: m.counter("l1_failures_total", "Lookups on L1 that failed")?,
-            l1_looked: m.gauge("l1_looked_timestamp_seconds", "When L1 answered a lookup last, in Unix seconds")?,
+            l1_looked: m
+                .gauge("l1_looked_timestamp_seconds", "When L1 answered a lookup last, in Unix seconds")?,
             blocks: m.counter("blocks_total", "L2 blocks executed")?,
             block_number: m.gauge("block_number", "Number of the newest L2 block")?,
             blocks_taken_back: m.gauge(

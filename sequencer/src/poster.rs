@@ -11,7 +11,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use blindfold_chain::{RunLimits, coded, next_run};
 use blindfold_l1::{CodedBatch, L1Error, L1Submitter, PostedHead, Sent};
-use blindfold_protocol::B256;
+use blindfold_protocol::{B256, fault::CODE_ACCEPTED};
 use blindfold_runtime::{Backoff, Instant, now};
 use blindfold_store::{PostedRecord, Store, StoreError, What};
 use blindfold_telemetry::traces;
@@ -21,6 +21,8 @@ use tokio::time::sleep;
 
 use crate::context::Context;
 
+/// Bytes of sealed batches in one posting of headers whose data follows as what it was opened to, a fifth as long.
+const OPENED_RUN_BYTES: usize = 4 << 20;
 /// Where the run under way is stored.
 const INTENT_KEY: &str = "posting";
 /// first u64 ‖ last u64 ‖ done u8.
@@ -132,6 +134,11 @@ pub(crate) async fn under_way(store: &dyn Store, posted: u64) -> Result<Option<(
     Ok(open.map(|intent| (intent.first, intent.last)))
 }
 
+/// Whether a batch has an envelope that will be opened. Others have no hints to wait for.
+fn has_accepted(batch: &CodedBatch) -> bool {
+    batch.codes.contains(&CODE_ACCEPTED)
+}
+
 /// A batch as it is posted.
 pub(crate) async fn batch_of(store: &dyn Store, number: u64) -> Result<CodedBatch, StoreError> {
     let missing = StoreError::Missing { what: What::Batch, number };
@@ -206,24 +213,41 @@ impl Poster {
             return Ok(false);
         }
         if let Some(intent) = self.open_intent(posted.number).await? {
-            return self.post_data_of(intent).await;
+            if self.waits_for_hints() {
+                // Its data is the supplier's.
+                self.close_intent(intent).await?;
+            } else {
+                return self.post_data_of(intent).await;
+            }
         }
         if let Some(receipt) = self.end_at_head_after(posted).await? {
             *self.sent.lock() = Some(Outgoing { receipt, started: now(), run: None });
             return Ok(false);
         }
         let limits = &self.cx.config.posting;
-        let limits = RunLimits { max_headers: limits.max_headers, max_bytes: limits.max_bytes };
+        let max_bytes = if self.waits_for_hints() { OPENED_RUN_BYTES } else { 0 };
+        let limits =
+            RunLimits { max_headers: limits.max_headers, max_bytes: limits.max_bytes.max(max_bytes) };
         let Some(run) = next_run(&self.cx.tracker, posted.number + 1, limits).await? else {
             return Ok(false);
         };
         let intent = Intent { first: posted.number + 1, last: run.certificate.number, done: false };
         self.cx.store.put_meta(INTENT_KEY, &intent.encode()).await?;
         let started = now();
-        let receipt = self.l1.post(&run.batches, &run.certificate).await?;
+        let receipt = if self.waits_for_hints() && run.batches.iter().any(has_accepted) {
+            let headers: Vec<_> = run.batches.iter().map(|batch| batch.sealed.header).collect();
+            self.l1.post_headers(&headers, &run.certificate).await?
+        } else {
+            self.l1.post(&run.batches, &run.certificate).await?
+        };
         *self.sent.lock() = Some(Outgoing { receipt, started, run: Some((intent, run.more)) });
         self.close_intent(intent).await?;
         Ok(true)
+    }
+
+    /// Whether data is posted later than its headers, as what it was opened to.
+    fn waits_for_hints(&self) -> bool {
+        self.cx.config.posting.opened_wait_blocks > 0
     }
 
     /// Has L1 make the last header of the next number's epoch, if its announced end is due: nothing else is taken for that

@@ -54,6 +54,7 @@ impl RoleView for SequencerView {
             ("member_refusals", metrics.member_refusals.get()),
             ("hints", metrics.hints.get()),
             ("postings", metrics.postings.get()),
+            ("opened_postings", metrics.opened_postings.get()),
             ("posting_failures", metrics.posting_failures.get()),
             ("accusations_answered", metrics.accusations_answered.get()),
             ("accusations_lost", u64::try_from(metrics.accusations_lost.get()).unwrap_or_default()),

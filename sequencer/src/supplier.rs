@@ -7,6 +7,9 @@
 //! L1 may take a block with data back while the headers stay, so only final blocks say that data is there, for what was
 //! posted here as for anything else (PD-5). What was sent and is not final yet is remembered; after a restart it is found
 //! in L1's newest blocks.
+//!
+//! Data waits for hints on L1, with which it is posted as what it was opened to ([`crate::opened`]), for as long as the
+//! settings say. A committee or a hint publisher that is silent makes it dearer, and never absent.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -17,6 +20,7 @@ use tokio::sync::Mutex;
 
 use crate::{
     context::Context,
+    opened::{OpenedBy, Opens, keyed},
     poster::{L1RoundError, batch_of, check_posted, repeat, under_way},
 };
 
@@ -37,6 +41,8 @@ struct Supply {
     next: Option<(u64, u64)>,
     /// The final block with which nothing was left to look at.
     looked: Option<u64>,
+    /// Hints on L1 that open what is lacking.
+    opened_by: OpenedBy,
 }
 
 /// Headers that were looked at together.
@@ -45,6 +51,8 @@ struct Step {
     after: (u64, u64),
     /// The last number that it covers.
     through: u64,
+    /// The L1 block by which all of it was posted.
+    posted_by: u64,
     /// Data that is to be posted.
     lacking: Vec<Span>,
     /// Data that was posted, and the blocks with it.
@@ -133,8 +141,10 @@ impl Supplier {
         let under_way = under_way(self.cx.store.as_ref(), posted.number).await?;
         let finalized = self.l1.reader().finalized().await?.number;
         let mut first_error = None;
-        for step in &mut supply.steps {
-            match self.go_on_with(step, (finalized, under_way)).await {
+        let Supply { steps, opened_by, .. } = &mut *supply;
+        self.look_for_hints(steps, opened_by, finalized).await?;
+        for step in steps {
+            match self.go_on_with(step, opened_by, (finalized, under_way)).await {
                 Ok(()) => {}
                 // What the contract refuses of one does not keep the others waiting.
                 Err(L1RoundError::L1(error)) if !error.is_transient() => {
@@ -180,10 +190,14 @@ impl Supplier {
             // L1 went on since it was asked what is under way, or its server lags behind.
             return Ok(false);
         }
-        for (first, last) in &standing.lacking {
-            tracing::warn!(first, last, "these headers were posted without their data: supplying it");
+        if self.wait_blocks() == 0 {
+            for (first, last) in &standing.lacking {
+                tracing::warn!(first, last, "these headers were posted without their data: supplying it");
+            }
         }
-        let mut step = Step { after, through, lacking: Vec::new(), sent: Vec::new(), ask_at: None };
+        let posted_by = standing.block;
+        let mut step =
+            Step { after, through, posted_by, lacking: Vec::new(), sent: Vec::new(), ask_at: None };
         step.judge(&standing, finalized);
         if let Some(run) = under_way {
             step.leave_out(run, finalized);
@@ -193,20 +207,88 @@ impl Supplier {
         Ok(true)
     }
 
+    fn wait_blocks(&self) -> u64 {
+        self.cx.config.posting.opened_wait_blocks
+    }
+
+    /// Reads which hints were posted, if any data waits for them.
+    async fn look_for_hints(
+        &self,
+        steps: &VecDeque<Step>,
+        opened_by: &mut OpenedBy,
+        finalized: u64,
+    ) -> Result<(), L1RoundError> {
+        let Some(first) = steps.iter().find(|step| !step.lacking.is_empty()) else { return Ok(()) };
+        if self.wait_blocks() > 0 {
+            opened_by.read(self.l1.reader(), first.after.1, finalized).await?;
+            opened_by.forget_below(first.after.0);
+        }
+        Ok(())
+    }
+
     async fn go_on_with(
         &self,
         step: &mut Step,
+        opened_by: &mut OpenedBy,
         (finalized, under_way): (u64, Option<Span>),
     ) -> Result<(), L1RoundError> {
+        let is_over = finalized >= step.posted_by.saturating_add(self.wait_blocks());
+        let opens = match self.wait_blocks() {
+            0 => Vec::new(),
+            _ => opened_by.of(self.cx.store.as_ref(), self.cx.config.posting.data, &step.lacking).await?,
+        };
+        if !step.lacking.is_empty() && step.sent.is_empty() && opens.is_empty() && !is_over {
+            // What others post meanwhile is seen when there is something to do.
+            return Ok(());
+        }
         if step.ask_at.is_some_and(|block| block <= finalized) {
             step.judge(&self.l1.data_standing(step.after.0, step.after.1).await?, finalized);
         }
         if let Some(run) = under_way {
             step.leave_out(run, finalized);
         }
-        for span in step.lacking.clone() {
+        for opens in opens {
+            for (first, last) in step.lacking.clone() {
+                let piece = (first.max(opens.first), last.min(opens.last));
+                if piece.0 <= piece.1 {
+                    self.supply_opened(step, piece, opens, opened_by).await?;
+                }
+            }
+        }
+        for span in step.lacking.clone().into_iter().filter(|_| is_over) {
             self.supply(step, span).await?;
         }
+        Ok(())
+    }
+
+    /// Posts the data of these headers as what it was opened to.
+    async fn supply_opened(
+        &self,
+        step: &mut Step,
+        (first, last): Span,
+        opens: Opens,
+        opened_by: &mut OpenedBy,
+    ) -> Result<(), L1RoundError> {
+        let mut batches = Vec::new();
+        for number in first..=last {
+            batches.push(keyed(self.cx.store.as_ref(), number).await?);
+        }
+        let receipt = match self.l1.post_opened_data(self.cx.chain.chain_id, &batches, opens.hints).await {
+            Ok(receipt) => receipt,
+            Err(fault) => {
+                (step.lacking, step.ask_at) = (Vec::new(), Some(0));
+                if !fault.is_transient() {
+                    // It will be posted as it is.
+                    opened_by.refuse(opens.hints.id);
+                }
+                return Err(fault.into());
+            }
+        };
+        step.posted((first, last), receipt);
+        self.cx.metrics.postings.increment();
+        self.cx.metrics.opened_postings.increment();
+        let hints = opens.hints.id;
+        tracing::info!(first, last, hints, transaction = %receipt.transaction, "data posted to L1, opened");
         Ok(())
     }
 
@@ -292,8 +374,14 @@ mod tests {
     #[test]
     fn a_step_is_settled_by_final_blocks_alone() {
         let receipt = |block| Sent { transaction: B256::ZERO, block, gas_used: 0 };
-        let mut step =
-            Step { after: (0, 0), through: 6, lacking: Vec::new(), sent: Vec::new(), ask_at: None };
+        let mut step = Step {
+            after: (0, 0),
+            through: 6,
+            posted_by: 3,
+            lacking: Vec::new(),
+            sent: Vec::new(),
+            ask_at: None,
+        };
         step.judge(&standing(6, &[(2, 4), (6, 6)], None), 9);
         step.leave_out((1, 3), 9);
         assert_eq!((step.lacking.as_slice(), step.ask_at), ([(4, 4), (6, 6)].as_slice(), Some(10)));

@@ -3,6 +3,7 @@
 mod attack;
 mod bte;
 mod coprocessor;
+mod data;
 mod load;
 mod machine;
 
@@ -23,6 +24,9 @@ pub enum BenchCommand {
     #[command(after_help = "Examples:\n  blindfold bench coprocessor --transfers 20 --accounts 4\n  \
         RUSTFLAGS='-C target-cpu=native' cargo run --release -p blindfold --features bench -- bench coprocessor --json")]
     Coprocessor(coprocessor::CoprocessorArgs),
+    /// Bytes on L1 for each encrypted transfer, beside the same transfers in a span batch of the OP stack
+    #[command(after_help = "Examples:\n  blindfold bench data\n  blindfold bench data --bundle 16 --json")]
+    Data(data::DataArgs),
     /// A running system under an open-loop load of encrypted transfers
     #[command(
         after_help = "Example:\n  blindfold bench load --rpc http://127.0.0.1:9545 --node http://127.0.0.1:9580 \\\n      --l1 http://127.0.0.1:8545 --chain target/devnet/run/rollup.json --seconds 30 --rate 100 --json"
@@ -43,6 +47,7 @@ pub async fn run(command: BenchCommand) -> Result<()> {
     match command {
         BenchCommand::Bte(args) => blocking(move || bte::run(&args)).await?,
         BenchCommand::Coprocessor(args) => blocking(move || coprocessor::run(&args)).await?,
+        BenchCommand::Data(args) => blocking(move || data::run(&args)).await?,
         BenchCommand::Load(args) => load::run(args).await,
         BenchCommand::Attack(args) => attack::run(args).await,
     }

@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use blindfold_chain::{L1Error, L1Origin, L1Reader, L1Submitter};
 use blindfold_kit::{MEMBERS, l1_block, sequencer_key};
 use blindfold_l1::{
-    CodedBatch, DataStanding, GivenPromise, OmissionAnswer, OpenAccusation, Output, OutputStanding,
-    PostedHead, PostedRun, Sent,
+    CodedBatch, DataStanding, GivenPromise, HintEvent, HintsReference, KeyedBatch, OmissionAnswer,
+    OpenAccusation, Output, OutputStanding, PostedHead, PostedLog, PostedRun, Sent,
 };
 use blindfold_protocol::{Address, B256, BatchHeader, Canonical, Certificate, merkle};
 use blindfold_sequencer::{Committee, HeldBatch, MemberError};
@@ -54,6 +54,9 @@ impl Committee for ScriptedCommittee {
     }
 }
 
+/// Numbers of batches, the hints that their data names, and how many keys it uses.
+pub type Opened = ((u64, u64), HintsReference, usize);
+
 /// The inbox as a script.
 pub struct ScriptedInbox {
     head: Mutex<PostedHead>,
@@ -64,6 +67,11 @@ pub struct ScriptedInbox {
     /// The next run's headers go out, its data does not follow.
     pub lose_data: AtomicBool,
     pub data: Mutex<Vec<(u64, u64)>>,
+    /// Hints that were posted.
+    pub hint_postings: Mutex<Vec<PostedLog>>,
+    /// Data that was posted opened.
+    pub opened: Mutex<Vec<Opened>>,
+    pub opened_faults: Mutex<Vec<L1Error>>,
     /// The next run arrives whole, and whoever posted it does not hear of it.
     pub lose_answer: AtomicBool,
     /// The newest block.
@@ -116,6 +124,9 @@ impl ScriptedInbox {
             finality: Mutex::new(u64::MAX),
             data_blocks: Mutex::default(),
             data: Mutex::default(),
+            hint_postings: Mutex::default(),
+            opened: Mutex::default(),
+            opened_faults: Mutex::default(),
             final_number: Mutex::new(u64::MAX),
             unreadable: AtomicBool::new(false),
             lagging: Mutex::default(),
@@ -150,11 +161,54 @@ impl ScriptedInbox {
         self.newest.fetch_add(1, Ordering::SeqCst) + 1
     }
 
+    /// Takes headers as the contract does; their numbers. None where L1 got another head meanwhile.
+    fn put_headers(
+        &self,
+        headers: &[BatchHeader],
+        certificate: &Certificate,
+    ) -> Result<Option<(u64, u64)>, L1Error> {
+        let mut head = self.head.lock();
+        if let Some(other) = self.passes_over.lock().take() {
+            *head = other;
+            return Ok(None);
+        }
+        for header in headers {
+            // What the contract checks: what is posted already is passed over.
+            if self.runs.lock().iter().any(|(first, last)| {
+                (*first..=*last).contains(&header.number) && header.number <= head.number
+            }) {
+                continue;
+            }
+            if header.number != head.number + 1 || header.parent_hash != head.hash {
+                return Err(L1Error::refused("not the next header"));
+            }
+            *head = PostedHead { number: header.number, hash: header.hash(), ..PostedHead::default() };
+        }
+        if (certificate.number, certificate.header_hash) != (head.number, head.hash) {
+            return Err(L1Error::refused("certificate of another header"));
+        }
+        let first = headers[0].number;
+        self.headers.lock().extend(PostedRun::new(headers.to_vec(), 7));
+        self.runs.lock().push((first, head.number));
+        self.posted.send_replace(head.number);
+        Ok(Some((first, head.number)))
+    }
+
     fn put_data(&self, span: (u64, u64)) -> u64 {
         let block = self.next_block();
         self.data.lock().push(span);
         self.data_blocks.lock().insert(span, block);
         block
+    }
+
+    /// Hints for a run with this root are in the next block; the id of their posting.
+    pub fn post_hints(&self, (first, last): (u64, u64), root: B256) -> u64 {
+        let l1_block = self.next_block();
+        let mut postings = self.hint_postings.lock();
+        let id = postings.len() as u64 + 1;
+        let (publisher, transaction) = (Address::repeat_byte(7), B256::repeat_byte(9));
+        postings.push(PostedLog { id, first, last, publisher, l1_block, transaction, root });
+        id
     }
 
     fn is_final(&self, block: u64) -> bool {
@@ -189,6 +243,11 @@ impl L1Reader for ScriptedInbox {
             answer_until: 99,
         };
         Ok(open.into_iter().map(accusation).collect())
+    }
+
+    async fn hint_events(&self, after: u64, through: u64) -> Result<Vec<HintEvent>, L1Error> {
+        let within = |posted: &&PostedLog| (after + 1..=through).contains(&posted.l1_block);
+        Ok(self.hint_postings.lock().iter().filter(within).copied().map(HintEvent::Posted).collect())
     }
 
     async fn run_of(&self, number: u64, _since: u64) -> Result<Option<PostedRun>, L1Error> {
@@ -227,44 +286,43 @@ impl L1Submitter for ScriptedInbox {
         if let Some(fault) = self.faults.lock().pop() {
             return Err(fault);
         }
-        let mut head = self.head.lock();
-        if let Some(other) = self.passes_over.lock().take() {
-            *head = other;
+        let headers: Vec<BatchHeader> = batches.iter().map(|batch| batch.sealed.header).collect();
+        let Some(span) = self.put_headers(&headers, certificate)? else {
             return Ok(sent(merkle::leaf(b"passed over"), self.next_block()));
-        }
-        for batch in batches {
-            // What the contract checks: what is posted already is passed over.
-            if self.runs.lock().iter().any(|(first, last)| {
-                (*first..=*last).contains(&batch.sealed.header.number)
-                    && batch.sealed.header.number <= head.number
-            }) {
-                continue;
-            }
-            if batch.sealed.header.number != head.number + 1 || batch.sealed.header.parent_hash != head.hash {
-                return Err(L1Error::refused("not the next header"));
-            }
-            *head = PostedHead {
-                number: batch.sealed.header.number,
-                hash: batch.sealed.header.hash(),
-                ..PostedHead::default()
-            };
-        }
-        if (certificate.number, certificate.header_hash) != (head.number, head.hash) {
-            return Err(L1Error::refused("certificate of another header"));
-        }
-        let first = batches[0].sealed.header.number;
-        let headers = batches.iter().map(|batch| batch.sealed.header).collect();
-        self.headers.lock().extend(PostedRun::new(headers, 7));
-        self.runs.lock().push((first, head.number));
-        self.posted.send_replace(head.number);
+        };
         if self.lose_data.swap(false, Ordering::SeqCst) {
             return Err(L1Error::no_answer("the data did not follow"));
         }
-        let block = self.put_data((first, head.number));
+        let block = self.put_data(span);
         if self.lose_answer.swap(false, Ordering::SeqCst) {
             return Err(L1Error::no_answer("nobody answers"));
         }
         Ok(sent(merkle::leaf(&certificate.encode()), block))
+    }
+
+    async fn post_headers(
+        &self,
+        headers: &[BatchHeader],
+        certificate: &Certificate,
+    ) -> Result<Sent, L1Error> {
+        self.put_headers(headers, certificate)?;
+        Ok(sent(merkle::leaf(&certificate.encode()), self.next_block()))
+    }
+
+    async fn post_opened_data(
+        &self,
+        _chain_id: u64,
+        batches: &[KeyedBatch],
+        hints: HintsReference,
+    ) -> Result<Sent, L1Error> {
+        let number = |batch: &KeyedBatch| batch.batch.sealed.header.number;
+        let span = (number(&batches[0]), number(&batches[batches.len() - 1]));
+        if let Some(fault) = self.opened_faults.lock().pop() {
+            return Err(fault);
+        }
+        let keys = batches.iter().map(|batch| batch.keys.iter().flatten().count()).sum();
+        self.opened.lock().push((span, hints, keys));
+        Ok(sent(merkle::leaf(b"opened data"), self.put_data(span)))
     }
 
     async fn post_data(&self, batches: &[CodedBatch]) -> Result<Sent, L1Error> {

@@ -75,6 +75,8 @@ impl World {
         };
         config.sealing.slot_ms = 5;
         config.sealing.retry_ms = 5;
+        // Those of `opened_data` choose it.
+        config.posting.opened_wait_blocks = 0;
         config.posting.interval_ms = 5;
         config.posting.retry_ms = 5;
         config.posting.max_retry_ms = 5;

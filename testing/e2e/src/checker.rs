@@ -35,8 +35,10 @@ pub struct Evidence {
     pub block_seen_ms: BTreeMap<u64, u64>,
     /// `blind_getFeeAccount` of the full node for every account that L1 or a batch names.
     pub accounts: Vec<Value>,
-    /// Headers in L1's final logs whose envelopes are in the calldata and match them.
+    /// Headers in L1's final logs whose envelopes are on L1 and match them.
     pub headers_on_l1: u64,
+    /// Postings of data as what it was opened to.
+    pub opened_postings: u64,
     /// Sum of the `Deposited` logs that the head's L1 origin covers, in wei.
     pub l1_deposits: u128,
     /// Places on the sequencer's disk where a plaintext stood before its certificate.
@@ -56,6 +58,8 @@ pub struct Summary {
     pub batches: u64,
     /// Headers that L1's final logs hold with their envelopes.
     pub headers_on_l1: u64,
+    /// Postings of data as what it was opened to.
+    pub opened_postings: u64,
     /// Hints the full node verified by re-encryption or pairing.
     pub hints_verified: u64,
     /// Wrong hints the full node refused.
@@ -335,6 +339,7 @@ pub fn summarize(evidence: &Evidence) -> Result<Summary, CheckError> {
     let mut summary = Summary {
         batches: batches.len() as u64,
         headers_on_l1: evidence.headers_on_l1,
+        opened_postings: evidence.opened_postings,
         plaintext_seen_before_certificate: plaintexts_on_the_wire(evidence, &batches, &certified)
             .saturating_add(evidence.disk_plaintexts),
         ..Summary::default()

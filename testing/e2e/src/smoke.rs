@@ -542,15 +542,15 @@ impl Run {
         Ok(true)
     }
 
-    /// Headers in L1's final `Posted` logs whose envelopes came along in the calldata and match them.
+    /// Headers in L1's final `Posted` logs whose envelopes are on L1, with them or posted later, and match them.
     async fn headers_on_l1(&self) -> Result<u64> {
         let l1 = &self.devnet.l1;
         let newest = l1.finalized().await?.number;
         let mut headers = 0;
         for posting in l1.postings(self.devnet.chain.genesis_l1_origin, newest).await? {
-            if posting.data.fault.is_none() {
-                headers += posting.headers.len() as u64;
-            }
+            let lacking = posting.lacking();
+            let later = l1.reposted_data(&lacking, posting.l1_block.saturating_sub(1), newest).await?;
+            headers += (posting.headers.len() - lacking.len() + later.batches.len()) as u64;
         }
         Ok(headers)
     }
@@ -608,6 +608,10 @@ impl Run {
             block_seen_ms,
             accounts,
             headers_on_l1: self.headers_on_l1().await?,
+            opened_postings: {
+                let status = self.sequencer.call("blind_getStatus", &[]).await?;
+                status["counters"]["opened_postings"].as_u64().unwrap_or_default()
+            },
             l1_deposits: deposits.iter().map(|deposit| deposit.amount).sum(),
             disk_plaintexts,
             encryption_key: self.committee.key.clone(),

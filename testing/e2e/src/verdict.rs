@@ -66,6 +66,7 @@ pub fn verdict(summary: &Summary, envelopes: u64) -> Vec<String> {
         summary.headers_on_l1 >= summary.batches,
         format!("{} headers on L1, {} batches", summary.headers_on_l1, summary.batches),
     );
+    check(summary.opened_postings > 0, "no data was posted as what it was opened to".to_owned());
     check(summary.hints_verified > 0, "no hints verified".to_owned());
     check(summary.bad_hints_rejected > 0, "the forged hint was not noticed".to_owned());
     check(summary.bad_certificates_rejected > 0, "the forged certificate was not noticed".to_owned());

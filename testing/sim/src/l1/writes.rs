@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use blindfold_chain::{L1Error, L1Reader, L1Submitter};
 use blindfold_l1::{
-    CodedBatch, DataStanding, DisputeContract, HintEvidence, HintPosting, HintTree, OmissionAnswer, Output,
-    RunReference, Sent, commitment,
+    CodedBatch, DataStanding, DisputeContract, HintEvent, HintEvidence, HintPosting, HintTree,
+    HintsReference, KeyedBatch, OmissionAnswer, Output, RunReference, Sent, commitment,
 };
 use blindfold_protocol::{Address, B256, BatchHeader, Certificate, SealedBatch, SignedHeader};
 
@@ -19,6 +19,26 @@ use super::{
 fn final_postings(state: &State) -> impl Iterator<Item = &Posted> {
     let postings = state.posted.iter().map(|posted| &**posted);
     postings.filter(|posted| posted.run.run.posted_at <= state.finalized)
+}
+
+/// Whether readers get these batches by the hints that their data names: those are final, and have the same keys.
+fn gives_back(state: &State, batches: &[KeyedBatch], named: HintsReference) -> bool {
+    let HintsReference { id, l1_block } = named;
+    let is_final = l1_block <= state.finalized
+        && state
+            .hints
+            .events(l1_block.saturating_sub(1), l1_block)
+            .iter()
+            .any(|event| matches!(event, HintEvent::Posted(posted) if posted.id == id));
+    let Some((run, posting)) = state.hints.data_of(id).filter(|_| is_final) else { return false };
+    batches.iter().all(|keyed| {
+        let place = keyed.batch.sealed.header.number.checked_sub(run.first);
+        let posted = place.and_then(|place| posting.batches.get(place as usize));
+        posted.is_some_and(|posted| {
+            let keys = posted.entries.iter().map(|entry| (entry.kind == 1).then_some(entry.key));
+            keys.eq(keyed.keys.iter().map(|key| key.as_ref().map(|key| *key.as_bytes())))
+        })
+    })
 }
 
 impl From<Mined> for Sent {
@@ -56,6 +76,19 @@ impl L1Submitter for View {
 
     async fn post_data(&self, batches: &[CodedBatch]) -> Result<Sent, L1Error> {
         let batches = batches.iter().map(|batch| batch.sealed.clone()).collect();
+        Ok(self.send(Transaction::PostData(Arc::new(batches))).await?.into())
+    }
+
+    async fn post_opened_data(
+        &self,
+        _chain_id: u64,
+        batches: &[KeyedBatch],
+        hints: HintsReference,
+    ) -> Result<Sent, L1Error> {
+        if !self.read(|state| gives_back(state, batches, hints)).await? {
+            return Err(L1Error::refused("opened data that nobody can read"));
+        }
+        let batches = batches.iter().map(|keyed| keyed.batch.sealed.clone()).collect();
         Ok(self.send(Transaction::PostData(Arc::new(batches))).await?.into())
     }
 

@@ -1,0 +1,147 @@
+//! Posted hints by which data can be posted as what it was opened to.
+//!
+//! The session keys of such data stand in a posting of hints, so it waits for one that says what this sequencer's own hints
+//! say. Only final blocks count: an id that L1 gave can change before that.
+
+use std::collections::BTreeMap;
+
+use blindfold_chain::coded;
+use blindfold_l1::{
+    DataPlace, HintEvent, HintPosting, HintRoots, HintsReference, KeyedBatch, L1Error, L1Reader, PostedLog,
+};
+use blindfold_protocol::{HintEntry, bte::SessionKey};
+use blindfold_store::{Store, StoreError, What};
+
+use crate::poster::L1RoundError;
+
+/// L1 blocks of which hints are asked for at once.
+const STEP_BLOCKS: u64 = 1_000;
+/// Postings that are kept at most; the oldest go first, and their data is then posted as it is.
+const MAX_KNOWN: usize = 4_096;
+
+/// A posting of hints, and the numbers that it opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Opens {
+    pub hints: HintsReference,
+    pub first: u64,
+    pub last: u64,
+}
+
+/// What L1 was read for so far.
+#[derive(Debug, Default)]
+pub(crate) struct OpenedBy {
+    /// The block up to which it was read; none before the first.
+    through: Option<u64>,
+    /// By id.
+    known: BTreeMap<u64, PostedLog>,
+    /// Whether they say what our own hints say, as far as that is known.
+    judged: BTreeMap<u64, bool>,
+}
+
+impl OpenedBy {
+    /// Reads what was posted after this block at first, and after what was read since.
+    pub async fn read(&mut self, l1: &dyn L1Reader, after: u64, finalized: u64) -> Result<(), L1Error> {
+        let mut through = *self.through.get_or_insert(after);
+        while through < finalized {
+            let next = finalized.min(through.saturating_add(STEP_BLOCKS));
+            let events = l1.hint_events(through, next).await?;
+            let posted = events.into_iter().filter_map(|event| match event {
+                HintEvent::Posted(posted) => Some((posted.id, posted)),
+                _ => None,
+            });
+            self.known.extend(posted);
+            (through, self.through) = (next, Some(next));
+        }
+        while self.known.len() > MAX_KNOWN
+            && let Some((id, _)) = self.known.pop_first()
+        {
+            self.judged.remove(&id);
+        }
+        Ok(())
+    }
+
+    /// Nothing below this number is looked for any more.
+    pub fn forget_below(&mut self, number: u64) {
+        self.known.retain(|_, posted| posted.last >= number);
+        let known = &self.known;
+        self.judged.retain(|id, _| known.contains_key(id));
+    }
+
+    /// It is of no use after all.
+    pub fn refuse(&mut self, id: u64) {
+        self.judged.insert(id, false);
+    }
+
+    /// The postings with our own hints of runs that have one of these numbers.
+    pub async fn of(
+        &mut self,
+        store: &dyn Store,
+        place: DataPlace,
+        spans: &[(u64, u64)],
+    ) -> Result<Vec<Opens>, L1RoundError> {
+        let mut found: Vec<Opens> = Vec::new();
+        for (id, posted) in &self.known {
+            let PostedLog { first, last, .. } = *posted;
+            let is_lacking = spans.iter().any(|(from, to)| first <= *to && *from <= last);
+            // Another posting of the same run does as well.
+            if !is_lacking || found.iter().any(|other| (other.first, other.last) == (first, last)) {
+                continue;
+            }
+            let is_right = match self.judged.get(id) {
+                Some(judged) => *judged,
+                None => match is_own(store, place, posted).await? {
+                    Some(judged) => {
+                        self.judged.insert(*id, judged);
+                        judged
+                    }
+                    // Our own hints are not all here yet.
+                    None => false,
+                },
+            };
+            if is_right {
+                let hints = HintsReference { id: *id, l1_block: posted.l1_block };
+                found.push(Opens { hints, first, last });
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Whether a posting has the hints that are stored here, in a place that lasts as long as the data: data in calldata does not
+/// depend on hints in blobs. `None` while there are none here.
+async fn is_own(
+    store: &dyn Store,
+    place: DataPlace,
+    posted: &PostedLog,
+) -> Result<Option<bool>, L1RoundError> {
+    let mut hints = Vec::new();
+    for number in posted.first..=posted.last {
+        match store.batch(number).await?.and_then(|record| record.hints) {
+            Some(own) => hints.push(own),
+            None => return Ok(None),
+        }
+    }
+    let own = HintPosting::of(&hints);
+    if HintRoots::in_calldata(posted.first, &own).contain(posted.root) {
+        return Ok(Some(true));
+    }
+    if place == DataPlace::Calldata {
+        return Ok(Some(false));
+    }
+    let roots = HintRoots::of(posted.first, own).await.map_err(L1RoundError::L1)?;
+    Ok(Some(roots.contain(posted.root)))
+}
+
+/// A batch with the keys that its hints have.
+pub(crate) async fn keyed(store: &dyn Store, number: u64) -> Result<KeyedBatch, StoreError> {
+    let missing = StoreError::Missing { what: What::Batch, number };
+    let mut record = store.batch(number).await?.ok_or(missing)?;
+    let key = |entry: &HintEntry| match entry {
+        HintEntry::Key(key) => Some(SessionKey::from_bytes(*key)),
+        HintEntry::Skipped | HintEntry::Malformed(_) => None,
+    };
+    let entries = record.hints.take().map(|hints| hints.entries).unwrap_or_default();
+    let mut keys: Vec<Option<SessionKey>> = entries.iter().map(key).collect();
+    keys.resize(record.sealed.items.len(), None);
+    Ok(KeyedBatch { batch: coded(record)?, keys })
+}
