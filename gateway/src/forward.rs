@@ -109,7 +109,8 @@ async fn form_calls(
                 () = until(&mut stop) => return,
                 job = jobs.recv() => match job {
                     Some(job) => job,
-                    None => return,
+                    // Nobody can ask any more: the gateway is ending.
+                    None => return until(&mut stop).await,
                 },
             },
         };

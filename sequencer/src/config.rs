@@ -383,7 +383,7 @@ impl SequencerConfig {
             ("posting.interval_ms", o.interval_ms, 1, 3_600_000),
             ("posting.max_headers", o.max_headers as u64, 1, 4_096),
             ("posting.max_bytes", o.max_bytes as u64, 1, 8 << 20),
-            ("posting.opened_wait_blocks", o.opened_wait_blocks, 0, 100_000),
+            ("posting.opened_wait_blocks", o.opened_wait_blocks, 0, 1_800),
             ("posting.retry_ms", o.retry_ms, 1, 3_600_000),
             ("posting.max_retry_ms", o.max_retry_ms, 1, 3_600_000),
             ("accusations.interval_ms", self.accusations.interval_ms, 1, 3_600_000),

@@ -19,6 +19,9 @@ const STEP_BLOCKS: u64 = 1_000;
 /// Postings that are kept at most; the oldest go first, and their data is then posted as it is.
 const MAX_KNOWN: usize = 4_096;
 
+/// Refusals after which data is posted as it is.
+const MAX_FAILURES: u32 = 3;
+
 /// A posting of hints, and the numbers that it opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opens {
@@ -36,6 +39,8 @@ pub(crate) struct OpenedBy {
     known: BTreeMap<u64, PostedLog>,
     /// Whether they say what our own hints say, as far as that is known.
     judged: BTreeMap<u64, bool>,
+    /// How often L1 refused data that was opened by them.
+    failures: BTreeMap<u64, u32>,
 }
 
 impl OpenedBy {
@@ -52,11 +57,15 @@ impl OpenedBy {
             self.known.extend(posted);
             (through, self.through) = (next, Some(next));
         }
-        while self.known.len() > MAX_KNOWN
-            && let Some((id, _)) = self.known.pop_first()
-        {
-            self.judged.remove(&id);
+        if self.known.len() > MAX_KNOWN {
+            // What anybody posted wrong goes before what data waits for.
+            let judged = &self.judged;
+            self.known.retain(|id, _| judged.get(id) != Some(&false));
         }
+        while self.known.len() > MAX_KNOWN && self.known.pop_first().is_some() {}
+        let known = &self.known;
+        self.judged.retain(|id, _| known.contains_key(id));
+        self.failures.retain(|id, _| known.contains_key(id));
         Ok(())
     }
 
@@ -65,6 +74,28 @@ impl OpenedBy {
         self.known.retain(|_, posted| posted.last >= number);
         let known = &self.known;
         self.judged.retain(|id, _| known.contains_key(id));
+        self.failures.retain(|id, _| known.contains_key(id));
+    }
+
+    /// Whether nothing speaks against it.
+    pub fn may_open(&self, id: u64) -> bool {
+        self.judged.get(&id) != Some(&false)
+    }
+
+    /// Posting by it failed. What may pass is tried again, but not for ever.
+    pub fn failed(&mut self, id: u64, fault: &L1Error) {
+        let is_final = matches!(
+            fault,
+            L1Error::TransactionTooLarge { .. }
+                | L1Error::GasAboveLimit { .. }
+                | L1Error::Blobs(_)
+                | L1Error::Run(_)
+        );
+        let failures = self.failures.entry(id).or_default();
+        *failures += u32::from(!fault.is_transient());
+        if is_final || *failures >= MAX_FAILURES {
+            self.refuse(id);
+        }
     }
 
     /// It is of no use after all.

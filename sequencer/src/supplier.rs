@@ -55,27 +55,42 @@ struct Step {
     posted_by: u64,
     /// Data that is to be posted.
     lacking: Vec<Span>,
-    /// Data that was posted, and the blocks with it.
-    sent: Vec<(Span, u64)>,
+    /// Data that was posted.
+    sent: Vec<Piece>,
     /// The final block from which on L1 is asked again; `None` once it has said that all is there.
     ask_at: Option<u64>,
 }
 
+/// Data that was posted, and is not seen to be there yet.
+#[derive(Clone, Copy)]
+struct Piece {
+    numbers: Span,
+    /// The L1 block with it.
+    block: u64,
+    /// The hints that open it, if it is not as it is.
+    hints: Option<u64>,
+}
+
 impl Step {
-    /// Takes L1's word as of this final block.
-    fn judge(&mut self, standing: &DataStanding, finalized: u64) {
-        self.sent.retain(|(_, block)| *block > finalized);
+    /// Takes L1's word as of this final block. Gives the hints by which data was opened that L1's word does not count.
+    fn judge(&mut self, standing: &DataStanding, finalized: u64) -> Vec<u64> {
         let through = self.through;
         let lacking = standing.lacking.iter().filter(|(first, _)| *first <= through);
         self.lacking = lacking.map(|(first, last)| (*first, through.min(*last))).collect();
-        for (sent, _) in &self.sent {
-            self.lacking = without(&self.lacking, *sent);
+        let lacks = |(first, last): Span| self.lacking.iter().any(|(from, to)| first <= *to && *from <= last);
+        let (done, sent): (Vec<Piece>, Vec<Piece>) =
+            self.sent.iter().copied().partition(|piece| piece.block <= finalized);
+        let vain = done.iter().filter(|piece| lacks(piece.numbers)).filter_map(|piece| piece.hints).collect();
+        self.sent = sent;
+        for piece in &self.sent {
+            self.lacking = without(&self.lacking, piece.numbers);
         }
         let next = finalized.saturating_add(1);
         let unread = (standing.through < through).then_some(next);
-        let sent = self.sent.iter().map(|(_, block)| *block).max();
+        let sent = self.sent.iter().map(|piece| piece.block).max();
         let lacking = (!self.lacking.is_empty()).then_some(next);
         self.ask_at = [standing.awaited, unread, sent, lacking].into_iter().flatten().max();
+        vain
     }
 
     /// The data of a run that is being posted follows its headers: what came of it L1 says with the next final block.
@@ -88,9 +103,9 @@ impl Step {
     }
 
     /// A piece of what is lacking was posted.
-    fn posted(&mut self, piece: Span, receipt: Sent) {
-        self.lacking = without(&self.lacking, piece);
-        self.sent.push((piece, receipt.block));
+    fn posted(&mut self, numbers: Span, hints: Option<u64>, receipt: Sent) {
+        self.lacking = without(&self.lacking, numbers);
+        self.sent.push(Piece { numbers, block: receipt.block, hints });
         self.ask_at = self.ask_at.max(Some(receipt.block));
     }
 }
@@ -218,11 +233,10 @@ impl Supplier {
         opened_by: &mut OpenedBy,
         finalized: u64,
     ) -> Result<(), L1RoundError> {
-        let Some(first) = steps.iter().find(|step| !step.lacking.is_empty()) else { return Ok(()) };
-        if self.wait_blocks() > 0 {
-            opened_by.read(self.l1.reader(), first.after.1, finalized).await?;
-            opened_by.forget_below(first.after.0);
-        }
+        // Also what is sent may turn out to be lacking again.
+        let Some(first) = steps.front().filter(|_| self.wait_blocks() > 0) else { return Ok(()) };
+        opened_by.read(self.l1.reader(), first.after.1, finalized).await?;
+        opened_by.forget_below(first.after.0.saturating_add(1));
         Ok(())
     }
 
@@ -242,11 +256,20 @@ impl Supplier {
             return Ok(());
         }
         if step.ask_at.is_some_and(|block| block <= finalized) {
-            step.judge(&self.l1.data_standing(step.after.0, step.after.1).await?, finalized);
+            let standing = self.l1.data_standing(step.after.0, step.after.1).await?;
+            for hints in step.judge(&standing, finalized) {
+                tracing::warn!(
+                    hints,
+                    "L1's readers do not count data that was opened by these hints: posting it as it is"
+                );
+                opened_by.refuse(hints);
+            }
         }
         if let Some(run) = under_way {
             step.leave_out(run, finalized);
         }
+        let opens: Vec<Opens> =
+            opens.into_iter().filter(|opens| opened_by.may_open(opens.hints.id)).collect();
         for opens in opens {
             for (first, last) in step.lacking.clone() {
                 let piece = (first.max(opens.first), last.min(opens.last));
@@ -277,14 +300,11 @@ impl Supplier {
             Ok(receipt) => receipt,
             Err(fault) => {
                 (step.lacking, step.ask_at) = (Vec::new(), Some(0));
-                if !fault.is_transient() {
-                    // It will be posted as it is.
-                    opened_by.refuse(opens.hints.id);
-                }
+                opened_by.failed(opens.hints.id, &fault);
                 return Err(fault.into());
             }
         };
-        step.posted((first, last), receipt);
+        step.posted((first, last), Some(opens.hints.id), receipt);
         self.cx.metrics.postings.increment();
         self.cx.metrics.opened_postings.increment();
         let hints = opens.hints.id;
@@ -322,7 +342,7 @@ impl Supplier {
                 return Err(fault.into());
             }
         };
-        step.posted((first, last), receipt);
+        step.posted((first, last), None, receipt);
         self.cx.metrics.postings.increment();
         tracing::info!(first, last, transaction = %receipt.transaction, "data posted to L1");
         Ok(())
@@ -382,20 +402,21 @@ mod tests {
             sent: Vec::new(),
             ask_at: None,
         };
-        step.judge(&standing(6, &[(2, 4), (6, 6)], None), 9);
+        assert_eq!(step.judge(&standing(6, &[(2, 4), (6, 6)], None), 9), [0u64; 0]);
         step.leave_out((1, 3), 9);
         assert_eq!((step.lacking.as_slice(), step.ask_at), ([(4, 4), (6, 6)].as_slice(), Some(10)));
         step.judge(&standing(6, &[(2, 4), (6, 6)], None), 10);
         assert_eq!((step.lacking.as_slice(), step.ask_at), ([(2, 4), (6, 6)].as_slice(), Some(11)));
-        step.posted((2, 3), receipt(20));
-        step.posted((4, 4), receipt(21));
+        step.posted((2, 3), Some(5), receipt(20));
+        step.posted((4, 4), None, receipt(21));
         assert_eq!((step.lacking.as_slice(), step.ask_at), ([(6, 6)].as_slice(), Some(21)));
         // Something went wrong with the last piece, and the server that is asked lags behind.
         step.judge(&standing(6, &[(2, 4), (6, 6)], None), 12);
         assert_eq!(step.lacking, [(6, 6)]);
-        step.posted((6, 6), receipt(22));
+        step.posted((6, 6), Some(6), receipt(22));
         // L1 took back the block with the first piece. What is further on belongs to the next step.
-        step.judge(&standing(9, &[(2, 3), (8, 9)], None), 22);
+        let vain = step.judge(&standing(9, &[(2, 3), (8, 9)], None), 22);
+        assert_eq!(vain, [5], "not opened by these once more");
         assert_eq!((step.lacking.as_slice(), step.ask_at), ([(2, 3)].as_slice(), Some(23)));
         step.judge(&standing(6, &[], Some(30)), 23);
         assert_eq!(step.ask_at, Some(30), "somebody posted it");

@@ -10,8 +10,8 @@ use blindfold_protocol::B256;
 use blindfold_rpc::RunningRole;
 use common::{Running, World};
 
-/// So many L1 blocks pass in no test; the inbox makes one with each question.
-const LONG: u64 = 100_000;
+/// The longest that can be set. The inbox makes a block with each question, so a test sees some dozens.
+const LONG: u64 = 1_800;
 
 async fn rounds(running: &Running<'_>) {
     let mut attempts = running.world.inbox.attempts.subscribe();
@@ -118,7 +118,7 @@ async fn failures_and_a_kill_lose_no_data() {
     posted_through(&running, 1).await;
     posted_through(&running, 2).await;
     running.hint(2).await;
-    world.inbox.opened_faults.lock().push(L1Error::refused("scripted"));
+    world.inbox.opened_faults.lock().extend(vec![L1Error::refused("scripted"); 3]);
     world.inbox.post_hints((2, 2), right_root(&running, (2, 2)).await);
     running.eventually("the data as it is", async || world.inbox.data.lock().contains(&(2, 2))).await;
     assert_eq!(world.inbox.opened.lock().len(), 0);
@@ -137,5 +137,43 @@ async fn failures_and_a_kill_lose_no_data() {
     running.eventually("the data, opened", async || world.inbox.opened.lock().len() == 1).await;
     rounds(&running).await;
     assert_eq!(world.inbox.data.lock().iter().filter(|run| **run == (2, 2)).count(), 1, "once");
+    running.handle.shutdown().await;
+}
+
+/// One that waits loses nothing by another that fails: its hints are still known when L1 answers again.
+#[tokio::test]
+async fn a_failure_makes_nobody_forget_the_hints() {
+    let world = waiting(LONG);
+    // Two steps: the second header is final before the third is posted.
+    *world.inbox.final_number.lock() = 2;
+    let running = world.start_funded(&[1]).await;
+    posted_through(&running, 1).await;
+    posted_through(&running, 2).await;
+    rounds(&running).await;
+    posted_through(&running, 3).await;
+    *world.inbox.final_number.lock() = 3;
+    rounds(&running).await;
+    running.hint(2).await;
+    running.hint(3).await;
+    world.inbox.opened_faults.lock().push(L1Error::no_answer("scripted"));
+    world.inbox.post_hints((2, 2), right_root(&running, (2, 2)).await);
+    running.eventually("the first", async || world.inbox.opened.lock().len() == 1).await;
+    world.inbox.post_hints((3, 3), right_root(&running, (3, 3)).await);
+    running.eventually("the second", async || world.inbox.opened.lock().len() == 2).await;
+    running.handle.shutdown().await;
+}
+
+/// Readers may find that opened data does not give the batches back: then it is posted as it is, once.
+#[tokio::test]
+async fn data_that_l1_does_not_count_is_posted_as_it_is() {
+    let world = waiting(30);
+    world.inbox.opened_counts_for_nothing.store(true, std::sync::atomic::Ordering::SeqCst);
+    let running = world.start_funded(&[1]).await;
+    posted_through(&running, 1).await;
+    posted_through(&running, 2).await;
+    running.hint(2).await;
+    world.inbox.post_hints((2, 2), right_root(&running, (2, 2)).await);
+    running.eventually("the data as it is", async || world.inbox.data.lock().contains(&(2, 2))).await;
+    assert_eq!(world.inbox.opened.lock().len(), 1);
     running.handle.shutdown().await;
 }

@@ -38,6 +38,9 @@ pub enum RunError {
     /// The certificate's aggregate is no point of G1.
     #[error("the certificate's signature is no point of G1")]
     Signature,
+    /// What was made of opened batches does not give them back: post them as they are.
+    #[error("the data does not give back what it was made of")]
+    Opened,
     /// The headers do not follow each other, or are of several epochs.
     #[error("header {0} does not follow the one before in the same epoch")]
     NotARun(u64),

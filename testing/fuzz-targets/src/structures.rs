@@ -24,7 +24,7 @@ fn opened_data(bytes: &[u8]) {
 
 /// The body alone, which a fuzzer does not get to through a frame.
 fn opened_run(bytes: &[u8]) {
-    if let Ok(run) = blindfold_protocol::opened::OpenedRun::decode(bytes) {
+    if let Ok(run) = blindfold_protocol::opened::OpenedRun::decode(1, bytes) {
         let items: usize = run.batches.iter().map(|batch| batch.count()).sum();
         assert!(items <= bytes.len());
         let _: u64 = run.batches.iter().map(|batch| batch.item_bytes()).sum();

@@ -22,6 +22,9 @@ use crate::{Executor, L1Reader, L1RoundError, Tracker, accepted, own_hints};
 use marks::Stored;
 use runs::{OwnRoots, Runs};
 
+/// Data that is not there this many L1 blocks after its headers is told of: two hours.
+const DATA_PATIENCE_BLOCKS: u64 = 600;
+
 pub use marks::Settled;
 
 /// Who is told how far the chain stands on L1.
@@ -282,7 +285,8 @@ impl Settlement {
         } else {
             entry.look.after_absence(run.posted_at, through);
         }
-        if !found {
+        // Sequencers post it later than the headers, as what it was opened to.
+        if !found && through.saturating_sub(run.posted_at) >= DATA_PATIENCE_BLOCKS {
             tracing::warn!(
                 first = run.first,
                 last = run.last,

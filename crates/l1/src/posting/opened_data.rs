@@ -97,7 +97,7 @@ impl OpenedData {
         let chain_id = number("chain id")?;
         let length = reader.length("opened data", MAX_BODY_BYTES)?;
         let body = decompress(reader.0, length)?;
-        Ok(Self { hints, chain_id, run: OpenedRun::decode(&body)? })
+        Ok(Self { hints, chain_id, run: OpenedRun::decode(chain_id, &body)? })
     }
 }
 

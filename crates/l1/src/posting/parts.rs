@@ -22,9 +22,20 @@ const PART_COST_BYTES: usize = 128;
 pub(crate) struct Search {
     wanted: BTreeMap<u64, BatchHeader>,
     parts: Parts,
+    /// Whether it is only asked which of them are there: what was compared before counts.
+    only_whether: bool,
 }
 
 impl Search {
+    /// Asks only which of them are there.
+    pub fn which_are_there() -> Self {
+        Self { only_whether: true, ..Self::default() }
+    }
+
+    pub fn asks_only_whether(&self) -> bool {
+        self.only_whether
+    }
+
     pub fn want(&mut self, headers: impl IntoIterator<Item = BatchHeader>) {
         self.wanted.extend(headers.into_iter().map(|header| (header.number, header)));
     }
@@ -78,9 +89,9 @@ impl Search {
     /// The batches that these entries are of those that are looked for: they are found.
     pub fn take(&mut self, entries: Entries, signed: impl Fn(&SealedBatch) -> bool) -> Vec<SealedBatch> {
         let mut found = Vec::new();
-        for (number, entry) in entries {
-            let joined = self.wanted.get(&number).and_then(|header| entry.join(header));
-            if let Some(batch) = joined.filter(&signed) {
+        for (number, batch) in entries {
+            let is_wanted = self.wanted.get(&number) == Some(&batch.header);
+            if is_wanted && signed(&batch) {
                 self.wanted.remove(&number);
                 found.push(batch);
             }

@@ -18,7 +18,7 @@ use crate::{
         HintRegistry, MemberStakes, OutputRegistry,
     },
     error::L1Error,
-    reader::{beacon::Beacon, state_at::StateAt},
+    reader::{beacon::Beacon, compared::Compared, hints::PostedHints, state_at::StateAt},
     transport::Rpc,
 };
 
@@ -56,8 +56,12 @@ pub(crate) struct Inner {
     pub journal: tokio::sync::Mutex<crate::events::journal::Journal>,
     /// The block up to which the journal on disk speaks.
     pub journal_saved: Mutex<u64>,
-    /// Encryption keys of epochs, the newest last. Locked across the reading.
-    pub encryption_keys: tokio::sync::Mutex<Vec<(u64, Arc<EncryptionKey>)>>,
+    /// Encryption keys by their hashes, the newest last. Locked across the reading.
+    pub encryption_keys: tokio::sync::Mutex<Vec<(B256, Arc<EncryptionKey>)>>,
+    /// Hints of final blocks that data was opened with, the newest last. Locked across the reading.
+    pub posted_hints: tokio::sync::Mutex<Vec<PostedHints>>,
+    /// Opened data that is known to fit its headers.
+    pub compared: Compared,
 }
 
 impl L1Client {
@@ -91,6 +95,8 @@ impl L1Client {
             journal: tokio::sync::Mutex::default(),
             journal_saved: Mutex::default(),
             encryption_keys: tokio::sync::Mutex::default(),
+            posted_hints: tokio::sync::Mutex::default(),
+            compared: Compared::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }

@@ -6,7 +6,7 @@
 //! queue.
 
 use alloy_consensus::Transaction as _;
-use alloy_primitives::{Address, Bytes};
+use alloy_primitives::{Address, Bytes, keccak256};
 use alloy_sol_types::{SolCall, SolEvent};
 use blindfold_protocol::{
     B256, BatchHeader, Canonical, DecodeError, Epochs, SealedBatch, validity::check_signature,
@@ -113,8 +113,7 @@ impl PostedData {
     ) -> Self {
         let mut fault = None;
         let mut read = |header: &BatchHeader| {
-            let entry = entries.remove(&header.number);
-            let joined = entry.and_then(|entry| entry.join(header));
+            let joined = entries.remove(&header.number);
             let why = if joined.is_some() { DataError::Unsigned } else { DataError::Mismatch };
             let batch = joined.filter(&signed);
             if batch.is_none() {
@@ -317,7 +316,16 @@ impl L1Client {
         data: &[u8],
         search: &mut Search,
     ) -> Result<(Vec<SealedBatch>, Option<DataError>), L1Error> {
-        let wanted = search.wanted_from(from);
+        let mut wanted = search.wanted_from(from);
+        if search.asks_only_whether() {
+            let hash = keccak256(data);
+            let is_known = |header: &mut BatchHeader| {
+                self.inner.compared.holds(from, &hash, &header.hash()) == Some(true)
+            };
+            for header in wanted.extract_if(.., is_known) {
+                search.forget((header.number, header.number));
+            }
+        }
         if wanted.is_empty() {
             return Ok((Vec::new(), None));
         }

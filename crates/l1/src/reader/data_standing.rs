@@ -85,7 +85,7 @@ impl L1Client {
             BlindedInbox::PostedAgain::SIGNATURE_HASH,
             BlindedInbox::DataPosted::SIGNATURE_HASH,
         ];
-        let (mut search, mut unread) = (Search::default(), Unread::default());
+        let (mut search, mut unread) = (Search::which_are_there(), Unread::default());
         // The last numbers of what was posted in the step.
         let mut ends: Vec<u64> = Vec::new();
         let mut step = (after, after);
@@ -182,7 +182,7 @@ impl L1Client {
     pub async fn lacks_new_data(&self, headers: &[BatchHeader], supplier: Supplier) -> Result<bool, L1Error> {
         let finalized = self.finalized().await?.number;
         let final_head = self.posted_head_at(finalized).await?.number;
-        let mut search = Search::default();
+        let mut search = Search::which_are_there();
         search.want(headers.iter().copied().filter(|header| header.number > final_head));
         self.search_not_final(&mut search, finalized, supplier).await?;
         Ok(!search.is_over())

@@ -2,14 +2,17 @@
 //!
 //! Data of kind 2 are batches as what their envelopes were opened to. The session keys stand in a posting of hints that the
 //! data name; nothing says that they are right, and nothing has to: what does not give the header's data hash is no data of
-//! it. Before anything is encrypted again, count, length and the sequencer's signature are compared, which costs nothing.
+//! it. Count, length and the sequencer's signature are compared before anything is encrypted again, and the first batch that
+//! then does not fit ends the reading: whoever posts what only looks right has one batch encrypted again, once.
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use alloy_primitives::keccak256;
 use alloy_sol_types::SolEvent as _;
 use blindfold_bte::{EncryptionKey, SessionKey};
 use blindfold_protocol::{
-    BatchHeader, Epochs, SealedBatch,
+    B256, BatchHeader, Canonical, Epochs, SealedBatch,
+    data::KIND_OPENED,
     opened::{BatchTerms, OpenedBatch, RunTerms},
 };
 use blindfold_runtime::blocking;
@@ -20,21 +23,22 @@ use crate::{
     events::posted_log,
     posting::{
         hint_posting::{KEY, PostedEntry},
-        opened_data::{HintsReference, OpenedData, PostedRunData},
-        run_data::BatchData,
+        opened_data::{HintsReference, OpenedData},
+        run_data::{BatchData, RunData},
     },
     reader::{client::L1Client, data::DataError, hints::PostedHints},
 };
 
 /// Encryption keys that are kept, each with its tables: of epochs that follow each other.
 const KEPT_KEYS: usize = 2;
+/// Postings of hints that are kept: data of one run may come in several pieces.
+const KEPT_HINTS: usize = 4;
 
-/// By number, what posted data hold of the headers that were asked for.
-pub(crate) type Entries = BTreeMap<u64, BatchData>;
+/// By number, the batches that posted data hold of the headers that were asked for. Who signed them is not looked at.
+pub(crate) type Entries = BTreeMap<u64, SealedBatch>;
 
 impl L1Client {
-    /// What a `RunData` for the numbers from `from` on, posted in this L1 block, holds of these headers. A header whose
-    /// entry cannot be one has none.
+    /// The batches that a `RunData` for the numbers from `from` on, posted in this L1 block, holds of these headers.
     ///
     /// # Errors
     /// The errors of a call. The inner ones: why nothing of the data can be read.
@@ -45,25 +49,41 @@ impl L1Client {
         data: &[u8],
         wanted: &[BatchHeader],
     ) -> Result<Result<Entries, DataError>, L1Error> {
-        match PostedRunData::decode(data) {
-            Err(error) => Ok(Err(error.into())),
-            Ok(PostedRunData::Raw(data)) => {
-                let numbered = (from..=u64::MAX).zip(data.batches);
-                let is_wanted =
-                    |(number, _): &(u64, BatchData)| wanted.iter().any(|header| header.number == *number);
-                Ok(Ok(numbered.filter(is_wanted).collect()))
-            }
-            Ok(PostedRunData::Opened(data)) => self.opened_entries(from, l1_block, data, wanted).await,
+        if data.get(1) == Some(&KIND_OPENED) {
+            return self.opened_entries(from, l1_block, data, wanted).await;
         }
+        let data = match RunData::decode(data) {
+            Ok(data) => data,
+            Err(error) => return Ok(Err(error.into())),
+        };
+        let numbered = (from..=u64::MAX).zip(data.batches);
+        let batch = |(number, entry): (u64, BatchData)| {
+            let header = wanted.iter().find(|header| header.number == number)?;
+            Some((number, entry.join(header)?))
+        };
+        Ok(Ok(numbered.filter_map(batch).collect()))
     }
 
     async fn opened_entries(
         &self,
         from: u64,
         l1_block: u64,
-        data: OpenedData,
+        bytes: &[u8],
         wanted: &[BatchHeader],
     ) -> Result<Result<Entries, DataError>, L1Error> {
+        let hash = keccak256(bytes);
+        if wanted.iter().any(|header| self.inner.compared.holds(from, &hash, &header.hash()) == Some(false)) {
+            return Ok(Ok(Entries::new()));
+        }
+        let owned = bytes.to_vec();
+        // One that is cancelled belongs to a process that ends.
+        let Ok(data) = blocking(move || OpenedData::decode(&owned)).await else {
+            return Ok(Ok(Entries::new()));
+        };
+        let data = match data {
+            Ok(data) => data,
+            Err(error) => return Ok(Err(error.into())),
+        };
         let epochs = self.epochs().await?;
         let numbered = (from..=u64::MAX).zip(data.run.batches);
         let possible: Vec<(BatchHeader, OpenedBatch)> = numbered
@@ -75,8 +95,8 @@ impl L1Client {
         if possible.is_empty() {
             return Ok(Ok(Entries::new()));
         }
-        let hints = match self.hints_at(data.hints, l1_block).await? {
-            Some(hints) => hints,
+        let (hints, is_final) = match self.hints_at(data.hints, l1_block).await? {
+            Some(found) => found,
             None => return Ok(Err(DataError::Hints(data.hints.id))),
         };
         let posting = match &hints.hints {
@@ -94,13 +114,21 @@ impl L1Client {
                 epoch: epoch.epoch,
                 encryption_key_hash: epoch.encryption_key_hash,
             };
-            let encryption_key = self.kept_encryption_key(epoch.epoch).await?;
+            let encryption_key = self.kept_encryption_key(&terms).await?;
             let keys: Vec<Option<SessionKey>> = posted.entries.iter().map(key).collect();
-            let signature = batch.signature;
-            let restored = blocking(move || batch.restore(&run, &terms, &encryption_key, &keys)).await;
-            // One that is cancelled belongs to a process that ends.
-            let Ok(Ok(items)) = restored else { continue };
-            entries.insert(header.number, BatchData { signature, items });
+            let restored = blocking(move || {
+                let items = batch.restore(&run, &terms, &encryption_key, &keys).ok()?;
+                BatchData { signature: batch.signature, items }.join(&header)
+            });
+            let Ok(restored) = restored.await else { break };
+            let holds = restored.is_some();
+            if is_final {
+                self.inner.compared.note(from, hash, [(header.hash(), holds)]);
+            }
+            match restored {
+                Some(batch) => entries.insert(header.number, batch),
+                None => break,
+            };
         }
         Ok(Ok(entries))
     }
@@ -113,33 +141,59 @@ impl L1Client {
             && self.is_signed(&sealed, epochs)
     }
 
-    /// The posting of hints that data posted in this block name. Whatever became of it since, its hints are readable.
-    async fn hints_at(&self, named: HintsReference, l1_block: u64) -> Result<Option<PostedHints>, L1Error> {
+    /// The posting of hints that data posted in this block name, and whether its block is final. Whatever became of it
+    /// since, its hints are readable. What of it L1 does not give, or nobody can read, is not there: it is named by whoever
+    /// posted the data, and must not stop those who read a header.
+    async fn hints_at(
+        &self,
+        named: HintsReference,
+        l1_block: u64,
+    ) -> Result<Option<(PostedHints, bool)>, L1Error> {
         let HintsReference { id, l1_block: at } = named;
         if at > l1_block {
             return Ok(None);
         }
+        let mut kept = self.inner.posted_hints.lock().await;
+        if let Some(hints) = kept.iter().find(|hints| (hints.id, hints.l1_block) == (id, at)) {
+            return Ok(Some((hints.clone(), true)));
+        }
+        let is_final = at <= self.finalized().await?.number;
         let registry = self.inner.config.contracts.hint_registry;
         let topics = [HintRegistry::HintsPosted::SIGNATURE_HASH];
         for log in self.logs_through(registry, &topics, at.saturating_sub(1), at).await? {
             if let Some(posted) = posted_log(&log)?.filter(|posted| posted.id == id) {
-                return self.with_hints(posted).await.map(Some);
+                let hints = match self.with_hints(posted).await {
+                    Ok(hints) => hints,
+                    Err(L1Error::Malformed { .. } | L1Error::Undecodable { .. }) => return Ok(None),
+                    Err(error) => return Err(error),
+                };
+                if is_final && hints.hints.is_ok() {
+                    if kept.len() >= KEPT_HINTS {
+                        kept.remove(0);
+                    }
+                    kept.push(hints.clone());
+                }
+                return Ok(Some((hints, is_final)));
             }
         }
         Ok(None)
     }
 
-    /// The epoch's encryption key, with its tables.
-    pub(crate) async fn kept_encryption_key(&self, epoch: u64) -> Result<Arc<EncryptionKey>, L1Error> {
+    /// The encryption key of these terms, with its tables.
+    pub(crate) async fn kept_encryption_key(
+        &self,
+        terms: &BatchTerms,
+    ) -> Result<Arc<EncryptionKey>, L1Error> {
+        let hash = terms.encryption_key_hash;
         let mut kept = self.inner.encryption_keys.lock().await;
-        if let Some((_, key)) = kept.iter().find(|(of, _)| *of == epoch) {
+        if let Some((_, key)) = kept.iter().find(|(of, _)| *of == hash) {
             return Ok(Arc::clone(key));
         }
-        let key = Arc::new(self.encryption_key(epoch).await?);
+        let key = Arc::new(self.encryption_key(terms.epoch).await?);
         if kept.len() >= KEPT_KEYS {
             kept.remove(0);
         }
-        kept.push((epoch, Arc::clone(&key)));
+        kept.push((B256::from(key.hash()), Arc::clone(&key)));
         Ok(key)
     }
 }

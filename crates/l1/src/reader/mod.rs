@@ -4,6 +4,7 @@ pub(crate) mod accusations;
 pub(crate) mod beacon;
 pub(crate) mod client;
 pub(crate) mod committee;
+pub(crate) mod compared;
 pub(crate) mod data;
 pub(crate) mod data_standing;
 pub(crate) mod entries;

@@ -89,7 +89,12 @@ async fn wrong_hints_and_hints_that_are_not_there_give_no_data() {
         assert_eq!(found(&game, client).await, (vec![], None));
     }
     poster.post_opened_data(CHAIN_ID + 1, &batches, wrong).await.unwrap();
-    // The second batch's hints are right.
+    // The second batch's hints are right; the first that does not fit ends the reading, however often it is read.
+    for _ in 0..2 {
+        let some = found(&game, client).await;
+        assert!(some == (vec![], None), "{} batches", some.0.len());
+    }
+    poster.post_opened_data(CHAIN_ID + 1, &batches[1..], wrong).await.unwrap();
     let some = found(&game, client).await;
     assert!(some == (game.batches[1..].to_vec(), None), "{} batches", some.0.len());
     // Of another chain.
@@ -115,4 +120,24 @@ async fn hints_in_blobs_are_needed_to_read_it() {
     let through = blind.finalized().await.unwrap().number;
     let lacking = blind.data_standing(0, 0, Supplier::default()).await.unwrap().lacking;
     assert_eq!(lacking, [(1, 2)], "read up to {through}");
+}
+
+/// Whoever posted it does not encrypt it again to see that it is there; whoever else asks does, once.
+#[tokio::test]
+async fn what_was_compared_is_there_without_its_hints() {
+    let game = Game::new().await;
+    let publisher = game.publisher().await;
+    let hints = post_hints(&game, &publisher, &HintPosting::of(&game.truth)).await;
+    let poster = game.stage.writer(USER).await;
+    // The blobs of the hints are not asked for again, nor anything else of them.
+    poster.post_opened_data(CHAIN_ID + 1, &keyed(&game), hints).await.unwrap();
+    let lacks = async |writer: &L1Writer| writer.lacks_new_data(&game.run.headers).await.unwrap();
+    assert!(!lacks(&poster).await);
+    game.stage.finalize().await;
+    let lacking = poster.data_standing(0, 0).await.unwrap().lacking;
+    assert_eq!(lacking, []);
+    let stranger = game.stage.writer(USER).await;
+    for _ in 0..2 {
+        assert_eq!(stranger.data_standing(0, 0).await.unwrap().lacking, []);
+    }
 }

@@ -1,13 +1,13 @@
 //! From columns to batches.
 
 use crate::bte::ProofForm;
-use crate::bundle::BundleItem;
+use crate::bundle::{BundleItem, KIND_TRANSACTION};
 use crate::codec::DecodeError;
-use crate::limits::{MAX_BATCH_ITEMS, MAX_BUNDLE_ITEMS, SIZE_BUCKETS};
+use crate::limits::{MAX_BATCH_ITEMS, MAX_BUNDLE_ITEMS, SIZE_BUCKETS, VERSION};
 use crate::opened::columns::{Column, KnownAddresses, Reader};
-use crate::opened::item::{Inner, Message, OpenedItem};
+use crate::opened::item::{Inner, OpenedItem};
 use crate::opened::transaction::{Structured, from_decimal};
-use crate::opened::{MAX_BATCHES, MAX_BODY_BYTES, OpenedBatch, OpenedRun, Stored};
+use crate::opened::{MAX_BATCHES, MAX_BODY_BYTES, MAX_ITEM_BYTES, MAX_ITEMS, OpenedBatch, OpenedRun, Stored};
 use crate::signature::{SIGNATURE_BYTES, Signature65};
 
 /// An item's form: bits. None set: its bytes follow as they are.
@@ -28,12 +28,15 @@ pub(super) const IS_STRUCTURED: u8 = 1;
 pub(super) const CREATES: u8 = 1 << 1;
 const INNER_FORM: u8 = IS_STRUCTURED | CREATES | ODD_Y;
 
-pub(super) fn decode(body: &[u8]) -> Result<OpenedRun, DecodeError> {
+pub(super) fn decode(chain_id: u64, body: &[u8]) -> Result<OpenedRun, DecodeError> {
     if body.len() > MAX_BODY_BYTES {
         let (got, limit) = (body.len() as u64, MAX_BODY_BYTES as u64);
         return Err(DecodeError::TooLarge { field: "opened data", got, limit });
     }
     let mut decoder = Decoder {
+        chain_id,
+        item_bytes: 0,
+        items_left: MAX_ITEMS,
         columns: Reader::new(body)?,
         payers: KnownAddresses::default(),
         recipients: KnownAddresses::default(),
@@ -50,7 +53,17 @@ pub(super) fn decode(body: &[u8]) -> Result<OpenedRun, DecodeError> {
     Ok(OpenedRun { batches })
 }
 
+/// A message is no longer than what it is padded to.
+fn fits(message: &[u8], limit: usize) -> Result<(), DecodeError> {
+    let (got, limit) = (message.len() as u64, limit as u64);
+    if got > limit { Err(DecodeError::TooLarge { field: "message", got, limit }) } else { Ok(()) }
+}
+
 struct Decoder<'a> {
+    chain_id: u64,
+    /// What the items read so far will take.
+    item_bytes: u64,
+    items_left: usize,
     columns: Reader<'a>,
     payers: KnownAddresses,
     recipients: KnownAddresses,
@@ -58,13 +71,20 @@ struct Decoder<'a> {
 
 impl Decoder<'_> {
     fn batch(&mut self) -> Result<OpenedBatch, DecodeError> {
-        let count = self.count("items", Column::BatchItems, MAX_BATCH_ITEMS)?;
+        let count = self.count("items", Column::BatchItems, MAX_BATCH_ITEMS.min(self.items_left))?;
+        self.items_left -= count;
         let signature = Signature65(self.columns.array::<SIGNATURE_BYTES>(Column::BatchSignatures)?);
         // Grows with what is there: every item has a verdict code.
         let mut items = Vec::new();
         for _ in 0..count {
             let code = self.columns.byte(Column::Codes)?;
-            items.push((code, self.stored()?));
+            let stored = self.stored()?;
+            self.item_bytes = self.item_bytes.saturating_add(stored.item_bytes());
+            if self.item_bytes > MAX_ITEM_BYTES {
+                let (got, limit) = (self.item_bytes, MAX_ITEM_BYTES);
+                return Err(DecodeError::TooLarge { field: "item bytes", got, limit });
+            }
+            items.push((code, stored));
         }
         Ok(OpenedBatch { signature, items })
     }
@@ -116,17 +136,34 @@ impl Decoder<'_> {
                 s: columns.array(Column::Responses)?,
             },
         };
-        let message = match form & IS_BUNDLE {
-            0 => Message::Bytes(columns.prefixed(Column::MessageLengths, Column::MessageBytes)?.to_vec()),
-            _ => {
-                let count = self.count("items of a bundle", Column::BundleItems, MAX_BUNDLE_ITEMS)?;
-                let mut items = Vec::new();
-                for _ in 0..count {
-                    items.push(self.inner()?);
+        let limit = SIZE_BUCKETS.get(usize::from(bucket)).copied().unwrap_or_default();
+        let (mut message, mut first) = (Vec::new(), None);
+        if form & IS_BUNDLE == 0 {
+            message = columns.prefixed(Column::MessageLengths, Column::MessageBytes)?.to_vec();
+        } else {
+            let count = self.count("items of a bundle", Column::BundleItems, MAX_BUNDLE_ITEMS)?;
+            message.push(VERSION);
+            // At most `MAX_BUNDLE_ITEMS`.
+            message.extend_from_slice(&(count as u16).to_be_bytes());
+            for index in 0..count {
+                let inner = self.inner()?;
+                let (kind, bytes) = match &inner {
+                    Inner::Transaction(fields) => (KIND_TRANSACTION, &fields.encode(self.chain_id)),
+                    Inner::Other(item) => (item.kind, &item.bytes),
+                };
+                message.push(kind);
+                message.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
+                message.extend_from_slice(bytes);
+                fits(&message, limit)?;
+                if let (0, Inner::Transaction(fields)) = (index, inner) {
+                    first = Some(Box::new(fields));
                 }
-                Message::Bundle(items)
             }
-        };
+        }
+        fits(&message, limit)?;
+        if payer.is_some() {
+            first = None;
+        }
         Ok(OpenedItem {
             payer,
             fee_nonce,
@@ -138,6 +175,7 @@ impl Decoder<'_> {
             expiry_difference,
             bucket,
             message,
+            first,
             signature,
             odd_y: form & ODD_Y != 0,
             proof,
@@ -178,5 +216,70 @@ impl Decoder<'_> {
             signature: columns.array(Column::Signatures)?,
             odd_y: form & ODD_Y != 0,
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::opened::columns::Writer;
+
+    /// A body of one batch after another with so many items, each written by `item`.
+    fn body(batches: &[usize], item: impl Fn(&mut Writer)) -> Vec<u8> {
+        let mut out = Writer::new();
+        for count in batches {
+            out.number(Column::BatchItems, *count as u64);
+            out.bytes(Column::BatchSignatures, &[0; SIGNATURE_BYTES]);
+            for _ in 0..*count {
+                out.bytes(Column::Codes, &[0]);
+                item(&mut out);
+            }
+        }
+        out.finish()
+    }
+
+    /// An opened item with a bundle of so many empty items of a kind that means nothing.
+    fn bundle(out: &mut Writer, bucket: u8, inner: usize) {
+        out.bytes(Column::Forms, &[IS_OPENED | IS_BUNDLE]);
+        for column in [Column::Payers, Column::MaxFees, Column::PriorityFees, Column::MaxGasFees] {
+            out.number(column, 0u64);
+        }
+        for column in [Column::GasLimits, Column::Generations, Column::Expiries] {
+            out.number(column, 0u64);
+        }
+        out.bytes(Column::PayerTable, &[7; 20]);
+        out.bytes(Column::FeeNonces, &[0; 8]);
+        out.bytes(Column::Buckets, &[bucket]);
+        out.bytes(Column::FeeSignatures, &[0; 64]);
+        out.number(Column::BundleItems, inner as u64);
+        for _ in 0..inner {
+            out.bytes(Column::ItemForms, &[0]);
+            out.bytes(Column::OtherBytes, &[9]);
+            out.number(Column::OtherLengths, 0u64);
+        }
+    }
+
+    fn too_large(body: &[u8]) -> Option<&'static str> {
+        match decode(1, body) {
+            Err(DecodeError::TooLarge { field, .. }) => Some(field),
+            _ => None,
+        }
+    }
+
+    /// A few bytes of a body stand for many of memory: as many as fit what they restore to, and no more.
+    #[test]
+    fn a_body_takes_no_more_memory_than_what_it_restores_to() {
+        // 3 + 5 · 50 bytes fit 256, one more does not.
+        assert!(decode(1, &body(&[1], |out| bundle(out, 0, 50))).is_ok());
+        assert_eq!(too_large(&body(&[1], |out| bundle(out, 0, 51))), Some("message"));
+        assert!(decode(1, &body(&[400], |out| bundle(out, 7, 0))).is_ok());
+        assert_eq!(too_large(&body(&[600], |out| bundle(out, 7, 0))), Some("item bytes"));
+        let empty = |out: &mut Writer| {
+            out.bytes(Column::Forms, &[0]);
+            out.number(Column::RawLengths, 0u64);
+        };
+        let full = [MAX_BATCH_ITEMS; 16];
+        assert!(decode(1, &body(&full, empty)).is_ok());
+        assert_eq!(too_large(&body(&[&full[..], &[1]].concat(), empty)), Some("items"));
     }
 }

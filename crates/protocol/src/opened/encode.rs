@@ -3,7 +3,7 @@
 use crate::bte::ProofForm;
 use crate::opened::columns::{Column, KnownAddresses, Writer};
 use crate::opened::decode::{CREATES, IS_BUNDLE, IS_OPENED, IS_STATED, IS_STRUCTURED, ODD_Y, PAYER_SENDS};
-use crate::opened::item::{Inner, Message, OpenedItem};
+use crate::opened::item::{Inner, OpenedItem, inner};
 use crate::opened::transaction::{Structured, decimal};
 use crate::opened::{OpenBatch, RunTerms};
 
@@ -24,7 +24,7 @@ pub fn encode(run: &RunTerms, batches: &[OpenBatch<'_>]) -> Vec<u8> {
             out.columns.bytes(Column::Codes, &[*code]);
             let opened = key.as_ref().and_then(|key| OpenedItem::of(run, &batch.terms, item, key));
             match opened {
-                Some(opened) => out.opened(&opened),
+                Some(opened) => out.opened(run.chain_id, &opened),
                 None => out.raw(item),
             }
         }
@@ -49,7 +49,7 @@ impl Encoder {
         self.columns.bytes(bytes, value);
     }
 
-    fn opened(&mut self, item: &OpenedItem) {
+    fn opened(&mut self, chain_id: u64, item: &OpenedItem) {
         let mut form = IS_OPENED;
         let columns = &mut self.columns;
         match item.payer {
@@ -73,15 +73,16 @@ impl Encoder {
             columns.bytes(Column::Challenges, challenge);
             columns.bytes(Column::Responses, s);
         }
-        if matches!(item.message, Message::Bundle(_)) {
+        let inner = inner(chain_id, &item.padded_message());
+        if inner.is_some() {
             form |= IS_BUNDLE;
         }
         columns.bytes(Column::Forms, &[form]);
-        match &item.message {
-            Message::Bytes(bytes) => self.prefixed(Column::MessageLengths, Column::MessageBytes, bytes),
-            Message::Bundle(items) => {
+        match inner {
+            None => self.prefixed(Column::MessageLengths, Column::MessageBytes, &item.message),
+            Some(items) => {
                 self.columns.number(Column::BundleItems, items.len() as u64);
-                for inner in items {
+                for inner in &items {
                     match inner {
                         Inner::Transaction(transaction) => self.transaction(transaction),
                         Inner::Other(item) => {

@@ -27,19 +27,14 @@ pub(super) struct OpenedItem {
     pub expiry_difference: u64,
     /// Index of the message's length in [`SIZE_BUCKETS`].
     pub bucket: u8,
-    pub message: Message,
+    /// The message without its padding.
+    pub message: Vec<u8>,
+    /// The first transaction inside, where it is the payer's.
+    pub first: Option<Box<Structured>>,
     /// r ‖ s of the payer's signature.
     pub signature: [u8; 64],
     pub odd_y: bool,
     pub proof: ProofForm,
-}
-
-/// A message without its padding.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Message {
-    Bundle(Vec<Inner>),
-    /// One that is no bundle, up to its last byte that is not zero.
-    Bytes(Vec<u8>),
 }
 
 /// One item of a bundle.
@@ -71,12 +66,18 @@ impl OpenedItem {
             return None;
         }
         let ad = header.hash();
-        let message = key.message(&ad.0, &envelope.ciphertext.e);
+        let mut message = key.message(&ad.0, &envelope.ciphertext.e);
         let proof = ProofForm::of(&ad.0, &envelope.ciphertext, &envelope.proof, &message, key);
-        let message = Message::of(run.chain_id, &message);
-        let is_sender = message.first_sender(run.chain_id) == Some(header.payer);
+        let first = match inner(run.chain_id, &message).and_then(|items| items.into_iter().next()) {
+            Some(Inner::Transaction(first)) => Some(Box::new(first)),
+            _ => None,
+        };
+        let first = first.filter(|first| first.sender(run.chain_id) == Some(header.payer));
+        let length = message.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        message.truncate(length);
         Some(Self {
-            payer: (!is_sender).then_some(header.payer),
+            payer: first.is_none().then_some(header.payer),
+            first,
             fee_nonce: header.fee_nonce,
             max_fee: header.max_fee,
             priority_fee: header.priority_fee,
@@ -101,7 +102,7 @@ impl OpenedItem {
     pub fn header(&self, run: &RunTerms, batch: &BatchTerms) -> Option<EnvelopeHeader> {
         let payer = match self.payer {
             Some(payer) => payer,
-            None => self.message.first_sender(run.chain_id)?,
+            None => self.first.as_ref()?.sender(run.chain_id)?,
         };
         Some(EnvelopeHeader {
             chain_id: run.chain_id,
@@ -119,26 +120,11 @@ impl OpenedItem {
         })
     }
 
-    /// The padded message, unless it does not fit its length.
-    pub fn padded_message(&self, run: &RunTerms) -> Option<Vec<u8>> {
-        let length = self.bucket_bytes();
-        match &self.message {
-            Message::Bundle(items) => {
-                let item = |inner: &Inner| match inner {
-                    Inner::Transaction(fields) => BundleItem::transaction(fields.encode(run.chain_id)),
-                    Inner::Other(item) => item.clone(),
-                };
-                Bundle { items: items.iter().map(item).collect() }.encode_padded_to(length).ok()
-            }
-            Message::Bytes(bytes) => {
-                let mut message = bytes.clone();
-                if message.len() > length {
-                    return None;
-                }
-                message.resize(length, 0);
-                Some(message)
-            }
-        }
+    /// The padded message.
+    pub fn padded_message(&self) -> Vec<u8> {
+        let mut message = self.message.clone();
+        message.resize(self.bucket_bytes(), 0);
+        message
     }
 
     pub fn fee_signature(&self) -> Signature65 {
@@ -148,29 +134,15 @@ impl OpenedItem {
     }
 }
 
-impl Message {
-    fn of(chain_id: u64, message: &[u8]) -> Self {
-        let Ok(bundle) = Bundle::decode(message) else {
-            let length = message.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-            return Self::Bytes(message.iter().take(length).copied().collect());
+/// The items of a bundle, by their fields where those give them back; `None` for a message that is no bundle.
+pub(super) fn inner(chain_id: u64, message: &[u8]) -> Option<Vec<Inner>> {
+    let bundle = Bundle::decode(message).ok()?;
+    let inner = |item: &BundleItem| {
+        let structured = match item.kind {
+            KIND_TRANSACTION => Structured::of(chain_id, &item.bytes),
+            _ => None,
         };
-        let inner = |item: &BundleItem| {
-            let structured = match item.kind {
-                KIND_TRANSACTION => Structured::of(chain_id, &item.bytes),
-                _ => None,
-            };
-            structured.map_or_else(|| Inner::Other(item.clone()), Inner::Transaction)
-        };
-        Self::Bundle(bundle.items.iter().map(inner).collect())
-    }
-
-    fn first_sender(&self, chain_id: u64) -> Option<Address> {
-        match self {
-            Self::Bundle(items) => match items.first()? {
-                Inner::Transaction(transaction) => transaction.sender(chain_id),
-                Inner::Other(_) => None,
-            },
-            Self::Bytes(_) => None,
-        }
-    }
+        structured.map_or_else(|| Inner::Other(item.clone()), Inner::Transaction)
+    };
+    Some(bundle.items.iter().map(inner).collect())
 }

@@ -17,7 +17,7 @@ mod transaction;
 
 use crate::bte::{EncryptionKey, SessionKey};
 use crate::eip712::Deployment;
-use crate::limits::ENVELOPE_OVERHEAD_BYTES;
+use crate::limits::{ENVELOPE_OVERHEAD_BYTES, MAX_BATCH_ITEMS};
 use crate::signature::Signature65;
 use alloy_primitives::B256;
 
@@ -28,6 +28,10 @@ use item::OpenedItem;
 
 /// The longest body, in bytes: a second's worth of items as they are, and what they take in columns.
 pub const MAX_BODY_BYTES: usize = 16 << 20;
+/// What the items of one body may take together, in bytes: an item is a few bytes here, and may be long.
+pub const MAX_ITEM_BYTES: u64 = 16 << 20;
+/// The most items of one body: those of sixteen full batches.
+pub const MAX_ITEMS: usize = 16 * MAX_BATCH_ITEMS;
 /// The most batches of one body.
 pub const MAX_BATCHES: usize = 4_096;
 
@@ -118,19 +122,20 @@ impl OpenedBatch {
 }
 
 impl OpenedRun {
-    /// Reads a body.
+    /// Reads the body of a chain's data. Takes memory for the body, for the items that it may restore to
+    /// ([`MAX_ITEM_BYTES`]), and some dozens of bytes an item.
     ///
     /// # Errors
-    /// [`DecodeError`](crate::DecodeError): the fault of whoever posted it. Takes memory in proportion to the body.
-    pub fn decode(body: &[u8]) -> Result<Self, crate::DecodeError> {
-        decode::decode(body)
+    /// [`DecodeError`](crate::DecodeError): the fault of whoever posted it.
+    pub fn decode(chain_id: u64, body: &[u8]) -> Result<Self, crate::DecodeError> {
+        decode::decode(chain_id, body)
     }
 }
 
 impl OpenedBatch {
     /// Verdict code and bytes of each item. `keys` has an entry for each item, as the hints have it. Look at
     /// [`item_bytes`](Self::item_bytes) first: a short body may restore to much. Three exponentiations for each opened item,
-    /// in parallel on the current pool.
+    /// and the recovery of a key where the payer signed the first transaction; in parallel on the current pool.
     ///
     /// # Errors
     /// [`RestoreError`]: the data do not belong to these terms and keys.

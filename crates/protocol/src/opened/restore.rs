@@ -24,9 +24,6 @@ pub enum RestoreError {
     /// The payer is to be the sender of a transaction that nobody signed.
     #[error("item {0} names the sender of a transaction as payer, and nobody signed it")]
     Payer(usize),
-    /// The message does not fit its length.
-    #[error("the message of item {0} does not fit its length")]
-    Message(usize),
     /// The proof's response is not below r.
     #[error("the proof of item {0} has no response below r")]
     Proof(usize),
@@ -57,7 +54,7 @@ pub(super) fn restore(
         let Stored::Opened(item) = stored else { continue };
         let key = key.as_ref().ok_or(RestoreError::Key(index))?;
         let header = item.header(run, batch).ok_or(RestoreError::Payer(index))?;
-        let message = item.padded_message(run).ok_or(RestoreError::Message(index))?;
+        let message = item.padded_message();
         plain.push(Plain { index, item, header, ad: header.hash(), message, key });
     }
     let again: Vec<ReencryptItem<'_>> = plain

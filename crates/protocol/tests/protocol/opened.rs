@@ -1,7 +1,7 @@
 //! Data of kind 2: what was opened gives what was ordered.
 
 use crate::common::{CHAIN_ID, ENCRYPTION_KEY, deployment, rng, sequencer, signing_key};
-use alloy_consensus::{SignableTransaction, TxEip1559, TxEip2930, TxEnvelope, TxLegacy};
+use alloy_consensus::{SignableTransaction, TxEip1559, TxEip2930, TxEip7702, TxEnvelope, TxLegacy};
 use alloy_eips::eip2718::Encodable2718;
 use alloy_eips::eip2930::{AccessList, AccessListItem};
 use alloy_primitives::{Address, B256, Signature, TxKind, U256};
@@ -82,6 +82,7 @@ fn batch() -> (Vec<Vec<u8>>, Vec<Option<SessionKey>>) {
             &bob,
         ),
         signed(TxEip2930 { chain_id: CHAIN_ID, access_list: listed, ..Default::default() }, &bob),
+        signed(TxEip7702 { chain_id: CHAIN_ID, ..Default::default() }, &bob),
         vec![],
     ];
     let mut mixed = Bundle::of_transactions(several);
@@ -122,7 +123,7 @@ fn what_was_opened_gives_what_was_ordered() {
     let (items, keys) = batch();
     let signature = sequencer().sign(&keccak256(b"header"));
     let encoded = body(&items, &keys, &signature);
-    let decoded = OpenedRun::decode(&encoded).unwrap();
+    let decoded = OpenedRun::decode(CHAIN_ID, &encoded).unwrap();
     let [data] = &decoded.batches[..] else { panic!("one batch") };
     assert_eq!(data.signature, signature);
     assert_eq!(data.count(), items.len());
@@ -139,7 +140,7 @@ fn what_was_opened_gives_what_was_ordered() {
     let mut without = keys;
     without[5] = None;
     let encoded = body(&items, &without, &signature);
-    let data = OpenedRun::decode(&encoded).unwrap().batches.remove(0);
+    let data = OpenedRun::decode(CHAIN_ID, &encoded).unwrap().batches.remove(0);
     let restored = data.restore(&run(), &terms(), &ENCRYPTION_KEY, &without).unwrap();
     assert_eq!(restored, coded(&items).into_iter().zip(items).collect::<Vec<_>>());
 }
@@ -153,7 +154,7 @@ fn several_batches_know_each_others_addresses() {
     let empty = OpenBatch { codes: &[], items: &[], keys: &[], ..one };
     let next = OpenBatch { terms: BatchTerms { number: NUMBER + 1, ..terms() }, ..one };
     let encoded = encode(&run(), &[one, empty, next]);
-    let decoded = OpenedRun::decode(&encoded).unwrap();
+    let decoded = OpenedRun::decode(CHAIN_ID, &encoded).unwrap();
     assert_eq!(decoded.batches.iter().map(|batch| batch.count()).collect::<Vec<_>>(), [8, 0, 8]);
     let last = decoded.batches[2].restore(&run(), &next.terms, &ENCRYPTION_KEY, &keys).unwrap();
     assert_eq!(last[0].1, items[0], "an expiry is told from the batch's own number");
@@ -164,7 +165,7 @@ fn several_batches_know_each_others_addresses() {
 fn other_keys_terms_and_counts_give_nothing_or_something_else() {
     let (items, keys) = batch();
     let encoded = body(&items, &keys, &Signature65::NONE);
-    let data = OpenedRun::decode(&encoded).unwrap().batches.remove(0);
+    let data = OpenedRun::decode(CHAIN_ID, &encoded).unwrap().batches.remove(0);
     let restore = |run: &RunTerms, batch: &BatchTerms, keys: &[Option<SessionKey>]| {
         data.restore(run, batch, &ENCRYPTION_KEY, keys)
     };
@@ -193,7 +194,7 @@ fn an_envelope_of_another_chain_stands_as_it_is() {
             keys: &keys,
         }],
     );
-    let data = OpenedRun::decode(&encoded).unwrap().batches.remove(0);
+    let data = OpenedRun::decode(CHAIN_ID, &encoded).unwrap().batches.remove(0);
     assert_eq!(data.opened(), 0);
     let restored = data.restore(&run(), &terms(), &ENCRYPTION_KEY, &keys).unwrap();
     assert_eq!(restored.into_iter().map(|(_, item)| item).collect::<Vec<_>>(), items);
@@ -204,11 +205,14 @@ fn what_is_no_body_is_refused() {
     let (items, keys) = batch();
     let encoded = body(&items, &keys, &Signature65::NONE);
     for length in [0, 1, 30, encoded.len() - 1] {
-        assert!(matches!(OpenedRun::decode(&encoded[..length]), Err(DecodeError::Short { .. })), "{length}");
+        assert!(
+            matches!(OpenedRun::decode(CHAIN_ID, &encoded[..length]), Err(DecodeError::Short { .. })),
+            "{length}"
+        );
     }
     let longer = [encoded.as_slice(), &[0]].concat();
-    assert_eq!(OpenedRun::decode(&longer), Err(DecodeError::Trailing(1)));
-    assert_eq!(OpenedRun::decode(&encode(&run(), &[])).unwrap().batches, []);
+    assert_eq!(OpenedRun::decode(CHAIN_ID, &longer), Err(DecodeError::Trailing(1)));
+    assert_eq!(OpenedRun::decode(CHAIN_ID, &encode(&run(), &[])).unwrap().batches, []);
 }
 
 proptest! {
@@ -219,7 +223,7 @@ proptest! {
         let mut encoded = body(&items, &keys, &Signature65::NONE);
         let place = place % encoded.len();
         encoded[place] ^= pattern;
-        if let Ok(decoded) = OpenedRun::decode(&encoded) {
+        if let Ok(decoded) = OpenedRun::decode(CHAIN_ID, &encoded) {
             for batch in &decoded.batches {
                 let _ = batch.item_bytes();
                 let _ = batch.restore(&run(), &terms(), &ENCRYPTION_KEY, &keys);
@@ -229,6 +233,6 @@ proptest! {
 
     #[test]
     fn any_bytes_are_a_body_or_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-        let _ = OpenedRun::decode(&bytes);
+        let _ = OpenedRun::decode(CHAIN_ID, &bytes);
     }
 }
