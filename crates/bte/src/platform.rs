@@ -11,6 +11,7 @@ pub(crate) use single::{Pool, for_each_chunk, join, map, map_chunks, threads, zi
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use threads::{Pool, for_each_chunk, join, map, map_chunks, threads, zip_mut};
 
+use crate::bulk::Bulk;
 use crate::cpu::Processor;
 
 /// The backend in eight lanes of AVX-512 IFMA, with `threads` threads (0: one for each core), where the processor has the
@@ -26,6 +27,18 @@ pub(crate) fn lanes(threads: usize) -> Option<Box<dyn Processor>> {
 /// None: its instructions are those of another architecture.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn lanes(_threads: usize) -> Option<Box<dyn Processor>> {
+    None
+}
+
+/// That backend's arithmetic on many points, without threads of its own.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn bulk() -> Option<Box<dyn Bulk>> {
+    crate::ifma::Ifma::bulk_here()
+}
+
+/// None likewise.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn bulk() -> Option<Box<dyn Bulk>> {
     None
 }
 

@@ -9,12 +9,12 @@ use crate::curve::{Gt, Scalar};
 use crate::hint::HintItem;
 use crate::opening::open_all;
 use crate::par::Pool;
-use crate::proof::ProofItem;
+use crate::proof::{ProofItem, verify_proofs_with};
 use crate::weights::Expanded;
 use crate::{
     Backend, BatchError, Ciphertext, CiphertextPoint, EncryptionKey, G1_BYTES, HintError, KnownBatch,
     MemberKey, Opening, Parameters, PointError, PreDecrypted, ProofError, Release, SingletonError,
-    SingletonItem, batch, verify_proofs,
+    SingletonItem, batch,
 };
 
 /// Scalar implementation of [`Backend`]. In a browser it has no threads.
@@ -100,7 +100,7 @@ impl Backend for Portable {
         items: &[ProofItem<'_>],
     ) -> Vec<Result<CiphertextPoint, ProofError>> {
         let mut rng = Expanded::new(rng);
-        self.install(|| verify_proofs(&mut rng, items))
+        self.install(|| verify_proofs_with(&ScalarBulk, &mut rng, items))
     }
 
     fn release_share(

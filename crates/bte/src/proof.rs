@@ -8,7 +8,7 @@ use crate::comb::generator_times;
 use crate::curve::{G1, G1Affine, PointError, Scalar};
 use crate::hash::challenge;
 use crate::weights::{Weight, as_scalar, failing, random_weights};
-use crate::{Ciphertext, CiphertextPoint, Proof, par};
+use crate::{Ciphertext, CiphertextPoint, Proof, par, platform};
 
 /// Why a ciphertext's proof of knowledge was refused; its sender is at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -26,6 +26,9 @@ pub enum ProofError {
     #[error("proof of knowledge does not verify")]
     Equation,
 }
+
+/// Below this many proofs the lanes, eight at a time, cost more than they save.
+const LANES_MIN: usize = 4;
 
 /// A proof with what it proves: associated data, ciphertext, proof.
 pub type ProofItem<'a> = (&'a [u8; 32], &'a Ciphertext, &'a Proof);
@@ -71,17 +74,27 @@ pub fn verify_proof(
 }
 
 /// Verifies many proofs, one result each in order: one multi-scalar multiplication with random 128-bit weights, and
-/// where it fails, halving to find the bad ones. Gives exactly what [`verify_proof`] gives for each.
+/// where it fails, halving to find the bad ones. Gives exactly what [`verify_proof`] gives for each. In lanes, on the current
+/// pool, where the processor has them; what they refuse is looked at once more without.
 pub fn verify_proofs(
     rng: &mut (impl CryptoRng + ?Sized),
     items: &[ProofItem<'_>],
 ) -> Vec<Result<CiphertextPoint, ProofError>> {
-    verify_proofs_with(&ScalarBulk, rng, items)
+    let Some(lanes) = platform::bulk().filter(|_| items.len() >= LANES_MIN) else {
+        return verify_proofs_with(&ScalarBulk, rng, items);
+    };
+    let mut results = verify_proofs_with(&*lanes, rng, items);
+    for ((ad, ciphertext, proof), result) in items.iter().zip(&mut results) {
+        if result.is_err() {
+            *result = verify_proof(ad, ciphertext, proof);
+        }
+    }
+    results
 }
 
 /// The same with a backend's arithmetic.
 pub(crate) fn verify_proofs_with(
-    bulk: &impl Bulk,
+    bulk: &(impl Bulk + ?Sized),
     rng: &mut (impl CryptoRng + ?Sized),
     items: &[ProofItem<'_>],
 ) -> Vec<Result<CiphertextPoint, ProofError>> {
@@ -108,7 +121,7 @@ pub(crate) fn verify_proofs_with(
 
 /// Σ wᵢsᵢ·g1 = Σ wᵢ·Rᵢ + Σ (wᵢcᵢ)·Cᵢ.
 fn batch_holds(
-    bulk: &impl Bulk,
+    bulk: &(impl Bulk + ?Sized),
     group: &[usize],
     proofs: &[&Decoded],
     weights: &[Weight],

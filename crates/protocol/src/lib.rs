@@ -23,6 +23,7 @@ pub mod limits;
 pub mod merkle;
 pub mod messages;
 pub mod opened;
+mod recovery;
 pub mod release;
 pub mod signature;
 pub mod skip;

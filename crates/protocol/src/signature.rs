@@ -1,13 +1,19 @@
 //! secp256k1 signatures: payers sign envelopes, the sequencer signs headers and promises.
 
-use alloy_primitives::{Address, B256};
-use k256::ecdsa::{RecoveryId, Signature, SigningKey as Secp256k1Key, VerifyingKey};
+use crate::recovery;
+use alloy_primitives::{Address, B256, hex};
+use k256::ecdsa::{SigningKey as Secp256k1Key, VerifyingKey};
 use rand_core::CryptoRng;
 use std::fmt;
 use zeroize::Zeroizing;
 
 /// Length of a signature, in bytes.
 pub const SIGNATURE_BYTES: usize = 65;
+
+/// The group order, big-endian.
+const ORDER: [u8; 32] = hex!("fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141");
+/// The largest `s` of its lower half.
+const HALF_ORDER: [u8; 32] = hex!("7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0");
 
 /// `r ‖ s ‖ v` with `v` 27 or 28, as it came: [`recover`] judges it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,19 +51,28 @@ pub enum SignatureError {
 ///
 /// Exactly one of the two signatures that plain ECDSA would accept is valid: the one with low `s`.
 pub fn recover(digest: &B256, signature: &Signature65) -> Result<Address, SignatureError> {
-    let (rs, v) = signature.0.split_at(SIGNATURE_BYTES - 1);
-    let id = match v {
-        [27] => RecoveryId::new(false, false),
-        [28] => RecoveryId::new(true, false),
-        _ => return Err(SignatureError::RecoveryId(v.first().copied().unwrap_or_default())),
+    let [rs @ .., v] = &signature.0;
+    let odd = match v {
+        27 => false,
+        28 => true,
+        other => return Err(SignatureError::RecoveryId(*other)),
     };
-    let parsed = Signature::from_slice(rs).map_err(|_| SignatureError::OutOfRange)?;
-    if parsed.normalize_s() != parsed {
+    // Which error is told when both are wrong: the range comes first.
+    let (r, s) = rs.split_at(32);
+    if [r, s].iter().any(|half| !is_scalar(half)) {
+        return Err(SignatureError::OutOfRange);
+    }
+    if s > HALF_ORDER.as_slice() {
         return Err(SignatureError::HighS);
     }
-    let key = VerifyingKey::recover_from_prehash(digest.as_slice(), &parsed, id)
-        .map_err(|_| SignatureError::NoKey)?;
-    Ok(address_of(&key))
+    let point = recovery::key(digest, rs, odd).map_err(|_| SignatureError::OutOfRange)?;
+    let point = point.ok_or(SignatureError::NoKey)?;
+    Ok(Address::from_raw_public_key(&point))
+}
+
+/// Whether these bytes are above zero and below the group order.
+fn is_scalar(half: &[u8]) -> bool {
+    half.iter().any(|byte| *byte != 0) && half < ORDER.as_slice()
 }
 
 fn address_of(key: &VerifyingKey) -> Address {

@@ -103,6 +103,12 @@ impl Ifma {
             && is_x86_feature_detected!("adx")
     }
 
+    /// Its arithmetic on many points, on the current pool; `None` if this machine lacks the instructions.
+    pub(crate) fn bulk_here() -> Option<Box<dyn Bulk>> {
+        // SAFETY: the features are there.
+        Self::is_supported().then(|| Box::new(unsafe { LaneBulk::new() }) as Box<dyn Bulk>)
+    }
+
     fn lane_bulk(&self) -> LaneBulk {
         // SAFETY: `new` has found the features; so in all methods.
         unsafe { LaneBulk::new() }

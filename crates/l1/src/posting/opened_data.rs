@@ -3,6 +3,7 @@
 
 use std::io::Read;
 
+use blindfold_bte::SessionKey;
 use blindfold_protocol::{
     Canonical, DecodeError,
     data::KIND_OPENED,
@@ -24,6 +25,17 @@ pub struct HintsReference {
     pub id: u64,
     /// The L1 block that it stands in.
     pub l1_block: u64,
+}
+
+/// The keys in such a posting.
+#[derive(Clone, Debug)]
+pub(crate) struct RunKeys {
+    /// Which it is.
+    pub posting: HintsReference,
+    /// First batch of its run.
+    pub first: u64,
+    /// For each batch one entry for each item.
+    pub keys: Vec<Vec<Option<SessionKey>>>,
 }
 
 /// Decoded data of kind 2, of which nothing is believed.

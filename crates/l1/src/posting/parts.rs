@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use alloy_primitives::{Address, keccak256};
 use blindfold_protocol::{B256, BatchHeader, SealedBatch};
 
-use crate::{
-    posting::run_data::{DataPart, MAX_RUN_BATCHES},
-    reader::entries::Entries,
-};
+use crate::posting::run_data::{DataPart, Entries, MAX_RUN_BATCHES};
 
 /// Bytes of unfinished data that are kept of one poster: more than the data of any batch.
 pub(crate) const MAX_POSTER_PART_BYTES: usize = 16 << 20;

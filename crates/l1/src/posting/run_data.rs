@@ -1,5 +1,7 @@
 //! How the envelopes of a run travel in calldata (`RunData` and `RunDataPart` of docs/protocol.md).
 
+use std::collections::BTreeMap;
+
 use alloy_primitives::keccak256;
 use blindfold_protocol::{
     B256, BatchHeader, Canonical, DecodeError, Envelope, SealedBatch, Signature65,
@@ -44,6 +46,9 @@ pub struct RunData {
     /// One entry for each header.
     pub batches: Vec<BatchData>,
 }
+
+/// By number, the batches that posted data hold of the headers that were asked for. Who signed them is not looked at.
+pub(crate) type Entries = BTreeMap<u64, SealedBatch>;
 
 /// A piece of a [`RunData`] that is too long for one transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]

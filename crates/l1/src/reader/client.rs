@@ -18,7 +18,8 @@ use crate::{
         HintRegistry, MemberStakes, OutputRegistry,
     },
     error::L1Error,
-    reader::{beacon::Beacon, compared::Compared, hints::PostedHints, state_at::StateAt},
+    posting::opened_data::RunKeys,
+    reader::{beacon::Beacon, compared::Compared, state_at::StateAt},
     transport::Rpc,
 };
 
@@ -59,7 +60,7 @@ pub(crate) struct Inner {
     /// Encryption keys by their hashes, the newest last. Locked across the reading.
     pub encryption_keys: tokio::sync::Mutex<Vec<(B256, Arc<EncryptionKey>)>>,
     /// Hints of final blocks that data was opened with, the newest last. Locked across the reading.
-    pub posted_hints: tokio::sync::Mutex<Vec<PostedHints>>,
+    pub posted_hints: tokio::sync::Mutex<Vec<RunKeys>>,
     /// Opened data that is known to fit its headers.
     pub compared: Compared,
 }

@@ -19,9 +19,9 @@ use crate::{
     posting::{
         blobs::{BlobError, decode_blobs},
         parts::Search,
-        run_data::{DataPart, MAX_RUN_BATCHES},
+        run_data::{DataPart, Entries, MAX_RUN_BATCHES},
     },
-    reader::{client::L1Client, entries::Entries},
+    reader::client::L1Client,
 };
 
 /// L1 blocks that are read in one step: what was logged in them is in memory at once.

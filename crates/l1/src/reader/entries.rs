@@ -1,11 +1,11 @@
 //! From posted bytes to the batches of headers, by whichever kind of data they are.
 //!
 //! Data of kind 2 are batches as what their envelopes were opened to. The session keys stand in a posting of hints that the
-//! data name; nothing says that they are right, and nothing has to: what does not give the header's data hash is no data of
+//! data name (OD-4); nothing says that they are right, and nothing has to: what does not give the header's data hash is no data of
 //! it. Count, length and the sequencer's signature are compared before anything is encrypted again, and the first batch that
 //! then does not fit ends the reading: whoever posts what only looks right has one batch encrypted again, once.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use alloy_primitives::keccak256;
 use alloy_sol_types::SolEvent as _;
@@ -22,20 +22,17 @@ use crate::{
     error::L1Error,
     events::posted_log,
     posting::{
-        hint_posting::{KEY, PostedEntry},
-        opened_data::{HintsReference, OpenedData},
-        run_data::{BatchData, RunData},
+        hint_posting::{HintPosting, KEY, PostedEntry},
+        opened_data::{HintsReference, OpenedData, RunKeys},
+        run_data::{BatchData, Entries, RunData},
     },
-    reader::{client::L1Client, data::DataError, hints::PostedHints},
+    reader::{client::L1Client, data::DataError},
 };
 
 /// Encryption keys that are kept, each with its tables: of epochs that follow each other.
 const KEPT_KEYS: usize = 2;
 /// Postings of hints that are kept: data of one run may come in several pieces.
 const KEPT_HINTS: usize = 4;
-
-/// By number, the batches that posted data hold of the headers that were asked for. Who signed them is not looked at.
-pub(crate) type Entries = BTreeMap<u64, SealedBatch>;
 
 impl L1Client {
     /// The batches that a `RunData` for the numbers from `from` on, posted in this L1 block, holds of these headers.
@@ -99,15 +96,15 @@ impl L1Client {
             Some(found) => found,
             None => return Ok(Err(DataError::Hints(data.hints.id))),
         };
-        let posting = match &hints.hints {
-            Ok(posting) => posting,
-            Err(fault) => return Ok(Err(fault.clone())),
+        let hints = match hints {
+            Ok(hints) => hints,
+            Err(fault) => return Ok(Err(fault)),
         };
         let run = RunTerms { chain_id: data.chain_id, deployment: self.inner.config.deployment };
         let mut entries = Entries::new();
         for (header, batch) in possible {
             let place = header.number.checked_sub(hints.first).and_then(|place| usize::try_from(place).ok());
-            let Some(posted) = place.and_then(|place| posting.batches.get(place)) else { continue };
+            let Some(keys) = place.and_then(|place| hints.keys.get(place)).cloned() else { continue };
             let Some(epoch) = epochs.by_epoch(header.epoch) else { continue };
             let terms = BatchTerms {
                 number: header.number,
@@ -115,7 +112,6 @@ impl L1Client {
                 encryption_key_hash: epoch.encryption_key_hash,
             };
             let encryption_key = self.kept_encryption_key(&terms).await?;
-            let keys: Vec<Option<SessionKey>> = posted.entries.iter().map(key).collect();
             let restored = blocking(move || {
                 let items = batch.restore(&run, &terms, &encryption_key, &keys).ok()?;
                 BatchData { signature: batch.signature, items }.join(&header)
@@ -148,26 +144,33 @@ impl L1Client {
         &self,
         named: HintsReference,
         l1_block: u64,
-    ) -> Result<Option<(PostedHints, bool)>, L1Error> {
+    ) -> Result<Option<(Result<RunKeys, DataError>, bool)>, L1Error> {
         let HintsReference { id, l1_block: at } = named;
         if at > l1_block {
             return Ok(None);
         }
         let mut kept = self.inner.posted_hints.lock().await;
-        if let Some(hints) = kept.iter().find(|hints| (hints.id, hints.l1_block) == (id, at)) {
-            return Ok(Some((hints.clone(), true)));
+        if let Some(hints) = kept.iter().find(|hints| hints.posting == named) {
+            return Ok(Some((Ok(hints.clone()), true)));
         }
         let is_final = at <= self.finalized().await?.number;
         let registry = self.inner.config.contracts.hint_registry;
         let topics = [HintRegistry::HintsPosted::SIGNATURE_HASH];
         for log in self.logs_through(registry, &topics, at.saturating_sub(1), at).await? {
             if let Some(posted) = posted_log(&log)?.filter(|posted| posted.id == id) {
-                let hints = match self.with_hints(posted).await {
-                    Ok(hints) => hints,
+                let read = match self.with_hints(posted).await {
+                    Ok(read) => read,
                     Err(L1Error::Malformed { .. } | L1Error::Undecodable { .. }) => return Ok(None),
                     Err(error) => return Err(error),
                 };
-                if is_final && hints.hints.is_ok() {
+                let first = read.first;
+                let keys = |hints: HintPosting| {
+                    hints.batches.iter().map(|batch| batch.entries.iter().map(key).collect()).collect()
+                };
+                let hints = read.hints.map(|hints| RunKeys { posting: named, first, keys: keys(hints) });
+                if let Ok(hints) = &hints
+                    && is_final
+                {
                     if kept.len() >= KEPT_HINTS {
                         kept.remove(0);
                     }

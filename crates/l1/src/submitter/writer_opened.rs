@@ -106,7 +106,7 @@ fn terms(batch: &KeyedBatch, epoch: &Epoch) -> BatchTerms {
     BatchTerms { number: batch.number(), epoch: epoch.epoch, encryption_key_hash: epoch.encryption_key_hash }
 }
 
-/// Data that give back what they are of. What its key does not give back stands as it is in the next try.
+/// Data that give back what they are of (OD-5). What its key does not give back stands as it is in the next try.
 fn checked(run: &RunTerms, mut batches: Vec<Keyed>, hints: HintsReference) -> Result<Vec<u8>, RunError> {
     for _ in 0..TRIES {
         let data = encode(run, &batches, hints).map_err(|_| RunError::Opened)?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::codec::DecodeError;
 use alloy_primitives::{Address, U256};
 
-/// What stands together.
+/// What stands together, in this order (OD-2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(super) enum Column {

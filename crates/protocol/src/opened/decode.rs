@@ -10,7 +10,7 @@ use crate::opened::transaction::{Structured, from_decimal};
 use crate::opened::{MAX_BATCHES, MAX_BODY_BYTES, MAX_ITEM_BYTES, MAX_ITEMS, OpenedBatch, OpenedRun, Stored};
 use crate::signature::{SIGNATURE_BYTES, Signature65};
 
-/// An item's form: bits. None set: its bytes follow as they are.
+/// An item's form: bits (OD-3). None set: its bytes follow as they are.
 pub(super) const IS_OPENED: u8 = 1;
 /// Who pays is who signed the first transaction.
 pub(super) const PAYER_SENDS: u8 = 1 << 1;

@@ -26,7 +26,7 @@ pub use restore::RestoreError;
 
 use item::OpenedItem;
 
-/// The longest body, in bytes: a second's worth of items as they are, and what they take in columns.
+/// The longest body, in bytes (OD-1): a second's worth of items as they are, and what they take in columns.
 pub const MAX_BODY_BYTES: usize = 16 << 20;
 /// What the items of one body may take together, in bytes: an item is a few bytes here, and may be long.
 pub const MAX_ITEM_BYTES: u64 = 16 << 20;
