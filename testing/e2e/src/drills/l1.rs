@@ -26,8 +26,9 @@ const RUNS: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(200);
 /// Posts wrong hints.
 const FORGER: &str = "forger";
-/// How long a wrong claim may take to get in before the sequencer's.
-const CLAIMS: Duration = Duration::from_secs(60);
+/// How long claims may be behind what is executed, and a wrong one may take to get in before the sequencer's: only safe
+/// blocks are claimed, and after a drill hints and data on L1 have to catch up first.
+const CLAIMS: Duration = Duration::from_secs(180);
 /// How far behind the newest number something changes: more than the notice, whatever is not posted yet.
 const AHEAD: u64 = 40;
 /// Pause between attempts to post, in milliseconds: the longest by default is half a minute.
