@@ -5,13 +5,13 @@ use std::io::Read;
 
 use blindfold_bte::SessionKey;
 use blindfold_protocol::{
-    Canonical, DecodeError,
+    DecodeError,
     data::KIND_OPENED,
     limits::VERSION,
     opened::{self, MAX_BODY_BYTES, OpenBatch, OpenedRun, RunTerms},
 };
 
-use crate::posting::run_data::{Reader, RunData, put_length};
+use crate::posting::run_data::{Reader, put_length};
 
 /// What posting a byte costs is worth some milliseconds of compressing; higher levels find nothing more in signatures.
 const LEVEL: i32 = 19;
@@ -47,28 +47,6 @@ pub struct OpenedData {
     pub chain_id: u64,
     /// The batches.
     pub run: OpenedRun,
-}
-
-/// Data of any kind that is known here.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PostedRunData {
-    /// Kind 1.
-    Raw(RunData),
-    /// Kind 2.
-    Opened(OpenedData),
-}
-
-impl PostedRunData {
-    /// Reads data of either kind. Memory in proportion to the body, which has at most [`MAX_BODY_BYTES`].
-    ///
-    /// # Errors
-    /// [`DecodeError`]: the fault of whoever posted it.
-    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        match bytes.get(1) {
-            Some(&KIND_OPENED) => OpenedData::decode(bytes).map(Self::Opened),
-            _ => RunData::decode(bytes).map(Self::Raw),
-        }
-    }
 }
 
 impl OpenedData {
