@@ -1,11 +1,11 @@
 //! One process per data folder: an operating-system lock that ends with the process, however it ends.
 
 use std::{
-    fs::{File, OpenOptions, TryLockError},
     io,
     path::{Path, PathBuf},
 };
 
+use blindfold_runtime::FileLock;
 use thiserror::Error;
 
 /// Name of the lock file in the data folder.
@@ -17,7 +17,7 @@ const STANDBY_LOCK_FILE: &str = "standby.lock";
 /// The lock of a data folder, held while this value lives.
 #[derive(Debug)]
 pub struct DataLock {
-    _file: File,
+    _file: FileLock,
 }
 
 /// Why the folder cannot be used.
@@ -56,13 +56,8 @@ impl DataLock {
         };
         std::fs::create_dir_all(folder).map_err(failed(folder))?;
         let path = folder.join(name);
-        let file =
-            OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(failed(&path))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
-            Err(TryLockError::WouldBlock) => Err(LockError::InUse(folder.to_path_buf())),
-            Err(TryLockError::Error(cause)) => Err(LockError::Io { path, cause }),
-        }
+        let file = FileLock::acquire(&path, &FileLock::options()).map_err(failed(&path))?;
+        file.map(|file| Self { _file: file }).ok_or_else(|| LockError::InUse(folder.to_path_buf()))
     }
 }
 

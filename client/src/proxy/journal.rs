@@ -4,13 +4,13 @@
 //! so that after a crash the very same envelope is sent again (the same id: the sequencer takes it once).
 
 use std::{
-    fs::{File, OpenOptions, TryLockError},
     io,
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
 use alloy_primitives::{Address, B256, Bytes};
+use blindfold_runtime::FileLock;
 use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -27,7 +27,7 @@ const IN_MEMORY: &str = ":memory:";
 pub struct Journal {
     connection: Mutex<Open>,
     /// Held for as long as the journal is open: two proxies would send each transaction twice.
-    _lock: Option<File>,
+    _lock: Option<FileLock>,
 }
 
 struct Open {
@@ -343,22 +343,20 @@ fn forget_old(connection: &Connection, oldest_kept: i64) -> Result<usize, rusqli
 }
 
 /// Creates the file for its owner alone (it holds transactions that nobody may see yet) and locks it.
-fn claim(path: &Path) -> Result<File, JournalError> {
-    let open = |path: &Path| {
-        let opened = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
-        opened.map_err(|cause| JournalError::File { path: path.to_owned(), cause })
+fn claim(path: &Path) -> Result<FileLock, JournalError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |cause| JournalError::File { path, cause }
     };
+    let mut options = FileLock::options();
+    options.mode(0o600);
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let lock_path = PathBuf::from(name);
-    let lock = open(&lock_path)?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(JournalError::InUse(path.to_owned())),
-        Err(TryLockError::Error(cause)) => return Err(JournalError::File { path: lock_path, cause }),
-    }
+    let lock = FileLock::acquire(&lock_path, &options).map_err(failed(&lock_path))?;
+    let lock = lock.ok_or_else(|| JournalError::InUse(path.to_owned()))?;
     // The database gives its side files the permissions of the main one.
-    drop(open(path)?);
+    drop(options.open(path).map_err(failed(path))?);
     Ok(lock)
 }
 

@@ -12,6 +12,7 @@
 //! - [`Backoff`]: pauses that double up to a limit, with jitter from a seed.
 //! - [`Pauses`]: peers whose answers came to nothing, who are left alone for a while.
 //! - [`Hedge`]: asking several peers for the same thing, the next beside one that is slow; [`Pace`]: how soon.
+//! - [`FileLock`]: one process for each file.
 //! - [`Patience`]: how long something may fail without a break before its role gives up.
 //!
 //! Sleeping is tokio's: under its paused clock the same code runs in virtual time.
@@ -36,6 +37,7 @@ mod backoff;
 mod clock;
 mod environment;
 mod hedge;
+mod lock;
 mod panics;
 mod pauses;
 mod tasks;
@@ -45,6 +47,7 @@ pub use backoff::{Backoff, Patience};
 pub use clock::{Clock, MAX_OFFSET_MS, SteadyClock, SystemTimeSource, TimeSource};
 pub use environment::{Random, Simulation, now, random, rng, spawn, wall_ms};
 pub use hedge::{Hedge, Hedged, Pace};
+pub use lock::FileLock;
 pub use panics::{Cancelled, blocking, blocking_among, joined, panic_words, panicked, watch_panics};
 pub use pauses::Pauses;
 pub use tasks::{Failure, Spawner, Stop, Tasks, until};

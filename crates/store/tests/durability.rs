@@ -45,12 +45,11 @@ async fn everything_is_there_after_reopening() {
     }
 }
 
-/// The writer thread of a dropped store gives its lock back when it has ended, which nobody waits for.
 fn reopen(path: &Path) -> SqlStore {
     try_reopen(path).unwrap()
 }
 
-/// A child process that another test starts holds all locks, too, until it runs its program.
+/// The writer thread of a dropped store gives its lock back when it has ended, which nobody waits for.
 fn try_reopen(path: &Path) -> Result<SqlStore, StoreError> {
     loop {
         match SqlStore::open(path) {

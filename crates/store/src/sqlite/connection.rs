@@ -1,10 +1,8 @@
 //! A connection to a SQLite file.
 
-use std::{
-    fs::{self, File},
-    path::PathBuf,
-};
+use std::{fs, path::PathBuf};
 
+use blindfold_runtime::FileLock;
 use rusqlite::{
     Connection, ToSql, params_from_iter,
     types::{ToSqlOutput, ValueRef},
@@ -68,7 +66,7 @@ pub(super) struct SqliteConnection {
     connection: Connection,
     log: Log,
     /// Given back with the connection.
-    _lock: Option<File>,
+    _lock: Option<FileLock>,
 }
 
 impl SqliteConnection {
@@ -78,7 +76,7 @@ impl SqliteConnection {
     }
 
     /// Holds the lock of the file as long as the connection.
-    pub(super) fn holding(self, lock: File) -> Self {
+    pub(super) fn holding(self, lock: FileLock) -> Self {
         Self { _lock: Some(lock), ..self }
     }
 }

@@ -4,11 +4,9 @@ mod connection;
 mod disk;
 mod schema;
 
-use std::{
-    fs::{File, OpenOptions, TryLockError},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
+use blindfold_runtime::FileLock;
 use rusqlite::{Connection, OpenFlags};
 
 pub use connection::MAX_LOG_BYTES;
@@ -148,23 +146,11 @@ fn prepare(connection: &Connection, durability: Durability) -> Result<(), rusqli
 }
 
 /// The lock is a file of its own, because SQLite closes and locks its file by its own rules.
-fn take_lock(path: &Path) -> Result<File, StoreError> {
+fn take_lock(path: &Path) -> Result<FileLock, StoreError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let lock_path = PathBuf::from(name);
-    let failed = |error: &std::io::Error| StoreError::Open {
-        store: lock_path.display().to_string(),
-        reason: error.to_string(),
-    };
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&lock_path)
-        .map_err(|error| failed(&error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(StoreError::InUse(path.display().to_string())),
-        Err(TryLockError::Error(error)) => Err(failed(&error)),
-    }
+    let lock = FileLock::acquire(&lock_path, &FileLock::options())
+        .map_err(|error| failed(&lock_path.display().to_string(), &error))?;
+    lock.ok_or_else(|| StoreError::InUse(path.display().to_string()))
 }
