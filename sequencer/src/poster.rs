@@ -10,7 +10,7 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use blindfold_chain::{RunLimits, coded, next_run};
-use blindfold_l1::{CodedBatch, L1Error, L1Submitter, PostedHead, Sent};
+use blindfold_l1::{CodedBatch, L1Error, L1Submitter, MAX_TRANSACTION_HEADERS, PostedHead, Sent};
 use blindfold_protocol::{B256, fault::CODE_ACCEPTED};
 use blindfold_runtime::{Backoff, Instant, now};
 use blindfold_store::{PostedRecord, Store, StoreError, What};
@@ -225,9 +225,13 @@ impl Poster {
             return Ok(false);
         }
         let limits = &self.cx.config.posting;
-        let max_bytes = if self.waits_for_hints() { OPENED_RUN_BYTES } else { 0 };
-        let limits =
-            RunLimits { max_headers: limits.max_headers, max_bytes: limits.max_bytes.max(max_bytes) };
+        // Headers alone, while their data has a transaction of its own in between: as many as one holds.
+        let (max_headers, max_bytes) =
+            if self.waits_for_hints() { (MAX_TRANSACTION_HEADERS, OPENED_RUN_BYTES) } else { (0, 0) };
+        let limits = RunLimits {
+            max_headers: limits.max_headers.max(max_headers),
+            max_bytes: limits.max_bytes.max(max_bytes),
+        };
         let Some(run) = next_run(&self.cx.tracker, posted.number + 1, limits).await? else {
             return Ok(false);
         };

@@ -177,3 +177,26 @@ async fn data_that_l1_does_not_count_is_posted_as_it_is() {
     assert_eq!(world.inbox.opened.lock().len(), 1);
     running.handle.shutdown().await;
 }
+
+/// Headers and data take turns at one account, a transaction for each L1 block: at 64 headers in every second block of
+/// twelve seconds a busy chain would outrun its postings. Headers alone are short.
+#[tokio::test]
+async fn headers_without_data_go_out_as_many_as_a_transaction_holds() {
+    let world = World::with(|config, _| {
+        config.posting.opened_wait_blocks = LONG;
+        config.posting.max_headers = 2;
+    });
+    let running = world.start_funded(&[1]).await;
+    posted_through(&running, 1).await;
+    world.inbox.away.store(true, std::sync::atomic::Ordering::SeqCst);
+    for number in 2..=6 {
+        running.send(&envelope(1, number)).await.unwrap();
+        running.sealed(number).await;
+        running.certify(number).await;
+    }
+    world.inbox.away.store(false, std::sync::atomic::Ordering::SeqCst);
+    let mut posted = world.inbox.posted.subscribe();
+    within("a posting", posted.wait_for(|posted| *posted >= 6)).await.unwrap();
+    assert_eq!(*world.inbox.runs.lock(), [(1, 1), (2, 6)]);
+    running.handle.shutdown().await;
+}

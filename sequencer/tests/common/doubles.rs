@@ -170,6 +170,9 @@ impl ScriptedInbox {
         headers: &[BatchHeader],
         certificate: &Certificate,
     ) -> Result<Option<(u64, u64)>, L1Error> {
+        if self.away.load(Ordering::SeqCst) {
+            return Err(L1Error::no_answer("scripted outage"));
+        }
         let mut head = self.head.lock();
         if let Some(other) = self.passes_over.lock().take() {
             *head = other;
