@@ -72,7 +72,10 @@ pub async fn wrong_output(network: &mut Network, alarms: &[&str]) -> Result<()> 
     for (name, _) in network.devnet.sequencers() {
         let change = |settings: &mut Table| {
             let sequencer = section(settings, "sequencer")?;
-            section(sequencer, "outputs")?.insert("enabled".to_owned(), false.into());
+            // Postings of the same account, one in each L1 block, would take the claim's nonce.
+            for part in ["outputs", "posting"] {
+                section(sequencer, part)?.insert("enabled".to_owned(), false.into());
+            }
             Ok(())
         };
         network.restart_with(name, change).await?;
