@@ -1,15 +1,20 @@
 //! Data as what envelopes were opened to, with the keys in the hints.
 
+use alloy_sol_types::SolCall;
 use blindfold_bte::SessionKey;
 use blindfold_l1::{
-    CodedBatch, DataError, DataPlace, HintPosting, HintsReference, KeyedBatch, L1Client, L1Writer, RunData,
-    Supplier,
+    CodedBatch, DataError, DataPlace, HintPosting, HintsReference, KeyedBatch, L1Client, L1Writer,
+    OpenedData, RunData, Supplier, contracts::BlindedInbox, split_run_data,
 };
-use blindfold_protocol::{Canonical, HintEntry, SealedBatch};
+use blindfold_protocol::{
+    Bytes, Canonical, HintEntry, SealedBatch,
+    opened::{BatchTerms, OpenBatch, RunTerms},
+};
+use serde_json::json;
 
 use crate::{
     hints::{CODES, Game},
-    stage::{CHAIN_ID, USER},
+    stage::{CHAIN_ID, GOVERNOR, USER, key},
 };
 
 /// The batches with the keys of their hints.
@@ -104,7 +109,7 @@ async fn wrong_hints_and_hints_that_are_not_there_give_no_data() {
     assert!(all == (game.batches.clone(), None), "everything of it stands as it is");
 }
 
-/// Hints in blobs, and a reader that has no beacon node: it cannot say that nothing is there.
+/// Hints in blobs: a reader that has no beacon node never gets them, so to that one the data is lacking.
 #[tokio::test]
 async fn hints_in_blobs_are_needed_to_read_it() {
     let game = Game::new().await;
@@ -117,9 +122,7 @@ async fn hints_in_blobs_are_needed_to_read_it() {
     config.beacon_url = None;
     let blind = L1Client::connect(config).await.unwrap();
     assert_eq!(found(&game, &blind).await.0, vec![]);
-    let through = blind.finalized().await.unwrap().number;
-    let lacking = blind.data_standing(0, 0, Supplier::default()).await.unwrap().lacking;
-    assert_eq!(lacking, [(1, 2)], "read up to {through}");
+    assert_eq!(blind.data_standing(0, 0, Supplier::default()).await.unwrap().lacking, [(1, 2)]);
 }
 
 /// Whoever posted it does not encrypt it again to see that it is there; whoever else asks does, once.
@@ -139,5 +142,41 @@ async fn what_was_compared_is_there_without_its_hints() {
     let stranger = game.stage.writer(USER).await;
     for _ in 0..2 {
         assert_eq!(stranger.data_standing(0, 0).await.unwrap().lacking, []);
+    }
+}
+
+/// What was made here and not taken is not there, though somebody posts the same bytes in another place: there each batch
+/// stands for another number.
+#[tokio::test]
+async fn a_copy_from_another_number_on_is_not_taken_for_ours() {
+    let game = Game::new().await;
+    let publisher = game.publisher().await;
+    let hints = post_hints(&game, &publisher, &HintPosting::of(&game.truth)).await;
+    let poster = game.stage.writer(USER).await;
+    game.stage.anvil.call("anvil_setBalance", json!([poster.address(), "0x0"])).await.unwrap();
+    let batches = keyed(&game);
+    poster.post_opened_data(CHAIN_ID + 1, &batches, hints).await.expect_err("it has no ether");
+
+    let run = RunTerms { chain_id: CHAIN_ID + 1, deployment: game.stage.deployment() };
+    let encryption_key_hash = poster.client().epochs().await.unwrap().as_slice()[0].encryption_key_hash;
+    let mut open = Vec::new();
+    for keyed in &batches {
+        let KeyedBatch { batch: CodedBatch { sealed, codes }, keys } = keyed;
+        let terms = BatchTerms { number: sealed.header.number, epoch: 1, encryption_key_hash };
+        open.push(OpenBatch { terms, signature: &sealed.signature, codes, items: &sealed.items, keys });
+    }
+    let data = OpenedData::encode(&run, hints, &open).unwrap();
+    for (first, lacking) in [(2, vec![(1, 2)]), (1, vec![])] {
+        let part = split_run_data(first, first + 1, &data, 1 << 17).unwrap().remove(0);
+        let call = BlindedInbox::postDataCall { firstNumber: first, data: part.encode().into() };
+        let transaction = json!({
+            "from": key(GOVERNOR).address(),
+            "to": game.stage.deployment().inbox,
+            "data": Bytes::from(call.abi_encode()),
+            "gas": "0x1000000",
+        });
+        game.stage.anvil.call("eth_sendTransaction", json!([transaction])).await.unwrap();
+        game.stage.finalize().await;
+        assert_eq!(poster.data_standing(0, 0).await.unwrap().lacking, lacking, "from {first} on");
     }
 }
