@@ -14,6 +14,7 @@ use blindfold_rpc::{
     BlindApiClient, BlindApiServer, ClientConfig, Feed, FeedConfig, FeedEvent, FeedItem, HttpClient, Hub,
     READ_METHODS, ReceivedError, ServerConfig, ServerHandle, Topic, http_client, serve,
 };
+use blindfold_store::StoreError;
 
 const LATEST: LedgerAt = LedgerAt::Tag(LedgerTag::Latest);
 
@@ -67,7 +68,8 @@ async fn served(machine: Machine) -> Served {
 async fn an_envelope_is_followed_through_its_states() {
     let l1 = l1();
     let sequencer = Sealer::new(&l1).await;
-    let machine = Machine::start(memory(), &l1, &ScriptedExecution::new()).await;
+    let store = FaultyStore::new(memory());
+    let machine = Machine::start(store.clone(), &l1, &ScriptedExecution::new()).await;
     let served = served(machine).await;
     let (machine, client) = (&served.machine, &served.client);
     let (good, bad) = (envelope(1, 1), malformed(1, 2));
@@ -108,6 +110,15 @@ async fn an_envelope_is_followed_through_its_states() {
     assert_eq!((receipt.state, receipt.transactions), (EnvelopeState::Malformed, None));
     let skipped = client.get_receipt(envelope_with_wrong_key().id()).await.unwrap().unwrap();
     assert_eq!((skipped.state, skipped.reason.as_deref()), (EnvelopeState::Skipped, Some("wrong_epoch")));
+
+    // Each of them costs some rows: no batch is read for it, and no block twice.
+    for whole in ["batch", "batches", "block", "block_of_batch", "blocks"] {
+        store.fail(whole, StoreError::Failed("scripted".to_owned()));
+    }
+    for (id, state) in [(good.id(), EnvelopeState::Executed), (bad.id(), EnvelopeState::Malformed)] {
+        assert_eq!(client.get_receipt(id).await.unwrap().unwrap().state, state);
+    }
+    store.heal();
 
     let batch = client.get_batch(1).await.unwrap().unwrap();
     assert_eq!((batch.state, batch.hash), (BatchState::Executed, sealed.hash));

@@ -95,6 +95,10 @@ pub struct ItemLocation {
     pub index: u32,
     /// None if accepted, else why it was skipped.
     pub fault: Option<String>,
+    /// Hash of the batch's header.
+    pub header_hash: B256,
+    /// Number and hash of the block that holds the batch, if it is executed.
+    pub block: Option<(u64, B256)>,
 }
 
 /// An executed L2 block.

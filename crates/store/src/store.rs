@@ -151,7 +151,8 @@ pub trait Store: Send + Sync {
     /// The newest of everything that is stored, by number.
     async fn heads(&self) -> Result<Heads, StoreError>;
 
-    /// Where an envelope was sealed: the batch that accepted it, else the newest that skipped it.
+    /// Where an envelope was sealed: the batch that accepted it, else the newest that skipped it. Reads some rows, and no
+    /// batch.
     async fn envelope_location(&self, id: B256) -> Result<Option<ItemLocation>, StoreError>;
 
     /// One account of the fee ledger, after the newest batch; `None` where it has no leaf.

@@ -97,7 +97,8 @@ async fn a_batch_with_all_that_follows() {
         assert_eq!(read.items, record.items);
         assert!(read.certificate.is_none() && read.release.is_none() && read.hints.is_none());
         assert_eq!(store.pending_envelopes().await.unwrap(), [envelope(3)]);
-        let accepted = ItemLocation { number: 1, index: 0, fault: None };
+        let accepted =
+            ItemLocation { number: 1, index: 0, fault: None, header_hash: record.hash, block: None };
         assert_eq!(store.envelope_location(id(1)).await.unwrap(), Some(accepted));
         let skipped = store.envelope_location(id(2)).await.unwrap().unwrap();
         assert_eq!(skipped.fault.as_deref(), Some("fee_nonce_used"));
@@ -130,13 +131,16 @@ async fn a_batch_with_all_that_follows() {
         // A skipped envelope that a later batch accepts is found there.
         let next = sealed(2, record.hash, &[2], 0, LedgerDelta::default());
         store.put_sealed(next.clone()).await.unwrap();
-        assert_eq!(store.envelope_location(id(2)).await.unwrap().unwrap().number, 2);
+        let location = store.envelope_location(id(2)).await.unwrap().unwrap();
+        assert_eq!((location.number, location.header_hash), (2, next.hash));
         let page = store.batches(1, 10).await.unwrap();
         assert_eq!(page.iter().map(|batch| batch.number).collect::<Vec<_>>(), [1, 2]);
         assert_eq!(store.batches(2, 10).await.unwrap().len(), 1);
         assert_eq!(store.batches(1, 1).await.unwrap().len(), 1);
 
         store.put_block(block(1, 1, 1)).await.unwrap();
+        let in_block = async |number| store.envelope_location(id(number)).await.unwrap().unwrap().block;
+        assert_eq!((in_block(1).await, in_block(2).await), (Some((1, block(1, 1, 1).hash)), None));
         store.put_posted(PostedRecord { up_to_number: 1, l1_transaction: id(5) }).await.unwrap();
         let heads = Heads {
             sealed: Some((2, next.hash)),

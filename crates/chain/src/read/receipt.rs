@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use blindfold_rpc::RpcError;
-use blindfold_rpc::types::{BatchState, EnvelopeState, Receipt, TransactionOutcome};
+use blindfold_rpc::types::{EnvelopeState, Receipt, TransactionOutcome};
+use blindfold_store::ItemLocation;
 
 use super::ReadApi;
 use crate::executor::parse_details;
@@ -14,6 +15,8 @@ impl ReadApi {
     /// What `blind_getReceipt` answers; `None` for an id that is not known here (ST-1).
     pub async fn receipt(&self, id: B256) -> Result<Option<Receipt>, RpcError> {
         let tracker = &self.context.tracker;
+        // Before and after: what L1 displaces in between may have come to be another batch of this number.
+        let before = tracker.certified().number;
         let location = tracker.for_caller(tracker.store().envelope_location(id)).await;
         let Some(location) = location.map_err(RpcError::internal)? else {
             return self.unsealed(id).await;
@@ -24,31 +27,34 @@ impl ReadApi {
         {
             return Ok(Some(Receipt { reason, ..empty(id, state) }));
         }
-        let (number, index) = (location.number, location.index);
-        let Some(record) = self.stored_batch(number).await? else {
-            // Taken back between the two reads: it is in no batch now.
+        let ItemLocation { number: batch, index, fault, header_hash, block } = location;
+        let certified = batch <= before.min(tracker.certified().number);
+        // What is not certified may still have to be signed: only its batch says so.
+        if !certified && self.stored_batch(batch).await?.is_none_or(|record| record.hash != header_hash) {
             return self.unsealed(id).await;
-        };
+        }
+        let void_runs = self.context.executor.status().void_runs;
         let mut receipt = empty(id, EnvelopeState::Sealed);
-        receipt.number = Some(number);
+        receipt.number = Some(batch);
         receipt.index = Some(index);
-        receipt.header_hash = Some(record.hash);
-        receipt.state = match self.batch_state(&record) {
-            BatchState::Sealed => EnvelopeState::Sealed,
-            BatchState::Certified | BatchState::Executed => EnvelopeState::Certified,
-            BatchState::Void => EnvelopeState::Void,
-        };
+        receipt.header_hash = Some(header_hash);
+        if certified {
+            let is_void = fault.is_none() && void_runs.iter().any(|run| run.contains(batch));
+            receipt.state = if is_void { EnvelopeState::Void } else { EnvelopeState::Certified };
+        }
         // Skipped by the validity rule: final with the certificate, whatever becomes of the rest of the batch.
-        if let Some(fault) = location.fault {
+        if let Some(fault) = fault {
             receipt.reason = Some(fault);
-            if matches!(receipt.state, EnvelopeState::Certified | EnvelopeState::Void) {
+            if certified {
                 receipt.state = EnvelopeState::Skipped;
             }
         }
-        if let Some((number, hash, details)) = self.details_of_batch(number).await? {
+        if let Some((number, hash)) = block
+            && let Some(details) = self.details_of(number, hash).await?
+        {
             receipt.block_number = Some(number);
             receipt.block_hash = Some(hash);
-            if let Some(executed) = details.envelope(location.number, index) {
+            if let Some(executed) = details.envelope(batch, index) {
                 fill(&mut receipt, executed);
             }
         }
@@ -71,23 +77,17 @@ impl ReadApi {
         }))
     }
 
-    /// The block that holds a batch, if executed.
-    async fn details_of_batch(
-        &self,
-        number: u64,
-    ) -> Result<Option<(u64, B256, Arc<BlockDetails>)>, RpcError> {
+    /// What the block did; `None` where another has taken its place meanwhile.
+    async fn details_of(&self, number: u64, hash: B256) -> Result<Option<Arc<BlockDetails>>, RpcError> {
+        if let Some(details) = self.details.get(hash) {
+            return Ok(Some(details));
+        }
         let tracker = &self.context.tracker;
-        let record = tracker.for_caller(tracker.store().block_of_batch(number)).await;
-        let Some(record) = record.map_err(RpcError::internal)? else { return Ok(None) };
-        let details = match self.details.get(record.hash) {
-            Some(details) => details,
-            None => {
-                let details = Arc::new(parse_details(&record).map_err(RpcError::internal)?);
-                self.details.put(record.hash, Arc::clone(&details));
-                details
-            }
-        };
-        Ok(Some((record.number, record.hash, details)))
+        let record = tracker.for_caller(tracker.store().block(number)).await.map_err(RpcError::internal)?;
+        let Some(record) = record.filter(|record| record.hash == hash) else { return Ok(None) };
+        let details = Arc::new(parse_details(&record).map_err(RpcError::internal)?);
+        self.details.put(hash, Arc::clone(&details));
+        Ok(Some(details))
     }
 }
 

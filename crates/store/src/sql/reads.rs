@@ -237,14 +237,29 @@ pub(crate) fn envelope_location(
     session: &dyn Session,
     id: &B256,
 ) -> Result<Option<ItemLocation>, StoreError> {
-    let sql = "SELECT number, item, fault FROM items WHERE id = ?1 ORDER BY fault IS NOT NULL, number DESC, item LIMIT 1";
-    first(session, sql, &values![id], |row| {
+    // Of batches and blocks only what stands before their contents, so that the pages of those are not read.
+    let sql = "
+        SELECT i.number, i.item, i.fault, b.hash FROM items i JOIN batches b ON b.number = i.number
+        WHERE i.id = ?1 ORDER BY i.fault IS NOT NULL, i.number DESC, i.item LIMIT 1";
+    let found = first(session, sql, &values![id], |row| {
         Ok(ItemLocation {
             number: number(row, 0, What::Batch)?,
             index: narrow(row, 1, What::Batch)?,
             fault: optional_text(row, 2, What::Batch)?,
+            header_hash: hash(row, 3, What::Batch)?,
+            block: None,
         })
-    })
+    })?;
+    let Some(location) = found else { return Ok(None) };
+    let sql =
+        "SELECT number, hash, first_batch FROM blocks WHERE last_batch >= ?1 ORDER BY last_batch LIMIT 1";
+    let key = values![integer(location.number, "batch number")?];
+    let next = first(session, sql, &key, |row| {
+        let block = (number(row, 0, What::Block)?, hash(row, 1, What::Block)?);
+        Ok((block, number(row, 2, What::Block)?))
+    })?;
+    let block = next.filter(|(_, first)| *first <= location.number).map(|(block, _)| block);
+    Ok(Some(ItemLocation { block, ..location }))
 }
 
 pub(crate) fn account_of(session: &dyn Session, payer: &Address) -> Result<Option<Account>, StoreError> {
