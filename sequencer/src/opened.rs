@@ -5,12 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use blindfold_chain::coded;
 use blindfold_l1::{
-    DataPlace, HintEvent, HintPosting, HintRoots, HintsReference, KeyedBatch, L1Error, L1Reader, PostedLog,
+    DataPlace, HintEvent, HintPosting, HintRoots, HintsReference, L1Error, L1Reader, PostedLog,
 };
-use blindfold_protocol::{HintEntry, bte::SessionKey};
-use blindfold_store::{Store, StoreError, What};
+use blindfold_store::Store;
 
 use crate::poster::L1RoundError;
 
@@ -161,18 +159,4 @@ async fn is_own(
     }
     let roots = HintRoots::of(posted.first, own).await.map_err(L1RoundError::L1)?;
     Ok(Some(roots.contain(posted.root)))
-}
-
-/// A batch with the keys that its hints have.
-pub(crate) async fn keyed(store: &dyn Store, number: u64) -> Result<KeyedBatch, StoreError> {
-    let missing = StoreError::Missing { what: What::Batch, number };
-    let mut record = store.batch(number).await?.ok_or(missing)?;
-    let key = |entry: &HintEntry| match entry {
-        HintEntry::Key(key) => Some(SessionKey::from_bytes(*key)),
-        HintEntry::Skipped | HintEntry::Malformed(_) => None,
-    };
-    let entries = record.hints.take().map(|hints| hints.entries).unwrap_or_default();
-    let mut keys: Vec<Option<SessionKey>> = entries.iter().map(key).collect();
-    keys.resize(record.sealed.items.len(), None);
-    Ok(KeyedBatch { batch: coded(record)?, keys })
 }

@@ -13,14 +13,15 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
+use blindfold_chain::keyed;
 use blindfold_l1::{CodedBatch, DataStanding, L1Submitter, Sent};
 use blindfold_protocol::Canonical;
-use blindfold_store::{Store, StoreError};
+use blindfold_store::{Store, StoreError, What};
 use tokio::sync::Mutex;
 
 use crate::{
     context::Context,
-    opened::{OpenedBy, Opens, keyed},
+    opened::{OpenedBy, Opens},
     poster::{L1RoundError, batch_of, check_posted, repeat, under_way},
 };
 
@@ -294,7 +295,8 @@ impl Supplier {
     ) -> Result<(), L1RoundError> {
         let mut batches = Vec::new();
         for number in first..=last {
-            batches.push(keyed(self.cx.store.as_ref(), number).await?);
+            let missing = StoreError::Missing { what: What::Batch, number };
+            batches.push(keyed(self.cx.store.batch(number).await?.ok_or(missing)?)?);
         }
         let receipt = match self.l1.post_opened_data(self.cx.chain.chain_id, &batches, opens.hints).await {
             Ok(receipt) => receipt,

@@ -69,7 +69,7 @@ pub use rebuild::{Fork, OtherHeader, RebuildError, WayBack};
 pub use records::{accepted, makes_block, own_hints, verdicts};
 pub use remote_signer::RemoteSigner;
 pub use round_error::L1RoundError;
-pub use run::{CertifiedHeaders, CertifiedRun, RunLimits, coded, next_headers, next_run};
+pub use run::{CertifiedHeaders, CertifiedRun, RunLimits, coded, keyed, next_headers, next_run};
 pub use settlement::{Settled, Settlement, TakesMarks};
 pub use signer::{HeaderSigner, KeySigner, SignerError};
 pub use tracker::{

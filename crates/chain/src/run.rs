@@ -1,7 +1,8 @@
 //! Which certified headers go to L1 together.
 
-use blindfold_l1::CodedBatch;
-use blindfold_protocol::{BatchHeader, Canonical, Certificate, Verdict};
+use blindfold_l1::{CodedBatch, KeyedBatch};
+use blindfold_protocol::bte::SessionKey;
+use blindfold_protocol::{BatchHeader, Canonical, Certificate, HintEntry, Verdict};
 use blindfold_store::{BatchRecord, StoreError};
 
 use crate::{Tracker, verdicts};
@@ -114,4 +115,19 @@ async fn longest<T>(
 pub fn coded(record: BatchRecord) -> Result<CodedBatch, StoreError> {
     let codes = verdicts(&record)?.iter().map(Verdict::code).collect();
     Ok(CodedBatch { sealed: record.sealed, codes })
+}
+
+/// The same, with the keys that its hints have, if they are here: of accepted items alone, so their proofs are right.
+///
+/// # Errors
+/// When the verdicts on disk are damaged.
+pub fn keyed(mut record: BatchRecord) -> Result<KeyedBatch, StoreError> {
+    let key = |entry: &HintEntry| match entry {
+        HintEntry::Key(key) => Some(SessionKey::from_bytes(*key)),
+        HintEntry::Skipped | HintEntry::Malformed(_) => None,
+    };
+    let entries = record.hints.take().map(|hints| hints.entries).unwrap_or_default();
+    let mut keys: Vec<Option<SessionKey>> = entries.iter().map(key).collect();
+    keys.resize(record.sealed.items.len(), None);
+    Ok(KeyedBatch { batch: coded(record)?, keys })
 }

@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use blindfold_chain::{L1Error, L1Origin, L1Reader, L1RoundError, Sealed, Settled, Settlement};
 use blindfold_kit::*;
 use blindfold_l1::{
-    DataError, HintBlobs, HintEvent, HintPosting, HintTree, PostedData, PostedLog, PostedRun, RunReference,
+    DataError, HintBlobs, HintEvent, HintPosting, HintTree, KeyedBatch, PostedData, PostedLog, PostedRun,
+    RunReference,
 };
 use blindfold_protocol::{Address, B256, BatchHints, HintEntry, SealedBatch, Signature65};
 use parking_lot::Mutex;
@@ -27,6 +28,8 @@ struct Script {
     /// Nothing can be read of what may hold the data.
     unread: AtomicBool,
     looks: AtomicUsize,
+    /// What the last look brought along.
+    own: Mutex<Vec<KeyedBatch>>,
 }
 
 #[async_trait]
@@ -49,7 +52,13 @@ impl L1Reader for Script {
         Ok(self.claim_delay.load(Ordering::SeqCst))
     }
 
-    async fn posted_data(&self, run: &RunReference, through: u64) -> Result<PostedData, L1Error> {
+    async fn posted_data(
+        &self,
+        run: &RunReference,
+        own: Vec<KeyedBatch>,
+        through: u64,
+    ) -> Result<PostedData, L1Error> {
+        *self.own.lock() = own;
         self.looks.fetch_add(1, Ordering::SeqCst);
         if self.beacon_down.load(Ordering::SeqCst) {
             return Err(L1Error::no_answer("scripted"));
@@ -244,6 +253,14 @@ async fn a_batch_is_safe_with_headers_data_and_hints_and_final_with_final_hints(
     assert_eq!(stage.marks(&mut settlement).await, (2, 0, 0), "other hints than ours");
     l1.hint(12, 2, &stage.run(1..=2), |_| {});
     assert_eq!(stage.marks(&mut settlement).await, (2, 2, 0));
+    // What is here need not be encrypted again to be found there.
+    for (own, sealed) in l1.own.lock().iter().zip(stage.run(1..=2)) {
+        assert_eq!(own.batch.sealed, *sealed.batch);
+        let opened: Vec<bool> = own.keys.iter().map(Option::is_some).collect();
+        let accepted: Vec<bool> = sealed.verdicts.iter().map(|verdict| verdict.reason().is_none()).collect();
+        assert_eq!(opened, accepted);
+    }
+    assert_eq!(l1.own.lock().len(), 2);
     assert_eq!(stage.machine.executor.status().safe, None, "the header that closes the second is not posted");
     // A slashing later takes nothing back.
     l1.tell(13, slashed(2, 2));

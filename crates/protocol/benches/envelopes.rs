@@ -1,5 +1,5 @@
 //! What a role does with each envelope before it looks at the ledger: the payer's key, and everything with the proof, for
-//! groups of several sizes.
+//! groups of several sizes; and what it does to see that data on L1 is of an envelope that it has, or has not.
 //!
 //! `cargo bench -p blindfold-protocol --bench envelopes`.
 #![allow(missing_docs, clippy::unwrap_used)] // criterion's macros; a failed unwrap ends the benchmark
@@ -8,10 +8,13 @@ use std::hint::black_box;
 
 use alloy_primitives::{Address, B256};
 use blindfold_bte::{bls::SecretKey, dealer};
-use blindfold_protocol::envelope_builder::{EnvelopeFields, build};
+use blindfold_protocol::envelope_builder::{EnvelopeFields, build_with_key};
+use blindfold_protocol::opened::{BatchTerms, OpenBatch, OpenedRun, RunTerms, encode};
 use blindfold_protocol::signature::recover;
 use blindfold_protocol::validity::check_items;
-use blindfold_protocol::{Bundle, Canonical, ChainConfig, Deployment, Epoch, L1Timing, SigningKey};
+use blindfold_protocol::{
+    Bundle, Canonical, ChainConfig, Deployment, Epoch, L1Timing, Signature65, SigningKey,
+};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -74,12 +77,13 @@ fn envelopes(c: &mut Criterion) {
         generation: 0,
     };
     let most = SIZES.into_iter().max().unwrap_or_default();
-    let items: Vec<Vec<u8>> = (0..most as u64)
+    let (items, keys): (Vec<Vec<u8>>, Vec<_>) = (0..most as u64)
         .map(|nonce| {
-            let envelope = build(&encryption_key, &fields(nonce), &Bundle::default(), &payer, &mut rng);
-            envelope.unwrap().encode()
+            let made = build_with_key(&encryption_key, &fields(nonce), &Bundle::default(), &payer, &mut rng);
+            let (envelope, key) = made.unwrap();
+            (envelope.encode(), Some(key))
         })
-        .collect();
+        .unzip();
 
     let (digest, signature) = (B256::repeat_byte(9), payer.sign(&B256::repeat_byte(9)));
     assert_eq!(recover(&digest, &signature), Ok(payer.address()));
@@ -93,6 +97,22 @@ fn envelopes(c: &mut Criterion) {
             b.iter(|| check_items(&chain, &epoch, black_box(&items), &mut rng));
         });
     }
+    group.finish();
+
+    let run = RunTerms { chain_id: CHAIN_ID, deployment: chain.deployment };
+    let terms = BatchTerms { number: 90, epoch: epoch.epoch, encryption_key_hash: epoch.encryption_key_hash };
+    let (codes, signature) = (vec![0; most], Signature65::NONE);
+    let own = OpenBatch { terms, signature: &signature, codes: &codes, items: &items, keys: &keys };
+    let data = OpenedRun::decode(CHAIN_ID, &encode(&run, &[own])).unwrap().batches.remove(0);
+    assert!(data.is_of(&run, &own, &keys));
+    let mut group = c.benchmark_group("opened data");
+    group.throughput(Throughput::Elements(most as u64));
+    group.bench_function(format!("{most} encrypted again"), |b| {
+        b.iter(|| black_box(&data).restore(&run, &terms, &encryption_key, &keys));
+    });
+    group.bench_function(format!("{most} compared"), |b| {
+        b.iter(|| black_box(&data).is_of(&run, &own, &keys));
+    });
     group.finish();
 }
 

@@ -10,7 +10,9 @@ use alloy_primitives::keccak256;
 use async_trait::async_trait;
 use blindfold_chain::{L1Error, L1Origin, L1Reader, Sealed};
 use blindfold_kit::*;
-use blindfold_l1::{HintEvent, HintPosting, HintTree, PostedData, PostedLog, PostedRun, RunReference};
+use blindfold_l1::{
+    HintEvent, HintPosting, HintTree, KeyedBatch, PostedData, PostedLog, PostedRun, RunReference,
+};
 use blindfold_protocol::{Address, B256};
 use blindfold_rpc::confidential::{ConfidentialApiClient, Standing};
 use blindfold_store::SqlStore;
@@ -60,7 +62,12 @@ impl L1Reader for Posted {
         Ok(0)
     }
 
-    async fn posted_data(&self, run: &RunReference, _: u64) -> Result<PostedData, L1Error> {
+    async fn posted_data(
+        &self,
+        run: &RunReference,
+        _: Vec<KeyedBatch>,
+        _: u64,
+    ) -> Result<PostedData, L1Error> {
         Ok(PostedData::of(vec![(*self.sealed[run.last as usize - 1].batch).clone()]))
     }
 }

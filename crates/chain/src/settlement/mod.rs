@@ -18,7 +18,7 @@ use crate::limits::{
     KEPT_POSTED_HEADERS, SETTLEMENT_INTERVAL_MS, SETTLEMENT_MAX_PAUSE_MS, SETTLEMENT_SAVE_BLOCKS,
     SETTLEMENT_STEP_BLOCKS,
 };
-use crate::{Executor, L1Reader, L1RoundError, Tracker, accepted, own_hints};
+use crate::{Executor, L1Reader, L1RoundError, Tracker, accepted, keyed, own_hints};
 use marks::Stored;
 use runs::{OwnRoots, Runs};
 
@@ -274,7 +274,12 @@ impl Settlement {
         if !self.runs.list[index].look.is_due(through) {
             return Ok(false);
         }
-        let data = self.l1.posted_data(&run, through).await?;
+        let mut own = Vec::new();
+        for number in run.first..=run.last {
+            // Of what is damaged here nothing is compared.
+            own.extend(self.tracker.store().batch(number).await?.and_then(|record| keyed(record).ok()));
+        }
+        let data = self.l1.posted_data(&run, own, through).await?;
         let signed =
             |batch: &Option<SealedBatch>| batch.as_ref().is_some_and(|batch| self.tracker.is_signed(batch));
         let found = data.batches.iter().all(signed);

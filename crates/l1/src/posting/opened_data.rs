@@ -8,10 +8,10 @@ use blindfold_protocol::{
     DecodeError,
     data::KIND_OPENED,
     limits::VERSION,
-    opened::{self, MAX_BODY_BYTES, OpenBatch, OpenedRun, RunTerms},
+    opened::{self, BatchTerms, MAX_BODY_BYTES, OpenBatch, OpenedRun, RunTerms},
 };
 
-use crate::posting::run_data::{Reader, put_length};
+use crate::posting::run_data::{CodedBatch, Reader, put_length};
 
 /// What posting a byte costs is worth some milliseconds of compressing; higher levels find nothing more in signatures.
 const LEVEL: i32 = 19;
@@ -25,6 +25,35 @@ pub struct HintsReference {
     pub id: u64,
     /// The L1 block that it stands in.
     pub l1_block: u64,
+}
+
+/// A batch, and the session keys of those of its items that were opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyedBatch {
+    /// The batch.
+    pub batch: CodedBatch,
+    /// One entry for each item.
+    pub keys: Vec<Option<SessionKey>>,
+}
+
+impl KeyedBatch {
+    pub(crate) fn number(&self) -> u64 {
+        self.batch.sealed.header.number
+    }
+
+    pub(crate) fn item_bytes(&self) -> usize {
+        self.batch.sealed.items.iter().map(|item| item.len() + 8).sum()
+    }
+
+    pub(crate) fn open(&self, terms: BatchTerms) -> OpenBatch<'_> {
+        OpenBatch {
+            terms,
+            signature: &self.batch.sealed.signature,
+            codes: &self.batch.codes,
+            items: &self.batch.sealed.items,
+            keys: &self.keys,
+        }
+    }
 }
 
 /// The keys in such a posting.

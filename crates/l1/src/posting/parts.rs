@@ -1,11 +1,14 @@
 //! Looking for the batches of headers in data that is posted in pieces, by anybody.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use alloy_primitives::{Address, keccak256};
 use blindfold_protocol::{B256, BatchHeader, SealedBatch};
 
-use crate::posting::run_data::{DataPart, Entries, MAX_RUN_BATCHES};
+use crate::posting::{
+    opened_data::KeyedBatch,
+    run_data::{DataPart, Entries, MAX_RUN_BATCHES},
+};
 
 /// Bytes of unfinished data that are kept of one poster: more than the data of any batch.
 pub(crate) const MAX_POSTER_PART_BYTES: usize = 16 << 20;
@@ -14,6 +17,10 @@ pub(crate) const MAX_PART_BYTES: usize = 256 << 20;
 /// What a part counts beside its bytes.
 const PART_COST_BYTES: usize = 128;
 
+/// Batches that whoever looks for them has already, by the hashes of their headers: with keys of items whose proof is right
+/// and that they open rightly.
+pub(crate) type OwnBatches = BTreeMap<B256, Arc<KeyedBatch>>;
+
 /// Headers whose batches are looked for, and parts of data that are not complete yet.
 #[derive(Default)]
 pub(crate) struct Search {
@@ -21,12 +28,22 @@ pub(crate) struct Search {
     parts: Parts,
     /// Whether it is only asked which of them are there: what was compared before counts.
     only_whether: bool,
+    own: OwnBatches,
 }
 
 impl Search {
     /// Asks only which of them are there.
     pub fn which_are_there() -> Self {
         Self { only_whether: true, ..Self::default() }
+    }
+
+    /// For whoever has these batches, and need not encrypt again what is compared with them.
+    pub fn with_own(own: OwnBatches) -> Self {
+        Self { own, ..Self::default() }
+    }
+
+    pub fn own(&self) -> &OwnBatches {
+        &self.own
     }
 
     pub fn asks_only_whether(&self) -> bool {

@@ -18,7 +18,7 @@ use crate::{
     events::logs::FinalLog,
     posting::{
         blobs::{BlobError, decode_blobs},
-        parts::Search,
+        parts::{OwnBatches, Search},
         run_data::{DataPart, Entries, MAX_RUN_BATCHES},
     },
     reader::client::L1Client,
@@ -248,9 +248,20 @@ impl L1Client {
         after: u64,
         through: u64,
     ) -> Result<FoundData, L1Error> {
+        self.reposted(headers, after, through, OwnBatches::new()).await
+    }
+
+    /// The same for whoever has these batches.
+    pub(crate) async fn reposted(
+        &self,
+        headers: &[BatchHeader],
+        after: u64,
+        through: u64,
+        own: OwnBatches,
+    ) -> Result<FoundData, L1Error> {
         let topics = [BlindedInbox::DataPosted::SIGNATURE_HASH, BlindedInbox::PostedAgain::SIGNATURE_HASH];
         let inbox = self.inner.config.deployment.inbox;
-        let mut search = Search::default();
+        let mut search = Search::with_own(own);
         search.want(headers.iter().copied());
         let mut found = FoundData::default();
         let newest = through;
@@ -329,7 +340,7 @@ impl L1Client {
         if wanted.is_empty() {
             return Ok((Vec::new(), None));
         }
-        match self.entries(from, l1_block, data, &wanted).await? {
+        match self.entries(from, l1_block, data, &wanted, search.own()).await? {
             Ok(entries) => {
                 let epochs = self.epochs().await?;
                 Ok((search.take(entries, |batch| self.is_signed(batch, &epochs)), None))
@@ -362,13 +373,16 @@ impl L1Client {
     ) -> Result<PostedData, L1Error> {
         let missing = |fault| Ok(PostedData::missing(headers.len(), fault));
         match (&post.data, post.from()) {
-            (Ok(data), Some(from)) => match self.entries(from, post.l1_block, data, headers).await? {
-                Ok(entries) => {
-                    let epochs = self.epochs().await?;
-                    Ok(PostedData::of_entries(entries, headers, |batch| self.is_signed(batch, &epochs)))
+            (Ok(data), Some(from)) => {
+                let own = OwnBatches::new();
+                match self.entries(from, post.l1_block, data, headers, &own).await? {
+                    Ok(entries) => {
+                        let epochs = self.epochs().await?;
+                        Ok(PostedData::of_entries(entries, headers, |batch| self.is_signed(batch, &epochs)))
+                    }
+                    Err(fault) => missing(fault),
                 }
-                Err(fault) => missing(fault),
-            },
+            }
             (Ok(_), None) => missing(DataError::Mismatch),
             (Err(fault), _) => missing(fault.clone()),
         }

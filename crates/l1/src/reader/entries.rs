@@ -24,6 +24,7 @@ use crate::{
     posting::{
         hint_posting::{HintPosting, KEY, PostedEntry},
         opened_data::{HintsReference, OpenedData, RunKeys},
+        parts::OwnBatches,
         run_data::{BatchData, Entries, RunData},
     },
     reader::{client::L1Client, data::DataError},
@@ -35,7 +36,8 @@ const KEPT_KEYS: usize = 2;
 const KEPT_HINTS: usize = 4;
 
 impl L1Client {
-    /// The batches that a `RunData` for the numbers from `from` on, posted in this L1 block, holds of these headers.
+    /// The batches that a `RunData` for the numbers from `from` on, posted in this L1 block, holds of these headers. What is
+    /// seen to be of one's `own` is not encrypted again.
     ///
     /// # Errors
     /// The errors of a call. The inner ones: why nothing of the data can be read.
@@ -45,9 +47,10 @@ impl L1Client {
         l1_block: u64,
         data: &[u8],
         wanted: &[BatchHeader],
+        own: &OwnBatches,
     ) -> Result<Result<Entries, DataError>, L1Error> {
         if data.get(1) == Some(&KIND_OPENED) {
-            return self.opened_entries(from, l1_block, data, wanted).await;
+            return self.opened_entries((from, l1_block), data, wanted, own).await;
         }
         let data = match RunData::decode(data) {
             Ok(data) => data,
@@ -63,10 +66,10 @@ impl L1Client {
 
     async fn opened_entries(
         &self,
-        from: u64,
-        l1_block: u64,
+        (from, l1_block): (u64, u64),
         bytes: &[u8],
         wanted: &[BatchHeader],
+        own: &OwnBatches,
     ) -> Result<Result<Entries, DataError>, L1Error> {
         let hash = keccak256(bytes);
         if wanted.iter().any(|header| self.inner.compared.holds(from, &hash, &header.hash()) == Some(false)) {
@@ -112,7 +115,11 @@ impl L1Client {
                 encryption_key_hash: epoch.encryption_key_hash,
             };
             let encryption_key = self.kept_encryption_key(&terms).await?;
+            let own = own.get(&header.hash()).cloned();
             let restored = blocking(move || {
+                if let Some(own) = own.filter(|own| batch.is_of(&run, &own.open(terms), &keys)) {
+                    return Some(SealedBatch { signature: batch.signature, ..own.batch.sealed.clone() });
+                }
                 let items = batch.restore(&run, &terms, &encryption_key, &keys).ok()?;
                 BatchData { signature: batch.signature, items }.join(&header)
             });

@@ -36,6 +36,7 @@ use crate::{
     posting::{
         evidence::{DisputeContract, equivocation_evidence},
         hint_blobs::HintData,
+        opened_data::KeyedBatch,
         run::{PostedRun, RunReference},
     },
     reader::{
@@ -193,8 +194,14 @@ pub trait L1Reader: Send + Sync {
     }
 
     /// For each header of a posted run, and of what was posted in the same call, its batch as L1 holds it: beside the
-    /// header, or posted again up to block `through`, which is final. Where one is missing: why.
-    async fn posted_data(&self, _run: &RunReference, _through: u64) -> Result<PostedData, L1Error> {
+    /// header, or posted again up to block `through`, which is final. Where one is missing: why. `own`: batches of it that
+    /// the caller has, with keys of items whose proof is right and that they open rightly.
+    async fn posted_data(
+        &self,
+        _run: &RunReference,
+        _own: Vec<KeyedBatch>,
+        _through: u64,
+    ) -> Result<PostedData, L1Error> {
         unsupported("posted_data")
     }
 
@@ -408,8 +415,13 @@ impl L1Reader for L1Client {
         L1Client::posted_runs(self, after, through).await
     }
 
-    async fn posted_data(&self, run: &RunReference, through: u64) -> Result<PostedData, L1Error> {
-        L1Client::posted_data(self, run, through).await
+    async fn posted_data(
+        &self,
+        run: &RunReference,
+        own: Vec<KeyedBatch>,
+        through: u64,
+    ) -> Result<PostedData, L1Error> {
+        L1Client::posted_data(self, run, own, through).await
     }
 
     async fn posted_hints(&self, after: u64, through: u64) -> Result<Vec<PostedHints>, L1Error> {

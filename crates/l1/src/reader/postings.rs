@@ -1,5 +1,7 @@
 //! What `BlindedInbox` holds, and what was posted to it.
 
+use std::sync::Arc;
+
 use alloy_eips::BlockId;
 use alloy_primitives::{Address, U256};
 use alloy_sol_types::SolEvent;
@@ -13,7 +15,10 @@ use crate::{
         facts::PendingFallbackHeader,
         logs::{FinalLog, malformed_log},
     },
-    posting::run::{PostedRun, RunReference},
+    posting::{
+        opened_data::KeyedBatch,
+        run::{PostedRun, RunReference},
+    },
     reader::{
         client::L1Client,
         committee::decompress_signature,
@@ -209,16 +214,25 @@ impl L1Client {
     /// header, or posted again up to block `through`, which is final. With the sequencer's signatures. Where one is
     /// missing: why, above all when it may be in what cannot be read just now.
     ///
+    /// `own`: batches of it that the caller has, with keys of items whose proof is right and that they open rightly. What was
+    /// opened is compared with them, and only what does not compare is encrypted again.
+    ///
     /// # Errors
     /// As [`L1Client::postings`]; [`L1Error::Malformed`] where the run was not posted in its block.
-    pub async fn posted_data(&self, run: &RunReference, through: u64) -> Result<PostedData, L1Error> {
+    pub async fn posted_data(
+        &self,
+        run: &RunReference,
+        own: Vec<KeyedBatch>,
+        through: u64,
+    ) -> Result<PostedData, L1Error> {
         let before = run.posted_at.saturating_sub(1);
         let postings = self.postings(before, run.posted_at).await?;
         let posting = postings.into_iter().find(|posting| posting.runs.contains(run));
         let posting = posting.ok_or_else(|| malformed_log(&format!("run {run:?} is not in its block")))?;
         let lacking = posting.lacking();
         let mut data = posting.data;
-        let again = self.reposted_data(&lacking, before, through).await?;
+        let own = own.into_iter().map(|own| (own.batch.sealed.header.hash(), Arc::new(own))).collect();
+        let again = self.reposted(&lacking, before, through, own).await?;
         for found in again.batches {
             let place = posting.headers.iter().position(|header| *header == found.header);
             if let Some(place) = place.and_then(|place| data.batches.get_mut(place)) {

@@ -19,12 +19,12 @@ use crate::{
         challenge::HintEvidence,
         evidence::{DisputeContract, OmissionAnswer},
         hint_posting::HintPosting,
-        opened_data::HintsReference,
+        opened_data::{HintsReference, KeyedBatch},
         run::RunReference,
         run_data::CodedBatch,
     },
     reader::{L1Reader, data_standing::DataStanding, faults::Output, unsupported},
-    submitter::{sender::Sent, writer::L1Writer, writer_opened::KeyedBatch},
+    submitter::{sender::Sent, writer::L1Writer},
 };
 
 /// What one account may do on L1, and what it has to know of its own. Methods that send wait until their transaction is in a

@@ -3,44 +3,24 @@
 use std::sync::Arc;
 
 use alloy_primitives::keccak256;
-use blindfold_bte::{EncryptionKey, SessionKey};
+use blindfold_bte::EncryptionKey;
 use blindfold_protocol::{
     DecodeError, Epoch,
-    opened::{BatchTerms, OpenBatch, OpenedBatch, RunTerms},
+    opened::{BatchTerms, OpenedBatch, RunTerms},
 };
 use blindfold_runtime::blocking;
 
 use crate::{
     error::{L1Error, RunError},
     posting::{
-        opened_data::{HintsReference, OpenedData},
+        opened_data::{HintsReference, KeyedBatch, OpenedData},
         parts::MAX_POSTER_PART_BYTES,
-        run_data::CodedBatch,
     },
     submitter::{sender::Sent, writer::L1Writer},
 };
 
 /// Data is made anew without the keys that gave something else, and then without any.
 const TRIES: usize = 3;
-
-/// A batch, and the session keys of those of its items that were opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyedBatch {
-    /// The batch.
-    pub batch: CodedBatch,
-    /// One entry for each item.
-    pub keys: Vec<Option<SessionKey>>,
-}
-
-impl KeyedBatch {
-    fn number(&self) -> u64 {
-        self.batch.sealed.header.number
-    }
-
-    fn item_bytes(&self) -> usize {
-        self.batch.sealed.items.iter().map(|item| item.len() + 8).sum()
-    }
-}
 
 impl L1Writer {
     /// Posts the data of batches of one run, whose hints stand in that posting, as what their envelopes were opened to, in
@@ -123,17 +103,11 @@ fn checked(run: &RunTerms, mut batches: Vec<Keyed>, hints: HintsReference) -> Re
 }
 
 fn encode(run: &RunTerms, batches: &[Keyed], hints: HintsReference) -> Result<Vec<u8>, DecodeError> {
-    OpenedData::encode(run, hints, &batches.iter().map(open).collect::<Vec<_>>())
-}
-
-fn open((keyed, terms, _): &Keyed) -> OpenBatch<'_> {
-    OpenBatch {
-        terms: *terms,
-        signature: &keyed.batch.sealed.signature,
-        codes: &keyed.batch.codes,
-        items: &keyed.batch.sealed.items,
-        keys: &keyed.keys,
-    }
+    OpenedData::encode(
+        run,
+        hints,
+        &batches.iter().map(|(batch, terms, _)| batch.open(*terms)).collect::<Vec<_>>(),
+    )
 }
 
 /// Takes the keys away that do not give their item back. True where all do.

@@ -164,7 +164,7 @@ async fn a_partly_signed_posting_is_completed() {
     writer.post_data(&batches[1..2]).await.unwrap();
     let through = stage.finalize().await;
     assert_eq!(lacking(client).await, []);
-    let found = client.posted_data(&posting.runs[0], through).await.unwrap();
+    let found = client.posted_data(&posting.runs[0], Vec::new(), through).await.unwrap();
     assert!(found.batches.into_iter().eq(plain(&batches).into_iter().map(Some)));
 }
 
@@ -228,7 +228,7 @@ async fn a_beacon_node_that_is_away_stops_no_reader() {
     let client = L1Client::connect(config).await.unwrap();
     let postings = client.postings(0, through).await.unwrap();
     assert!(matches!(postings[0].data.whole(), Err(DataError::Beacon(_))), "{:?}", postings[0].data);
-    let found = client.posted_data(&postings[0].runs[0], through).await.unwrap();
+    let found = client.posted_data(&postings[0].runs[0], Vec::new(), through).await.unwrap();
     assert_eq!(found.batches, [None]);
     assert!(found.fault.is_some_and(|fault| fault.may_pass(through)));
     // It has an hour before the data counts as lacking.

@@ -60,8 +60,16 @@ async fn opened_data_gives_the_batches_back_to_whoever_has_l1_alone() {
     println!("{} gas; as they are the data take {} bytes", sent.gas_used, RunData::of(&coded).encode().len());
     assert_eq!(found(&game, client).await, (game.batches.clone(), None));
     let through = client.finalized().await.unwrap().number;
-    let data = client.posted_data(&game.run.run, through).await.unwrap();
-    assert_eq!(data.whole(), Ok(game.batches.clone()));
+    // For whoever has nothing, has all, has the keys to nothing, or has something else.
+    let mut without = batches.clone();
+    without.iter_mut().for_each(|batch| batch.keys.fill(None));
+    let mut others = batches.clone();
+    others[0].batch.sealed.items[0][9] ^= 1;
+    others[1].batch.sealed.header.timestamp_ms += 1;
+    for own in [Vec::new(), batches.clone(), batches[1..].to_vec(), without, others] {
+        let data = client.posted_data(&game.run.run, own, through).await.unwrap();
+        assert_eq!(data.whole(), Ok(game.batches.clone()));
+    }
     assert_eq!(client.data_standing(0, 0, Supplier::default()).await.unwrap().lacking, []);
 }
 

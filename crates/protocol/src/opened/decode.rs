@@ -5,7 +5,7 @@ use crate::bundle::{BundleItem, KIND_TRANSACTION};
 use crate::codec::DecodeError;
 use crate::limits::{MAX_BATCH_ITEMS, MAX_BUNDLE_ITEMS, SIZE_BUCKETS, VERSION};
 use crate::opened::columns::{Column, KnownAddresses, Reader};
-use crate::opened::item::{Inner, OpenedItem};
+use crate::opened::item::{Inner, OpenedItem, strip_padding};
 use crate::opened::transaction::{Structured, from_decimal};
 use crate::opened::{MAX_BATCHES, MAX_BODY_BYTES, MAX_ITEM_BYTES, MAX_ITEMS, OpenedBatch, OpenedRun, Stored};
 use crate::signature::{SIGNATURE_BYTES, Signature65};
@@ -161,6 +161,8 @@ impl Decoder<'_> {
             }
         }
         fits(&message, limit)?;
+        // A bundle may end in zeros of its own.
+        strip_padding(&mut message);
         if payer.is_some() {
             first = None;
         }

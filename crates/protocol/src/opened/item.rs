@@ -73,8 +73,7 @@ impl OpenedItem {
             _ => None,
         };
         let first = first.filter(|first| first.sender(run.chain_id) == Some(header.payer));
-        let length = message.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-        message.truncate(length);
+        strip_padding(&mut message);
         Some(Self {
             payer: first.is_none().then_some(header.payer),
             first,
@@ -132,6 +131,12 @@ impl OpenedItem {
         signature[..64].copy_from_slice(&self.signature);
         Signature65(signature)
     }
+}
+
+/// Takes the zeros off a message's end, the padding among them: its bucket says how many there were.
+pub(super) fn strip_padding(message: &mut Vec<u8>) {
+    let length = message.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    message.truncate(length);
 }
 
 /// The items of a bundle, by their fields where those give them back; `None` for a message that is no bundle.

@@ -148,4 +148,25 @@ impl OpenedBatch {
     ) -> Result<Vec<(u8, Vec<u8>)>, RestoreError> {
         restore::restore(self, run, batch, encryption_key, keys)
     }
+
+    /// Whether `keys` restore it to the items that somebody has already, seen without encrypting anything: it says of each
+    /// what its owner would say. `own` has keys only of items whose proof is right and that they open rightly. False says
+    /// nothing: it may restore to the same in other words. Hashes, and the recovery of a key where the payer signed the first
+    /// transaction: a quarter of [`restore`](Self::restore).
+    pub fn is_of(&self, run: &RunTerms, own: &OpenBatch<'_>, keys: &[Option<SessionKey>]) -> bool {
+        let counts = [own.codes.len(), own.items.len(), own.keys.len(), keys.len()];
+        let owned = own.codes.iter().zip(own.items).zip(own.keys);
+        let mut pairs = self.items.iter().zip(keys).zip(owned);
+        counts.iter().all(|count| *count == self.items.len())
+            && pairs.all(|(((code, stored), key), ((own_code, bytes), own_key))| {
+                code == own_code
+                    && match stored {
+                        Stored::Raw(stored) => stored == bytes,
+                        Stored::Opened(stored) => own_key.as_ref().is_some_and(|own_key| {
+                            key.as_ref() == Some(own_key)
+                                && OpenedItem::of(run, &own.terms, bytes, own_key).as_ref() == Some(&**stored)
+                        }),
+                    }
+            })
+    }
 }

@@ -145,6 +145,48 @@ fn what_was_opened_gives_what_was_ordered() {
     assert_eq!(restored, coded(&items).into_iter().zip(items).collect::<Vec<_>>());
 }
 
+/// By whoever has the items, and keys of those whose proofs are right.
+#[test]
+fn what_is_of_ones_own_items_is_seen_without_encrypting() {
+    let (items, mut keys) = batch();
+    let (codes, signature) = (coded(&items), Signature65::NONE);
+    let decoded = |keys: &[Option<SessionKey>]| {
+        OpenedRun::decode(CHAIN_ID, &body(&items, keys, &signature)).unwrap().batches.remove(0)
+    };
+    let forged = decoded(&keys);
+    keys[5] = None;
+    let data = decoded(&keys);
+    let own = OpenBatch { terms: terms(), signature: &signature, codes: &codes, items: &items, keys: &keys };
+    assert!(data.is_of(&run(), &own, &keys));
+    assert!(decoded(&vec![None; keys.len()]).is_of(&run(), &own, &keys), "as they are");
+    assert!(!forged.is_of(&run(), &own, &batch().1), "whose proof is wrong has no key here");
+
+    for index in 0..items.len() {
+        let mut other_items = items.clone();
+        *other_items[index].last_mut().unwrap() ^= 1;
+        assert!(!data.is_of(&run(), &OpenBatch { items: &other_items, ..own }, &keys), "item {index}");
+        let mut other_codes = codes.clone();
+        other_codes[index] ^= 1;
+        assert!(!data.is_of(&run(), &OpenBatch { codes: &other_codes, ..own }, &keys), "code {index}");
+        for wrong in [None, Some(SessionKey::from_bytes([9; 16]))] {
+            let mut other_keys = keys.clone();
+            other_keys[index] = wrong;
+            let opened = keys[index].is_some();
+            assert_eq!(data.is_of(&run(), &own, &other_keys), !opened, "posted key {index}");
+            let own = OpenBatch { keys: &other_keys, ..own };
+            assert_eq!(data.is_of(&run(), &own, &keys), !opened, "own key {index}");
+            assert_eq!(data.is_of(&run(), &own, &other_keys), !opened, "either key {index}");
+        }
+    }
+    for count in [0, items.len() - 1] {
+        let fewer = OpenBatch { items: &items[..count], codes: &codes[..count], keys: &keys[..count], ..own };
+        assert!(!data.is_of(&run(), &fewer, &keys[..count]));
+        assert!(!data.is_of(&run(), &own, &keys[..count]));
+    }
+    let elsewhere = BatchTerms { epoch: 2, ..terms() };
+    assert!(!data.is_of(&run(), &OpenBatch { terms: elsewhere, ..own }, &keys));
+}
+
 #[test]
 fn several_batches_know_each_others_addresses() {
     let (items, keys) = batch();

@@ -9,9 +9,9 @@ use blindfold_chain::{
 };
 use blindfold_client::{CommitteeKeyError, CommitteeSource};
 use blindfold_l1::{
-    DataError, DisputeContract, FoundData, HintData, HintEvent, OpenAccusation, Output, OutputStanding,
-    PostedData, PostedHead, PostedHints, PostedLog, PostedRun, Posting, PublisherBond, RunReference,
-    equivocation_evidence,
+    DataError, DisputeContract, FoundData, HintData, HintEvent, KeyedBatch, OpenAccusation, Output,
+    OutputStanding, PostedData, PostedHead, PostedHints, PostedLog, PostedRun, Posting, PublisherBond,
+    RunReference, equivocation_evidence,
 };
 use blindfold_protocol::{
     Address, B256, BatchHeader, Epochs, ForcedEntry, HeaderId, L1Timing, SealedBatch, SignedHeader,
@@ -153,7 +153,12 @@ impl L1Reader for View {
         self.read(|_| CLAIM_DELAY).await
     }
 
-    async fn posted_data(&self, run: &RunReference, through: u64) -> Result<PostedData, L1Error> {
+    async fn posted_data(
+        &self,
+        run: &RunReference,
+        _: Vec<KeyedBatch>,
+        through: u64,
+    ) -> Result<PostedData, L1Error> {
         let posting =
             self.read(|state| state.posted.iter().find(|posted| posted.run.run == *run).cloned()).await?;
         let posting = posting.ok_or_else(|| L1Error::nonsense("the run is not in its block"))?;
