@@ -152,7 +152,7 @@ impl OpenedBatch {
     /// Whether `keys` restore it to the items that somebody has already, seen without encrypting anything: it says of each
     /// what its owner would say. `own` has keys only of items whose proof is right and that they open rightly. False says
     /// nothing: it may restore to the same in other words. Hashes, and the recovery of a key where the payer signed the first
-    /// transaction: a quarter of [`restore`](Self::restore).
+    /// transaction; no exponentiation.
     pub fn is_of(&self, run: &RunTerms, own: &OpenBatch<'_>, keys: &[Option<SessionKey>]) -> bool {
         let counts = [own.codes.len(), own.items.len(), own.keys.len(), keys.len()];
         let owned = own.codes.iter().zip(own.items).zip(own.keys);
