@@ -103,7 +103,11 @@ pub async fn stale_header_after_outage(arena: &mut Arena) -> Outcome {
     ensure!(reason == Some("wrong_generation"), "expected wrong_generation, seen {receipt:?}");
     let late = arena.users[0].envelope_for(raw.to_vec(), &early)?;
     for (envelope, refusal) in [(&lost, "already_known"), (&late, "wrong_generation")] {
-        let refused = arena.users[0].try_submit(envelope, false).await?.err();
+        let refused = until("the sequencer to have recovered", async || {
+            let refused = arena.users[0].try_submit(envelope, false).await?.err();
+            Ok(Some(refused).filter(|refused| refused.as_deref() != Some("recovering")))
+        })
+        .await?;
         ensure!(refused.as_deref() == Some(refusal), "expected {refusal}, seen {refused:?}");
     }
     gas.step("force what was sealed in vain", arena.bully().force_envelope(&lost.encode()).await?.gas_used);
