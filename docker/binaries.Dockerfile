@@ -22,7 +22,7 @@ RUN cargo build --locked --profile "$PROFILE" -p blindfold --features "$FEATURES
 FROM ${GO_IMAGE} AS node
 WORKDIR /source
 COPY crates/engine/node .
-RUN CGO_ENABLED=0 go build -mod=readonly -trimpath -ldflags=-s -o /programs/blindfold-node .
+RUN CGO_ENABLED=1 go build -tags netgo,osusergo -mod=readonly -trimpath -ldflags=-s -o /programs/blindfold-node .
 
 FROM ${NODE_IMAGE} AS l1
 WORKDIR /source

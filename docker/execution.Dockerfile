@@ -1,6 +1,6 @@
 # The execution client of a sequencer or of a full node: public reads on 8645, Engine API on 8651.
 #   docker build -f docker/execution.Dockerfile -t blindfold/execution docker      (after binaries.Dockerfile or prebuilt.Dockerfile)
-# One static program and an empty /data: no shell.
+# One program with the libraries that it loads, and an empty /data: no shell.
 ARG BINARIES=blindfold/binaries
 FROM ${BINARIES} AS binaries
 
