@@ -7,7 +7,7 @@
 
 use std::{hash::Hash, num::NonZeroUsize, sync::Arc};
 
-use blindfold_bte::CiphertextPoint;
+use blindfold_bte::{Backend, CiphertextPoint};
 use blindfold_chain::{NextStep, TrackerError};
 use blindfold_protocol::{
     B256, Canonical, Certificate, CertifiedBatch, Envelope, Epoch, ReleaseShare, SingletonShare, certificate,
@@ -199,6 +199,7 @@ pub(crate) struct ShareService {
     pairing: tokio::sync::Mutex<()>,
     /// Bounds how many compute at once, whoever asks.
     threads: Arc<Semaphore>,
+    backend: Arc<dyn Backend>,
     singletons: Mutex<LruCache<(u64, u32), Once<SingletonShare>>>,
     /// Certificates that were accepted; the certified head never falls, so they stay good.
     accepted: Mutex<LruCache<Certificate, ()>>,
@@ -261,6 +262,7 @@ impl ShareService {
             peer_readers: Arc::new(Semaphore::new(limits.share_queue_calls)),
             pairing: tokio::sync::Mutex::default(),
             threads: Arc::new(Semaphore::new(limits.share_threads)),
+            backend: Arc::from(blindfold_bte::auto(limits.share_threads)),
             singletons: memory(limits.singleton_cache_entries),
             accepted: memory(limits.certificate_cache_entries),
             missing: Notify::new(),
@@ -388,10 +390,11 @@ impl ShareService {
             .get_or_try_init(|| async {
                 let member = self.context.member();
                 let header_hash = record.hash;
+                let backend = Arc::clone(&self.backend);
                 let key = Arc::clone(&self.context.key);
                 let share = self
                     .compute(move || {
-                        let points = points(&record, &[index])?;
+                        let points = points(&*backend, &record, &[index])?;
                         let point = points.first().ok_or_else(|| internal("no point"))?;
                         Ok(key.member_key.singleton_share(point))
                     })
@@ -540,6 +543,7 @@ impl ShareService {
             .get_or_try_init(|| async {
                 let header_hash = record.hash;
                 let key = Arc::clone(&self.context.key);
+                let backend = Arc::clone(&self.backend);
                 let seconds = self.context.metrics.share_seconds.clone();
                 let pds = self
                     .compute(move || {
@@ -547,8 +551,8 @@ impl ShareService {
                         let pds = sub_batches(&record, epoch.max_batch)
                             .iter()
                             .map(|indices| {
-                                key.member_key
-                                    .release_share(&points(&record, indices)?)
+                                backend
+                                    .release_share(&key.member_key, &points(&*backend, &record, indices)?)
                                     .map_err(|fault| internal(fault.to_string()))
                             })
                             .collect::<Result<Vec<_>, ShareRequestError>>()?;
@@ -608,18 +612,21 @@ fn sub_batches(record: &BatchRecord, max_batch: u32) -> Vec<Vec<u32>> {
 
 /// The ciphertext points of accepted items. They were checked before the batch was stored, and are checked again:
 /// a share over a point outside the subgroup would say something about the key.
-fn points(record: &BatchRecord, indices: &[u32]) -> Result<Vec<CiphertextPoint>, ShareRequestError> {
-    indices
-        .iter()
-        .map(|index| {
-            let item = usize::try_from(*index).ok().and_then(|index| record.sealed.items.get(index));
-            let item = item.ok_or_else(|| internal(format!("no item {index}")))?;
-            let envelope =
-                Envelope::decode(item).map_err(|fault| internal(format!("item {index}: {fault}")))?;
-            CiphertextPoint::from_bytes(&envelope.ciphertext.c)
-                .map_err(|fault| internal(format!("item {index}: {fault}")))
-        })
-        .collect()
+fn points(
+    backend: &dyn Backend,
+    record: &BatchRecord,
+    indices: &[u32],
+) -> Result<Vec<CiphertextPoint>, ShareRequestError> {
+    let headers = indices.iter().map(|index| {
+        let item = usize::try_from(*index).ok().and_then(|index| record.sealed.items.get(index));
+        let item = item.ok_or_else(|| internal(format!("no item {index}")))?;
+        let envelope = Envelope::decode(item).map_err(|fault| internal(format!("item {index}: {fault}")))?;
+        Ok(envelope.ciphertext.c)
+    });
+    let headers = headers.collect::<Result<Vec<_>, ShareRequestError>>()?;
+    let decoded = backend.decode_headers(&headers.iter().collect::<Vec<_>>());
+    let decoded = indices.iter().zip(decoded);
+    decoded.map(|(index, point)| point.map_err(|fault| internal(format!("item {index}: {fault}")))).collect()
 }
 
 fn internal(what: impl Into<String>) -> ShareRequestError {
