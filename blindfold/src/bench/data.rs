@@ -5,6 +5,8 @@
 //! power of ten, nonces below 500, three habits of tipping, and a fee that follows the base fee of the batch. Signatures,
 //! addresses and nonces of envelopes are most of it, and those no compressor shortens.
 
+use std::ops::Range;
+
 use alloy_primitives::{Address, Bytes, U256};
 use anyhow::{Context, Result};
 use blindfold_bte::{EncryptionKey, SessionKey, dealer};
@@ -77,9 +79,10 @@ struct Report {
 }
 
 /// A signed transfer, by its fields and as it is.
-struct Transfer {
-    fields: TransactionFields,
-    raw: Bytes,
+#[derive(Clone)]
+pub(super) struct Transfer {
+    pub(super) fields: TransactionFields,
+    pub(super) raw: Bytes,
 }
 
 struct Batch {
@@ -134,11 +137,22 @@ fn address(rng: &mut StdRng) -> Address {
 }
 
 fn transfer(rng: &mut StdRng, key: &SigningKey, nonce: u64, base_fee: u128) -> Transfer {
+    transfer_on(CHAIN_ID, rng, key, (nonce, 12..18), base_fee)
+}
+
+/// A transfer like those of wallets, on that chain; of up to four digits at one of these powers of ten.
+pub(super) fn transfer_on(
+    chain_id: u64,
+    rng: &mut StdRng,
+    key: &SigningKey,
+    (nonce, powers): (u64, Range<u8>),
+    base_fee: u128,
+) -> Transfer {
     let tip = TIPS[rng.random_range(0..TIPS.len())];
     let value = U256::from(rng.random_range(1..10_000u64))
-        * U256::from(10u8).pow(U256::from(rng.random_range(12..18u8)));
+        * U256::from(10u8).pow(U256::from(rng.random_range(powers)));
     let fields = TransactionFields {
-        chain_id: CHAIN_ID,
+        chain_id,
         nonce,
         to: address(rng),
         value,
@@ -241,7 +255,8 @@ fn measure(
             })
             .collect(),
     };
-    let span = zstd::bulk::compress(&span_batch(batches), LEVEL).context("compressing the span batch")?;
+    let blocks: Vec<&[Transfer]> = batches.iter().map(|batch| batch.transfers.as_slice()).collect();
+    let span = compressed_span_batch(&blocks)?;
     let total = each(opened.len() + hints.encode().len());
     // r ‖ s of the payer, nonce and key of the envelope; r ‖ s and the recipient of each transfer.
     let random = each(envelopes * (64 + 8 + 16) + transfers * (64 + 20));
@@ -255,24 +270,29 @@ fn measure(
         opened: each(opened.len()),
         hints: each(hints.encode().len()),
         total,
-        span_batch: each(span.len()),
-        ratio: total / each(span.len()),
+        span_batch: each(span),
+        ratio: total / each(span),
         random,
         encode_us: us(encoded),
         restore_us: us(restored),
     })
 }
 
-/// The transfers as a span batch, a block for each batch: prefix and payload of the specification (Delta), uncompressed.
-fn span_batch(batches: &[Batch]) -> Vec<u8> {
-    let transfers: Vec<&Transfer> = batches.iter().flat_map(|batch| &batch.transfers).collect();
+/// Bytes of a span batch with these blocks.
+pub(super) fn compressed_span_batch(blocks: &[&[Transfer]]) -> Result<usize> {
+    Ok(zstd::bulk::compress(&span_batch(blocks), LEVEL).context("compressing the span batch")?.len())
+}
+
+/// The blocks as a span batch: prefix and payload of the specification (Delta), uncompressed.
+fn span_batch(blocks: &[&[Transfer]]) -> Vec<u8> {
+    let transfers: Vec<&Transfer> = blocks.iter().copied().flatten().collect();
     // Timestamp and L1 origin relative, two checks of 20 bytes, block count, origin bits.
     let mut out = vec![1, 2, 3];
     out.extend_from_slice(&[0xab; 40]);
-    varint(&mut out, batches.len() as u64);
-    out.extend(std::iter::repeat_n(0u8, batches.len().div_ceil(8)));
-    for batch in batches {
-        varint(&mut out, batch.transfers.len() as u64);
+    varint(&mut out, blocks.len() as u64);
+    out.extend(std::iter::repeat_n(0u8, blocks.len().div_ceil(8)));
+    for block in blocks {
+        varint(&mut out, block.len() as u64);
     }
     // No contract is created; the parities of y are random.
     out.extend(std::iter::repeat_n(0u8, transfers.len().div_ceil(8)));

@@ -13,10 +13,9 @@ use blindfold_client::{
     CommitteeKey, EnvelopeMaker, Node, Offer, SignedTransaction, TransactionFields, transaction::sign,
 };
 use blindfold_l1::{L1Client, L1Writer};
-use blindfold_protocol::{Canonical, ChainConfig, Envelope, SealedBatch, SigningKey};
+use blindfold_protocol::{Canonical, ChainConfig, Envelope, SigningKey};
 use blindfold_rpc::{
-    BlindApiClient, ClientConfig, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, HttpClient,
-    SequencerApiClient, Topic, http_client,
+    BlindApiClient, ClientConfig, Encoded, HttpClient, SequencerApiClient, Topic, http_client,
 };
 use blindfold_runtime::{Instant, blocking, now, spawn};
 use clap::Args;
@@ -27,6 +26,7 @@ use tokio::{
     time::{Duration, MissedTickBehavior, interval, sleep},
 };
 
+use super::observe::{Latency, Observed, feed, watch};
 use crate::{
     devnet::accounts::account_key,
     roles::{L1Settings, load_chain},
@@ -93,37 +93,6 @@ struct Measured {
     submit_to_executed_ms: Latency,
 }
 
-/// Percentiles, in milliseconds.
-#[derive(Debug, Serialize)]
-struct Latency {
-    p50: f64,
-    p90: f64,
-    p99: f64,
-}
-
-impl Latency {
-    fn of(mut samples: Vec<f64>) -> Self {
-        samples.sort_by(f64::total_cmp);
-        let at = |percent: usize| {
-            let index = (samples.len().saturating_sub(1) * percent).div_ceil(100);
-            samples.get(index).copied().unwrap_or_default()
-        };
-        Self { p50: at(50), p90: at(90), p99: at(99) }
-    }
-}
-
-/// What the feeds and answers showed, by envelope.
-#[derive(Default)]
-struct Observed {
-    sent: HashMap<B256, Instant>,
-    admitted: HashMap<B256, Instant>,
-    refused: BTreeMap<String, usize>,
-    /// Ids of each sealed batch, until it is executed.
-    batches: BTreeMap<u64, Vec<B256>>,
-    certified: HashMap<B256, Instant>,
-    executed: HashMap<B256, Instant>,
-}
-
 /// Measures and prints.
 ///
 /// # Errors
@@ -156,11 +125,6 @@ pub async fn run(args: LoadArgs) -> Result<()> {
     }
     let measured = measured(&args, &observed.lock());
     print(&measured, args.json)
-}
-
-fn feed(http_url: &str, topics: &[Topic]) -> Feed {
-    let url = http_url.replacen("http", "ws", 1);
-    Feed::start(url, topics, FeedConfig::default())
 }
 
 /// Deposits for the accounts that have nothing to pay with, and waits until the deposits count.
@@ -295,44 +259,6 @@ async fn send(
         });
     }
     while calls.join_next().await.is_some() {}
-}
-
-/// Notes what a feed shows.
-async fn watch(mut feed: Feed, observed: Arc<Mutex<Observed>>) {
-    while let Some(item) = feed.next().await {
-        let FeedItem::Event(event) = item else { continue };
-        let now = now();
-        let mut observed = observed.lock();
-        match event {
-            FeedEvent::Header(header) => {
-                let ids = header.sealed.decode().map(|sealed| ids(&sealed)).unwrap_or_default();
-                observed.batches.insert(header.number, ids);
-            }
-            FeedEvent::Certificate(certificate) => {
-                // A certificate certifies all ancestors.
-                let ids: Vec<B256> = observed
-                    .batches
-                    .range(..=certificate.number)
-                    .flat_map(|(_, ids)| ids.iter().copied())
-                    .collect();
-                for id in ids {
-                    observed.certified.entry(id).or_insert(now);
-                }
-            }
-            FeedEvent::Block(block) => {
-                let done = observed.batches.split_off(&(block.last_batch + 1));
-                let executed = std::mem::replace(&mut observed.batches, done);
-                for id in executed.into_values().flatten() {
-                    observed.executed.entry(id).or_insert(now);
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-fn ids(sealed: &SealedBatch) -> Vec<B256> {
-    sealed.items.iter().filter_map(|item| Envelope::decode(item).ok()).map(|envelope| envelope.id()).collect()
 }
 
 fn measured(args: &LoadArgs, observed: &Observed) -> Measured {

@@ -6,6 +6,9 @@ mod coprocessor;
 mod data;
 mod load;
 mod machine;
+mod observe;
+mod process;
+mod system;
 
 use anyhow::Result;
 use blindfold_runtime::blocking;
@@ -32,6 +35,11 @@ pub enum BenchCommand {
         after_help = "Example:\n  blindfold bench load --rpc http://127.0.0.1:9545 --node http://127.0.0.1:9580 \\\n      --l1 http://127.0.0.1:8545 --chain target/devnet/run/rollup.json --seconds 30 --rate 100 --json"
     )]
     Load(load::LoadArgs),
+    /// A whole chain of its own on this machine: the rate it holds, latency at 80 % of it, and three times of it
+    #[command(
+        after_help = "Examples:\n  blindfold bench system\n  blindfold bench system --seconds 20 --json\n  blindfold bench system --soak --json"
+    )]
+    System(system::SystemArgs),
     /// Floods beside honest transfers, on a development network of its own: what each costs its maker and the roles
     #[command(
         after_help = "Examples:\n  blindfold bench attack\n  blindfold bench attack --flood malformed --envelopes 1000 --rate 100 --json"
@@ -49,6 +57,7 @@ pub async fn run(command: BenchCommand) -> Result<()> {
         BenchCommand::Coprocessor(args) => blocking(move || coprocessor::run(&args)).await?,
         BenchCommand::Data(args) => blocking(move || data::run(&args)).await?,
         BenchCommand::Load(args) => load::run(args).await,
+        BenchCommand::System(args) => system::run(args).await,
         BenchCommand::Attack(args) => attack::run(args).await,
     }
 }

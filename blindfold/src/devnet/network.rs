@@ -523,6 +523,12 @@ impl Devnet {
         Ok(self.anvil.mine(blocks).await?)
     }
 
+    /// The process that is L1.
+    #[must_use]
+    pub fn l1_pid(&self) -> u32 {
+        self.anvil.process_id()
+    }
+
     /// Stops L1's execution until [`Devnet::resume_l1`] (`SIGSTOP`): whoever asks it waits.
     ///
     /// # Errors

@@ -139,6 +139,15 @@ impl RoleProcess {
         }
     }
 
+    /// What it shows at `/metrics`.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn metrics(&self) -> Result<String> {
+        let answer = http_probe::get(&self.admin.to_string(), "/metrics", READY_ANSWER_MS).await?;
+        Ok(answer.body)
+    }
+
     /// The end of its log.
     #[must_use]
     pub fn log_tail(&self) -> String {

@@ -1,8 +1,8 @@
 //! A development network with those who send to it, and what its roles use meanwhile.
 
-use std::{collections::BTreeMap, fs, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use blindfold_bte::{EncryptionKey, dealer};
 use blindfold_client::{CommitteeKey, Node};
 use blindfold_protocol::ChainConfig;
@@ -10,7 +10,11 @@ use blindfold_rpc::{BlindApiClient, ClientConfig, HttpClient, http_client};
 use blindfold_runtime::{Instant, now, rng};
 use tokio::time::{Duration, sleep};
 
-use super::{Measured, Usage, floods::Flood};
+use super::{
+    super::process::{cpu_ms, resident_kib},
+    Measured, Usage,
+    floods::Flood,
+};
 use crate::devnet::{
     COPROCESSOR, Devnet, DevnetOptions, MEMBERS, Progress, accounts::account_key, ports::http,
 };
@@ -211,22 +215,4 @@ impl Testbed {
 /// Processor time and memory, each for itself.
 fn split(usage: BTreeMap<String, (f64, u64)>) -> (BTreeMap<String, f64>, BTreeMap<String, u64>) {
     usage.into_iter().map(|(role, (cpu_ms, kib))| ((role.clone(), cpu_ms), (role, kib))).unzip()
-}
-
-/// Processor time of a process, in milliseconds.
-fn cpu_ms(pid: u32) -> Result<f64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name, in brackets, may hold anything.
-    let (_, rest) = stat.rsplit_once(')').context("a line of /proc/…/stat")?;
-    let mut fields = rest.split_whitespace().skip(11).map(str::parse::<u64>);
-    let (user, system) = (fields.next().context("utime")??, fields.next().context("stime")??);
-    // Linux shows it in hundredths of a second.
-    Ok((user + system) as f64 * 10.0)
-}
-
-/// What a process has in memory, in KiB.
-fn resident_kib(pid: u32) -> Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-    line.trim().trim_end_matches(" kB").trim().parse().context("VmRSS in kB")
 }

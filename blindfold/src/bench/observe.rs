@@ -1,0 +1,88 @@
+//! What becomes of envelopes, by the feeds and not by their sender's counters.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use alloy_primitives::B256;
+use blindfold_protocol::{Canonical, Envelope, SealedBatch};
+use blindfold_rpc::{Feed, FeedConfig, FeedEvent, FeedItem, Topic};
+use blindfold_runtime::{Instant, now};
+use parking_lot::Mutex;
+use serde::Serialize;
+
+/// Percentiles, in milliseconds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Latency {
+    pub(super) p50: f64,
+    pub(super) p90: f64,
+    pub(super) p99: f64,
+}
+
+impl Latency {
+    pub(super) fn of(mut samples: Vec<f64>) -> Self {
+        samples.sort_by(f64::total_cmp);
+        let at = |percent: usize| {
+            let index = (samples.len().saturating_sub(1) * percent).div_ceil(100);
+            samples.get(index).copied().unwrap_or_default()
+        };
+        Self { p50: at(50), p90: at(90), p99: at(99) }
+    }
+}
+
+/// What the feeds and answers showed, by envelope.
+#[derive(Default)]
+pub(super) struct Observed {
+    pub(super) sent: HashMap<B256, Instant>,
+    pub(super) admitted: HashMap<B256, Instant>,
+    pub(super) refused: BTreeMap<String, usize>,
+    /// Ids of each sealed batch, until it is executed.
+    batches: BTreeMap<u64, Vec<B256>>,
+    pub(super) certified: HashMap<B256, Instant>,
+    pub(super) executed: HashMap<B256, Instant>,
+}
+
+/// Whatever a role's feed shows of these topics.
+pub(super) fn feed(http_url: &str, topics: &[Topic]) -> Feed {
+    let url = http_url.replacen("http", "ws", 1);
+    Feed::start(url, topics, FeedConfig::default())
+}
+
+/// Notes what a feed shows.
+pub(super) async fn watch(mut feed: Feed, observed: Arc<Mutex<Observed>>) {
+    while let Some(item) = feed.next().await {
+        let FeedItem::Event(event) = item else { continue };
+        let now = now();
+        let mut observed = observed.lock();
+        match event {
+            FeedEvent::Header(header) => {
+                let ids = header.sealed.decode().map(|sealed| ids(&sealed)).unwrap_or_default();
+                observed.batches.insert(header.number, ids);
+            }
+            FeedEvent::Certificate(certificate) => {
+                // A certificate certifies all ancestors.
+                let ids: Vec<B256> = observed
+                    .batches
+                    .range(..=certificate.number)
+                    .flat_map(|(_, ids)| ids.iter().copied())
+                    .collect();
+                for id in ids {
+                    observed.certified.entry(id).or_insert(now);
+                }
+            }
+            FeedEvent::Block(block) => {
+                let done = observed.batches.split_off(&(block.last_batch + 1));
+                let executed = std::mem::replace(&mut observed.batches, done);
+                for id in executed.into_values().flatten() {
+                    observed.executed.entry(id).or_insert(now);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn ids(sealed: &SealedBatch) -> Vec<B256> {
+    sealed.items.iter().filter_map(|item| Envelope::decode(item).ok()).map(|envelope| envelope.id()).collect()
+}

@@ -1,0 +1,271 @@
+//! What was measured, as JSON and as a table.
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use alloy_primitives::B256;
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use super::{
+    super::{
+        machine::Machine,
+        observe::{Latency, Observed},
+    },
+    ByName,
+    posted::PostedBytes,
+};
+
+/// Of ticks, how many may find nobody to send at a rate that is held.
+const SKIPPED: f64 = 0.005;
+/// How much slower the last quarter may be executed than the second one where no queue grows, and how much that may be in any
+/// case, in milliseconds.
+const GROWTH: f64 = 1.5;
+const GROWTH_MS: f64 = 250.0;
+
+/// All of it.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    pub(super) machine: Machine,
+    pub(super) seed: u64,
+    pub(super) accounts: usize,
+    pub(super) members: usize,
+    pub(super) held_per_second: f64,
+    /// False: the rate was given.
+    pub(super) looked_for: bool,
+    pub(super) certified_ms: Latency,
+    pub(super) executed_ms: Latency,
+    /// Processor time of each process for an envelope, with what it uses by itself; of members the mean.
+    pub(super) cpu_us: ByName,
+    pub(super) l1_bytes: L1Bytes,
+    /// Durable writes each second; of members the mean.
+    pub(super) fsyncs: ByName,
+    pub(super) queue_peaks: ByName,
+    pub(super) overload: Option<Overload>,
+    pub(super) soak: Option<Soak>,
+    pub(super) latency: Phase,
+    pub(super) loads: Loads,
+}
+
+/// The loads by which the rate was found.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Loads {
+    pub(super) probes: Vec<Phase>,
+    pub(super) holds: Vec<Phase>,
+}
+
+/// Bytes on L1 for each transfer, of the whole run.
+#[derive(Debug, Serialize)]
+pub(super) struct L1Bytes {
+    data: f64,
+    hints: f64,
+    headers: f64,
+    total: f64,
+    /// The same transfers in a span batch of the OP stack.
+    plain: f64,
+}
+
+impl L1Bytes {
+    pub(super) fn of(bytes: PostedBytes, transfers: usize, plain: f64) -> Self {
+        let each = |bytes: usize| bytes as f64 / transfers.max(1) as f64;
+        let [data, hints, headers] = [bytes.data, bytes.hints, bytes.headers].map(each);
+        Self { data, hints, headers, total: data + hints + headers, plain }
+    }
+}
+
+/// Three times what is held.
+#[derive(Debug, Serialize)]
+pub(super) struct Overload {
+    #[serde(flatten)]
+    flood: Phase,
+    /// Admitted, and not executed.
+    lost: usize,
+    /// p99 until certified, over that at 80 % of what is held.
+    certified_p99_times: f64,
+}
+
+impl Overload {
+    pub(super) fn of(flood: Phase, latency: &Phase) -> Self {
+        let certified_p99_times = flood.certified_ms.p99 / latency.certified_ms.p99;
+        Self { lost: flood.admitted.saturating_sub(flood.executed), certified_p99_times, flood }
+    }
+}
+
+/// How memory grew in ten minutes of that.
+#[derive(Debug, Serialize)]
+pub(super) struct Soak {
+    seconds: u64,
+    before_kib: BTreeMap<String, u64>,
+    after_kib: BTreeMap<String, u64>,
+}
+
+impl Soak {
+    pub(super) fn of(flood: &Phase) -> Self {
+        let [before_kib, after_kib] = flood.resident_kib.clone();
+        Self { seconds: flood.seconds, before_kib, after_kib }
+    }
+}
+
+/// One load, and what came of it.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Phase {
+    pub(super) rate: f64,
+    pub(super) seconds: u64,
+    pub(super) sent: usize,
+    pub(super) admitted: usize,
+    pub(super) certified: usize,
+    pub(super) executed: usize,
+    /// Transactions that are in blocks.
+    included: u64,
+    refused: BTreeMap<String, usize>,
+    /// Ticks that found no account that could send.
+    skipped: usize,
+    admitted_per_second: f64,
+    drained_ms: f64,
+    /// Of the last quarter and of the second one, in the middle.
+    executed_late_ms: f64,
+    executed_early_ms: f64,
+    admitted_ms: Latency,
+    pub(super) certified_ms: Latency,
+    pub(super) executed_ms: Latency,
+    pub(super) cpu_us: ByName,
+    pub(super) fsyncs: ByName,
+    pub(super) queue_peaks: ByName,
+    /// Before and after, by process.
+    pub(super) resident_kib: [BTreeMap<String, u64>; 2],
+}
+
+/// What a load is made from.
+pub(super) struct Seen<'a> {
+    pub(super) rate: f64,
+    pub(super) seconds: u64,
+    pub(super) observed: &'a Observed,
+    pub(super) skipped: usize,
+    pub(super) included: u64,
+    pub(super) sent_for: Duration,
+    pub(super) drained_after: Duration,
+    pub(super) cpu_ms: ByName,
+    pub(super) commits: ByName,
+    pub(super) queue_peaks: ByName,
+    pub(super) resident_kib: [BTreeMap<String, u64>; 2],
+}
+
+impl Phase {
+    pub(super) fn new(seen: Seen<'_>) -> Self {
+        let observed = seen.observed;
+        // By the time at which they were sent.
+        let mut sent: Vec<_> =
+            observed.admitted.keys().filter_map(|id| Some((*id, *observed.sent.get(id)?))).collect();
+        sent.sort_by_key(|(_, at)| *at);
+        let after = |later: &std::collections::HashMap<B256, blindfold_runtime::Instant>| -> Vec<f64> {
+            let taken = sent.iter().filter_map(|(id, sent)| Some(later.get(id)?.duration_since(*sent)));
+            taken.map(|taken| taken.as_secs_f64() * 1e3).collect()
+        };
+        let (admitted, certified, executed) =
+            (after(&observed.admitted), after(&observed.certified), after(&observed.executed));
+        let quarter = |number: usize| {
+            let length = executed.len() / 4;
+            let from = length * number;
+            Latency::of(executed.get(from..from + length).unwrap_or_default().to_vec()).p50
+        };
+        let envelopes = executed.len().max(1) as f64;
+        let whole = (seen.sent_for + seen.drained_after).as_secs_f64();
+        Self {
+            rate: seen.rate,
+            seconds: seen.seconds,
+            sent: observed.sent.len(),
+            admitted: admitted.len(),
+            certified: certified.len(),
+            executed: executed.len(),
+            included: seen.included,
+            refused: observed.refused.clone(),
+            skipped: seen.skipped,
+            admitted_per_second: admitted.len() as f64 / seen.sent_for.as_secs_f64(),
+            drained_ms: seen.drained_after.as_secs_f64() * 1e3,
+            executed_late_ms: quarter(3),
+            executed_early_ms: quarter(1),
+            admitted_ms: Latency::of(admitted),
+            certified_ms: Latency::of(certified),
+            executed_ms: Latency::of(executed),
+            cpu_us: seen.cpu_ms.into_iter().map(|(role, ms)| (role, ms * 1e3 / envelopes)).collect(),
+            fsyncs: seen.commits.into_iter().map(|(role, commits)| (role, commits / whole)).collect(),
+            queue_peaks: seen.queue_peaks,
+            resident_kib: seen.resident_kib,
+        }
+    }
+
+    /// Everything came through, and no slower at the end.
+    pub(super) fn held(&self) -> bool {
+        let all = self.refused.is_empty()
+            && self.skipped as f64 <= SKIPPED * self.rate * self.seconds as f64
+            && self.executed == self.sent
+            && self.included == self.sent as u64;
+        all && self.executed_late_ms
+            <= (self.executed_early_ms * GROWTH).max(self.executed_early_ms + GROWTH_MS)
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}: sent {}, admitted {} ({:.0}/s), executed {}, certified p50 {:.0} p99 {:.0} ms, executed p50 {:.0} p99 {:.0} ms",
+            if self.held() { "held" } else { "not held" },
+            self.sent,
+            self.admitted,
+            self.admitted_per_second,
+            self.executed,
+            self.certified_ms.p50,
+            self.certified_ms.p99,
+            self.executed_ms.p50,
+            self.executed_ms.p99,
+        )?;
+        if self.skipped > 0 {
+            write!(f, "; {} not sent, for every account waited", self.skipped)?;
+        }
+        for (reason, count) in &self.refused {
+            write!(f, "; {count} × {reason}")?;
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn print(report: &Report, json: bool) -> Result<()> {
+    if json {
+        println!("{}", serde_json::to_string(report).context("figures serialize")?);
+        return Ok(());
+    }
+    println!("{}", report.machine.line());
+    println!("held: {:.0} envelopes per second", report.held_per_second);
+    println!("at {:.0} per second:", report.latency.rate);
+    for (name, latency) in [("certified", &report.certified_ms), ("executed", &report.executed_ms)] {
+        println!(
+            "  {name:<10} p50 {:>6.0} ms  p90 {:>6.0} ms  p99 {:>6.0} ms",
+            latency.p50, latency.p90, latency.p99
+        );
+    }
+    println!("  {:<22} {:>14} {:>14}", "process", "µs an envelope", "writes/s");
+    for (role, us) in &report.cpu_us {
+        let fsyncs = report.fsyncs.get(role).map_or_else(|| "-".to_owned(), |each| format!("{each:.1}"));
+        println!("  {role:<22} {us:>14.0} {fsyncs:>14}");
+    }
+    let bytes = &report.l1_bytes;
+    println!(
+        "L1, bytes a transfer: data {:.1}, hints {:.1}, headers {:.1}, together {:.1}; plain {:.1}",
+        bytes.data, bytes.hints, bytes.headers, bytes.total, bytes.plain
+    );
+    if let Some(overload) = &report.overload {
+        println!("at three times of it: {}", overload.flood);
+        println!(
+            "  lost {}, p99 until certified {:.2} × that at 80 %",
+            overload.lost, overload.certified_p99_times
+        );
+    }
+    if let Some(soak) = &report.soak {
+        println!("  memory before and after {} s, MiB:", soak.seconds);
+        for (role, after) in &soak.after_kib {
+            let before = soak.before_kib.get(role).copied().unwrap_or_default();
+            println!("  {role:<22} {:>14} {:>14}", before / 1024, after / 1024);
+        }
+    }
+    Ok(())
+}
