@@ -102,6 +102,8 @@ func register(stack *node.Node, genesis *core.Genesis) (*runningNode, error) {
 	config.TrieDirtyCache = stateBufferMiB
 	config.DatabaseCache = databaseCacheMiB
 	config.DatabaseHandles = databaseHandles
+	// It would execute each block once more, to read ahead from the disk what is in memory here since the block was built.
+	config.NoPrefetch = true
 	if err := repairChain(stack, &config); err != nil {
 		return nil, err
 	}
