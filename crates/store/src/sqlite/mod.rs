@@ -7,7 +7,7 @@ mod schema;
 use std::path::{Path, PathBuf};
 
 use blindfold_runtime::FileLock;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 pub use connection::MAX_LOG_BYTES;
 use connection::SqliteConnection;
@@ -128,6 +128,9 @@ enum Durability {
 
 fn prepare(connection: &Connection, durability: Durability) -> Result<(), rusqlite::Error> {
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
+    // Else statements whose plan could depend on a value are planned anew for each one: the library is built to look at
+    // statistics that no database of ours has.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.busy_timeout(std::time::Duration::from_millis(u64::from(BUSY_TIMEOUT_MS)))?;
     match durability {
         Durability::File => {
