@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use blindfold_chain::VerifierLimits;
-use blindfold_l1::DataPlace;
+use blindfold_l1::{DataPlace, MAX_TRANSACTION_HEADERS};
 use blindfold_protocol::{
     Address,
     limits::{MAX_BATCH_ITEMS, MAX_MEMBERS, MAX_SECOND_BYTES},
@@ -381,7 +381,7 @@ impl SequencerConfig {
             ("peers.verify_queue_items", p.verify_queue_items as u64, 1, 1 << 20),
             ("peers.max_refusals", p.max_refusals as u64, 1, 1 << 20),
             ("posting.interval_ms", o.interval_ms, 1, 3_600_000),
-            ("posting.max_headers", o.max_headers as u64, 1, 4_096),
+            ("posting.max_headers", o.max_headers as u64, 1, MAX_TRANSACTION_HEADERS as u64),
             ("posting.max_bytes", o.max_bytes as u64, 1, 8 << 20),
             ("posting.opened_wait_blocks", o.opened_wait_blocks, 0, 1_800),
             ("posting.retry_ms", o.retry_ms, 1, 3_600_000),

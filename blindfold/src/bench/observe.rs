@@ -75,6 +75,8 @@ pub(super) async fn watch(mut feed: Feed, observed: Arc<Mutex<Observed>>) {
                 let done = observed.batches.split_off(&(block.last_batch + 1));
                 let executed = std::mem::replace(&mut observed.batches, done);
                 for id in executed.into_values().flatten() {
+                    // Only what is certified is executed; its certificate may come later on another feed.
+                    observed.certified.entry(id).or_insert(now);
                     observed.executed.entry(id).or_insert(now);
                 }
             }

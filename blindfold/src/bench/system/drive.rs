@@ -58,7 +58,8 @@ pub(super) async fn offer(
             skipped += 1;
             continue;
         };
-        observed.lock().sent.insert(made.id, now());
+        // Since its first try: what was refused meanwhile has waited.
+        observed.lock().sent.entry(made.id).or_insert_with(now);
         let (front, observed, waiting) = (front.clone(), observed.clone(), waiting.clone());
         calls.spawn(async move {
             let answer = front.send_envelope(Encoded::from_bytes(made.bytes.clone()), None).await;

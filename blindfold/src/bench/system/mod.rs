@@ -49,7 +49,7 @@ const PRECISION: f64 = 1.05;
 const STEP: f64 = 1.5;
 /// What does not hold for the whole time is tried at so much less, so many times.
 const LESS: f64 = 0.93;
-const ATTEMPTS: usize = 4;
+const ATTEMPTS: usize = 8;
 /// How long what was admitted may take to be executed after the last was sent.
 const DRAIN: Duration = Duration::from_secs(90);
 /// How long no data and no hints came to L1 when all of it is there, in its blocks; and how long that is awaited.
@@ -72,12 +72,12 @@ pub struct SystemArgs {
     #[arg(long, default_value_t = 60)]
     seconds: u64,
     /// How long each rate is tried while the highest is looked for
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 20)]
     probe_seconds: u64,
     /// Envelopes per second that are tried first
     #[arg(long, default_value_t = 100)]
     from: u64,
-    /// Look for no rate: take this one as held, in envelopes per second
+    /// Look for no rate: take this one, in envelopes per second, as if it had been held
     #[arg(long)]
     held: Option<u64>,
     /// Accounts that send, each over a connection of its own; a sequencer takes 256 of one address
@@ -192,6 +192,7 @@ impl Bench {
         let rate = held * LATENCY_SHARE;
         let (latency, transfers) =
             self.load("latency, at 80 % of it", (rate, args.seconds), false, progress).await?;
+        ensure!(latency.held(), "80 % of {held:.0} per second are not held: {latency}");
         let overload = match (args.no_overload, args.soak) {
             (true, _) => None,
             (false, soak) => {

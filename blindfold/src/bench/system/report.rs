@@ -34,7 +34,8 @@ pub(super) struct Report {
     pub(super) looked_for: bool,
     pub(super) certified_ms: Latency,
     pub(super) executed_ms: Latency,
-    /// Processor time of each process for an envelope, with what it uses by itself; of members the mean.
+    /// Processor time of each process for an envelope, with what it uses by itself; of members the mean. Data and hints of the
+    /// load before are posted within it, and those of its own end are not.
     pub(super) cpu_us: ByName,
     pub(super) l1_bytes: L1Bytes,
     /// Durable writes each second; of members the mean.
@@ -197,6 +198,7 @@ impl Phase {
     pub(super) fn held(&self) -> bool {
         let all = self.refused.is_empty()
             && self.skipped as f64 <= SKIPPED * self.rate * self.seconds as f64
+            && self.certified == self.sent
             && self.executed == self.sent
             && self.included == self.sent as u64;
         all && self.executed_late_ms
@@ -235,7 +237,8 @@ pub(super) fn print(report: &Report, json: bool) -> Result<()> {
         return Ok(());
     }
     println!("{}", report.machine.line());
-    println!("held: {:.0} envelopes per second", report.held_per_second);
+    let found = if report.looked_for { "held" } else { "given" };
+    println!("{found}: {:.0} envelopes per second", report.held_per_second);
     println!("at {:.0} per second:", report.latency.rate);
     for (name, latency) in [("certified", &report.certified_ms), ("executed", &report.executed_ms)] {
         println!(

@@ -193,9 +193,9 @@ pub trait L1Reader: Send + Sync {
         unsupported("posted_runs")
     }
 
-    /// For each header of a posted run, and of what was posted in the same call, its batch as L1 holds it: beside the
-    /// header, or posted again up to block `through`, which is final. Where one is missing: why. `own`: batches of it that
-    /// the caller has, with keys of items whose proof is right and that they open rightly.
+    /// For each header of a posted run its batch as L1 holds it: beside the header, or posted again up to block `through`,
+    /// which is final. Where one is missing: why. `own`: batches of it that the caller has, with keys of items whose proof is
+    /// right and that they open rightly.
     async fn posted_data(
         &self,
         _run: &RunReference,

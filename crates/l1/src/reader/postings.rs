@@ -210,9 +210,9 @@ impl L1Client {
         events.map(|event| event.map(run)).collect()
     }
 
-    /// For each header of a posted run, and of what was posted in the same call, its batch as L1 holds it: beside the
-    /// header, or posted again up to block `through`, which is final. With the sequencer's signatures. Where one is
-    /// missing: why, above all when it may be in what cannot be read just now.
+    /// For each header of a posted run its batch as L1 holds it: beside the header, or posted again up to block `through`,
+    /// which is final. With the sequencer's signatures. Where one is missing: why, above all when it may be in what cannot be
+    /// read just now. Other runs of the same call are another look's.
     ///
     /// `own`: batches of it that the caller has, with keys of items whose proof is right and that they open rightly. What was
     /// opened is compared with them, and only what does not compare is encrypted again.
@@ -229,12 +229,21 @@ impl L1Client {
         let postings = self.postings(before, run.posted_at).await?;
         let posting = postings.into_iter().find(|posting| posting.runs.contains(run));
         let posting = posting.ok_or_else(|| malformed_log(&format!("run {run:?} is not in its block")))?;
-        let lacking = posting.lacking();
+        let is_of_run = |number: u64| (run.first..=run.last).contains(&number);
+        let lacking: Vec<_> =
+            posting.lacking().into_iter().filter(|header| is_of_run(header.number)).collect();
         let mut data = posting.data;
+        let (headers, batches): (Vec<_>, _) = posting
+            .headers
+            .into_iter()
+            .zip(std::mem::take(&mut data.batches))
+            .filter(|(header, _)| is_of_run(header.number))
+            .unzip();
+        data.batches = batches;
         let own = own.into_iter().map(|own| (own.batch.sealed.header.hash(), Arc::new(own))).collect();
         let again = self.reposted(&lacking, before, through, own).await?;
         for found in again.batches {
-            let place = posting.headers.iter().position(|header| *header == found.header);
+            let place = headers.iter().position(|header| *header == found.header);
             if let Some(place) = place.and_then(|place| data.batches.get_mut(place)) {
                 *place = Some(found);
             }

@@ -168,6 +168,30 @@ async fn a_partly_signed_posting_is_completed() {
     assert!(found.batches.into_iter().eq(plain(&batches).into_iter().map(Some)));
 }
 
+/// L1 cuts a call with many hints into runs; each waits for its own data alone.
+#[tokio::test]
+async fn the_data_of_a_run_is_not_that_of_its_call() {
+    let stage = Stage::new().await;
+    let epochs = stage.register(100).await;
+    let mut batches = stage.batches(None, &[100]);
+    batches[0].sealed.header.envelope_count = 1_500;
+    let mut next = stage.batches(Some(&batches[0].sealed.header), &[200]);
+    next[0].sealed.header.envelope_count = 1_500;
+    batches.append(&mut next);
+    let headers: Vec<_> = batches.iter().map(|batch| batch.sealed.header).collect();
+    let writer = stage.writer(POSTER).await;
+    writer.post_headers(&headers, &[], &stage.certify(&epochs, &headers[1])).await.unwrap();
+    let through = stage.finalize().await;
+    let client = writer.client();
+    let posting = client.postings(0, through).await.unwrap().remove(0);
+    let runs: Vec<_> = posting.runs.iter().map(|run| (run.first, run.last)).collect();
+    assert_eq!(runs, [(1, 1), (2, 2)]);
+    for run in &posting.runs {
+        let found = client.posted_data(run, Vec::new(), through).await.unwrap();
+        assert_eq!((found.batches.len(), found.fault), (1, Some(DataError::Absent)));
+    }
+}
+
 /// Somebody posts the headers with blobs of which the sequencer, which has no beacon node, cannot know what they hold.
 /// Rule PD-3.
 #[tokio::test]
