@@ -1,5 +1,6 @@
 //! What a member counts. Every series exists from the start, at zero.
 
+use blindfold_bte::Check;
 use blindfold_telemetry::{Counter, CounterSet, Gauge, Histogram, Metrics, MetricsError, SECONDS_BUCKETS};
 
 /// Reasons under which a header is refused or waits, as they appear in `blindfold_committee_refusals_total`; one that
@@ -66,6 +67,7 @@ pub struct MemberMetrics {
     pub(crate) singletons: CounterSet,
     pub(crate) check_seconds: Histogram,
     pub(crate) share_seconds: Histogram,
+    pub(crate) overruled: CounterSet,
 }
 
 impl MemberMetrics {
@@ -122,6 +124,11 @@ impl MemberMetrics {
                 "committee_share_seconds",
                 "Time to compute the shares of a batch",
                 SECONDS_BUCKETS,
+            )?,
+            overruled: registry.counters(
+                "committee_overruled_total",
+                "Refusals by the fast backend that the portable one overruled",
+                &[("check", Check::NAMES)],
             )?,
             registry,
         })

@@ -250,6 +250,9 @@ impl Places {
 impl ShareService {
     pub(crate) fn new(context: Arc<Context>) -> Arc<Self> {
         let limits = &context.config.limits;
+        let backend: Arc<dyn Backend> = Arc::from(blindfold_bte::auto(limits.share_threads));
+        let overruled = context.metrics.overruled.clone();
+        backend.on_overruled(Box::new(move |check| overruled.get(&[check.name()]).increment()));
         Arc::new(Self {
             open: Places::new(
                 limits.share_queue_calls,
@@ -262,7 +265,7 @@ impl ShareService {
             peer_readers: Arc::new(Semaphore::new(limits.share_queue_calls)),
             pairing: tokio::sync::Mutex::default(),
             threads: Arc::new(Semaphore::new(limits.share_threads)),
-            backend: Arc::from(blindfold_bte::auto(limits.share_threads)),
+            backend,
             singletons: memory(limits.singleton_cache_entries),
             accepted: memory(limits.certificate_cache_entries),
             missing: Notify::new(),
@@ -610,8 +613,8 @@ fn sub_batches(record: &BatchRecord, max_batch: u32) -> Vec<Vec<u32>> {
     cut(&accepted, max_batch).map(<[u32]>::to_vec).collect()
 }
 
-/// The ciphertext points of accepted items. They were checked before the batch was stored, and are checked again:
-/// a share over a point outside the subgroup would say something about the key.
+/// The ciphertext points of accepted items. They were checked before the batch was stored, and are checked again, by the same
+/// arithmetic, for what the disk gave back: a share over a point outside the subgroup would say something about the key.
 fn points(
     backend: &dyn Backend,
     record: &BatchRecord,

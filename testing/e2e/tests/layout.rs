@@ -133,7 +133,7 @@ fn every_role_with_a_backend_counts_what_was_overruled() {
         assert_eq!(given, text.contains(".on_overruled("), "{role}");
         given
     });
-    assert_eq!(with_backend.count(), 5);
+    assert_eq!(with_backend.count(), 6);
 }
 
 /// All Rust below a folder.
