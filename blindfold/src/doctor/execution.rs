@@ -126,6 +126,7 @@ mod tests {
             genesis_hash: B256::repeat_byte(1),
             max_transactions: 1,
             reasons: Vec::new(),
+            executes: true,
         }
     }
 

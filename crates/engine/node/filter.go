@@ -33,13 +33,15 @@ const (
 	transactionPrefixBytes = 4
 )
 
-// JSON-RPC error codes of engine_filterV1.
+// JSON-RPC error codes of engine_filterV1 and engine_executeV1.
 const (
 	codeUnknownParent  = -39001
 	codeInvalidRequest = -39002
 	codeInternal       = -39003
 	// codeStaysAhead is of engine_rewindV1: nothing has changed, and a person has to look.
 	codeStaysAhead = -39004
+	// codeRefused is of engine_executeV1: nothing has changed, and the block may be built in steps.
+	codeRefused = -39005
 )
 
 type filterError struct {
@@ -70,12 +72,14 @@ type FilterInfo struct {
 	GenesisHash     common.Hash `json:"genesisHash"`
 	MaxTransactions int         `json:"maxTransactions"`
 	Reasons         []Reason    `json:"reasons"`
+	// Executes says that engine_executeV1 is served.
+	Executes bool `json:"executes"`
 }
 
-// FilterAPI serves engine_filterV1 and engine_filterInfoV1.
+// FilterAPI serves engine_filterV1, engine_executeV1 and engine_filterInfoV1.
 type FilterAPI struct {
 	chain *core.BlockChain
-	// turn lets one filter run at a time: each holds a state and the whole list in memory.
+	// turn lets one list run at a time: each holds a state and the whole list in memory.
 	turn chan struct{}
 }
 
@@ -91,16 +95,25 @@ func (api *FilterAPI) FilterInfoV1() FilterInfo {
 		GenesisHash:     api.chain.Genesis().Hash(),
 		MaxTransactions: maxTransactions,
 		Reasons:         allReasons,
+		Executes:        true,
 	}
 }
 
 // FilterV1 executes the list in order on the parent's state, after the system calls and the transactions of
 // the attributes (deposits, which are never left out), and reports which transactions execute. Nothing is
 // written. The block built from the same attributes with the included ones appended holds exactly those.
-func (api *FilterAPI) FilterV1(ctx context.Context, parent common.Hash, attributes engine.PayloadAttributes, transactions []hexutil.Bytes) (result *FilterResult, err error) {
+func (api *FilterAPI) FilterV1(ctx context.Context, parent common.Hash, attributes engine.PayloadAttributes, transactions []hexutil.Bytes) (*FilterResult, error) {
 	if err := checkRequest(&attributes, transactions); err != nil {
 		return nil, err
 	}
+	return inTurn(ctx, api, func() (*FilterResult, error) {
+		_, result, err := api.run(ctx, parent, &attributes, transactions)
+		return result, err
+	})
+}
+
+// inTurn works when it is the call's turn. A panic is an error.
+func inTurn[T any](ctx context.Context, api *FilterAPI, work func() (*T, error)) (result *T, err error) {
 	select {
 	case api.turn <- struct{}{}:
 		defer func() { <-api.turn }()
@@ -113,11 +126,17 @@ func (api *FilterAPI) FilterV1(ctx context.Context, parent common.Hash, attribut
 			result, err = nil, &filterError{codeInternal, fmt.Sprintf("the filter panicked: %v", thrown)}
 		}
 	}()
-	run, err := api.prepare(parent, &attributes)
+	return work()
+}
+
+// run executes the list of a request that was checked on the parent's state.
+func (api *FilterAPI) run(ctx context.Context, parent common.Hash, attributes *engine.PayloadAttributes, transactions []hexutil.Bytes) (*filterRun, *FilterResult, error) {
+	run, err := api.prepare(parent, attributes)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return run.filter(ctx, transactions)
+	result, err := run.filter(ctx, transactions)
+	return run, result, err
 }
 
 func checkRequest(attributes *engine.PayloadAttributes, transactions []hexutil.Bytes) error {
@@ -145,9 +164,10 @@ type filterRun struct {
 	gas    *core.GasPool
 	// size is an upper bound of the block's encoded size so far.
 	size int
-	// count is the number of transactions in the block so far.
-	count    int
-	included map[common.Hash]struct{}
+	// transactions and receipts are those of the block so far.
+	transactions []*types.Transaction
+	receipts     []*types.Receipt
+	included     map[common.Hash]struct{}
 }
 
 // prepare does what the block builder does before the first transaction of the list: see miner.prepareWork
@@ -281,13 +301,15 @@ func (run *filterRun) try(tx *types.Transaction, size int) Reason {
 // apply executes the transaction as the block builder does: on error, state and gas are as before.
 func (run *filterRun) apply(tx *types.Transaction, size int) error {
 	snapshot, gas := run.state.Snapshot(), run.gas.Snapshot()
-	run.state.SetTxContext(tx.Hash(), run.count)
-	if _, err := core.ApplyTransaction(run.evm, run.gas, run.state, run.header, tx); err != nil {
+	run.state.SetTxContext(tx.Hash(), len(run.transactions))
+	receipt, err := core.ApplyTransaction(run.evm, run.gas, run.state, run.header, tx)
+	if err != nil {
 		run.state.RevertToSnapshot(snapshot)
 		run.gas.Set(gas)
 		return err
 	}
-	run.count++
+	run.transactions = append(run.transactions, tx)
+	run.receipts = append(run.receipts, receipt)
 	run.size += size + transactionPrefixBytes
 	return nil
 }

@@ -151,9 +151,25 @@ func filterList(t *testing.T, client *rpc.Client, parent common.Hash, attributes
 	return result
 }
 
+// executeList has the node do everything in one call.
+func executeList(t *testing.T, client *rpc.Client, parent common.Hash, attributes engine.PayloadAttributes, list []hexutil.Bytes) ExecuteResult {
+	t.Helper()
+	var result ExecuteResult
+	if err := client.Call(&result, "engine_executeV1", parent, attributes, list); err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
 // buildExactly builds, checks and imports the block of the attributes and the included transactions, and
 // fails unless it holds exactly those. It returns the block's hash.
 func buildExactly(t *testing.T, client *rpc.Client, parent common.Hash, attributes engine.PayloadAttributes, list []hexutil.Bytes, result FilterResult) common.Hash {
+	t.Helper()
+	return buildPayload(t, client, parent, attributes, list, result).BlockHash
+}
+
+// buildPayload is buildExactly, and returns the whole payload.
+func buildPayload(t *testing.T, client *rpc.Client, parent common.Hash, attributes engine.PayloadAttributes, list []hexutil.Bytes, result FilterResult) engine.ExecutableData {
 	t.Helper()
 	asked := attributes
 	asked.Transactions = append([][]byte{}, attributes.Transactions...)
@@ -188,7 +204,7 @@ func buildExactly(t *testing.T, client *rpc.Client, parent common.Hash, attribut
 	if status.Status != engine.VALID {
 		t.Fatalf("the client refuses its own block: %+v", status)
 	}
-	return payload.BlockHash
+	return payload
 }
 
 // adopt makes a block the head.

@@ -6,9 +6,10 @@
 //! - [`replay`]: brings a client that lost its head back to ours from stored payloads.
 //! - [`Genesis`], [`ManagedNode`]: a genesis file and a child process, for the devnet and for tests.
 //!
-//! One block is executed in five steps: filter the committed list (`engine_filterV1`), build
+//! One block is executed in one call where the client has it (`engine_executeV1`): it filters the committed list, makes the
+//! block of what is included, imports it and makes it the head. Else it takes five steps: filter (`engine_filterV1`), build
 //! (`engine_forkchoiceUpdatedV3`), fetch (`engine_getPayloadV5`), check that the payload's list is exactly the
-//! one asked for, import and make it the head (`engine_newPayloadV4`, `engine_forkchoiceUpdatedV3`).
+//! one asked for, import and make it the head (`engine_newPayloadV4`, `engine_forkchoiceUpdatedV3`). Both give the same block.
 //! No step has an effect that a repetition would change, so a caller may call again after any failure.
 
 mod client;

@@ -1,6 +1,9 @@
 //! op-geth (the node in `crates/engine/node`) over HTTP.
 
-use std::path::PathBuf;
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use alloy_rpc_types_engine::{
@@ -17,7 +20,7 @@ use crate::{
     BlockId, BlockInputs, EngineError, ExecutedBlock, ExecutionClient, JwtSecret, ReadError, SkipReason,
     StoredPayload, attributes_deposit, reads,
     transport::{Endpoint, RpcError},
-    wire::{self, BlockSummary, FilterResult, PayloadEnvelope},
+    wire::{self, BlockSummary, ExecuteResult, FilterResult, PayloadEnvelope},
 };
 
 /// Most transactions of one call to [`ExecutionClient::execute`]. A second of 8 MiB cannot hold more that
@@ -33,11 +36,13 @@ const READ_RESPONSE_LIMIT_BYTES: usize = 16 << 20;
 /// Pass-through reads under way at the same time; more are refused.
 const READS_LIMIT: usize = 128;
 
-// JSON-RPC codes with a meaning of their own, by the Engine API and by `engine_filterV1`.
+// JSON-RPC codes with a meaning of their own, by the Engine API, `engine_filterV1` and `engine_executeV1`.
 const INVALID_FORKCHOICE_STATE: i64 = -38002;
 const INVALID_PAYLOAD_ATTRIBUTES: i64 = -38003;
+const METHOD_NOT_FOUND: i64 = -32601;
 const FILTER_UNKNOWN_PARENT: i64 = -39001;
 const FILTER_INVALID_REQUEST: i64 = -39002;
+const EXECUTE_REFUSED: i64 = -39005;
 
 /// Where an op-geth is, and how to be let in.
 #[derive(Clone, Debug)]
@@ -89,6 +94,9 @@ pub struct FilterInfo {
     pub max_transactions: usize,
     /// Names of the skip reasons, in order.
     pub reasons: Vec<String>,
+    /// Whether it makes a block of a list in one call (`engine_executeV1`).
+    #[serde(default)]
+    pub executes: bool,
 }
 
 impl FilterInfo {
@@ -103,6 +111,8 @@ pub struct OpGeth {
     /// Held while the head moves, so that two drivers by mistake do not interleave their steps.
     driving: Mutex<()>,
     reads: Semaphore,
+    /// Whether the node said, when it was asked what it is, that it has `engine_executeV1`.
+    executes: AtomicBool,
 }
 
 impl OpGeth {
@@ -119,6 +129,7 @@ impl OpGeth {
             public: Endpoint::new(&config.http_url, None, config.read_timeout_ms, READ_RESPONSE_LIMIT_BYTES),
             driving: Mutex::new(()),
             reads: Semaphore::new(READS_LIMIT),
+            executes: AtomicBool::new(false),
         }
     }
 
@@ -138,6 +149,7 @@ impl OpGeth {
         if info.max_transactions < TRANSACTIONS_LIMIT {
             return different(format!("it filters at most {} transactions", info.max_transactions));
         }
+        self.executes.store(info.executes, Ordering::Relaxed);
         Ok(info)
     }
 
@@ -156,16 +168,53 @@ impl OpGeth {
         transactions: &[Bytes],
     ) -> Result<FilterResult, EngineError> {
         let method = "engine_filterV1";
-        let result: FilterResult =
-            self.engine.call(method, (parent, attributes, transactions)).await?.map_err(
-                |error| match error.code {
-                    FILTER_UNKNOWN_PARENT => EngineError::UnknownBlock { hash: parent },
-                    FILTER_INVALID_REQUEST => EngineError::InvalidInputs { parent, reason: error.message },
-                    _ => refused(method, error),
-                },
-            )?;
+        let answer = self.engine.call::<FilterResult>(method, (parent, attributes, transactions)).await?;
+        let result = answer.map_err(|error| of_list(method, parent, error))?;
         check_partition(&result, transactions.len())?;
         Ok(result)
+    }
+
+    /// Filter, block and new head in one call. `None` where the client cannot, and nothing has changed.
+    async fn execute_at_once(
+        &self,
+        parent: B256,
+        attributes: &OpPayloadAttributes,
+        transactions: &[Bytes],
+    ) -> Result<Option<(FilterResult, OpExecutionPayloadV4)>, EngineError> {
+        if !self.executes.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let method = "engine_executeV1";
+        let answer = self.engine.call::<ExecuteResult>(method, (parent, attributes, transactions)).await?;
+        let ExecuteResult { included, skipped, gas_used, execution_payload } = match answer {
+            Ok(result) => result,
+            Err(error) if matches!(error.code, METHOD_NOT_FOUND | EXECUTE_REFUSED) => {
+                tracing::warn!(code = error.code, message = %error.message, "the execution client makes the block in steps");
+                return Ok(None);
+            }
+            Err(error) => return Err(of_list(method, parent, error)),
+        };
+        let filtered = FilterResult { included, skipped, gas_used };
+        check_partition(&filtered, transactions.len())?;
+        Ok(Some((filtered, execution_payload)))
+    }
+
+    /// The same with the methods of the Engine API: the client executes the list a third time, and decodes it twice more.
+    async fn execute_in_steps(
+        &self,
+        parent: B256,
+        attributes: &OpPayloadAttributes,
+        transactions: &[Bytes],
+    ) -> Result<(FilterResult, OpExecutionPayloadV4), EngineError> {
+        let filtered = self.filter(parent, attributes, transactions).await?;
+        let asked = with_included(attributes, transactions, &filtered);
+        let id = self.build(parent, &asked).await?;
+        let envelope: PayloadEnvelope = self.call("engine_getPayloadV5", [id]).await?;
+        let payload = envelope.execution_payload;
+        check_payload(parent, &asked, filtered.gas_used, &payload)?;
+        let beacon_root = attributes.payload_attributes.parent_beacon_block_root.unwrap_or_default();
+        self.adopt(&payload, beacon_root).await?;
+        Ok((filtered, payload))
     }
 
     /// Starts building on `parent`; the answer names the payload.
@@ -271,16 +320,16 @@ impl ExecutionClient for OpGeth {
         let mut list = Vec::with_capacity(1 + inputs.l1_deposits.len() + transactions.len());
         list.push(attributes_deposit(inputs));
         list.extend_from_slice(&inputs.l1_deposits);
-        let mut attributes = wire::attributes(inputs, list);
-        let filtered = self.filter(parent, &attributes, transactions).await?;
-        let included = filtered.included.iter().map(|&index| transactions[index].clone());
-        attributes.transactions.get_or_insert_default().extend(included);
-        let id = self.build(parent, &attributes).await?;
-        let envelope: PayloadEnvelope = self.call("engine_getPayloadV5", [id]).await?;
-        let payload = envelope.execution_payload;
-        check_payload(parent, &attributes, filtered.gas_used, &payload)?;
+        let attributes = wire::attributes(inputs, list);
+        let (filtered, payload) = match self.execute_at_once(parent, &attributes, transactions).await? {
+            Some((filtered, payload)) => {
+                let asked = with_included(&attributes, transactions, &filtered);
+                check_payload(parent, &asked, filtered.gas_used, &payload)?;
+                (filtered, payload)
+            }
+            None => self.execute_in_steps(parent, &attributes, transactions).await?,
+        };
         let beacon_root = inputs.l1_origin.parent_beacon_block_root;
-        self.adopt(&payload, beacon_root).await?;
         let block = wire::block(&payload);
         Ok(ExecutedBlock {
             number: block.block_number,
@@ -336,6 +385,27 @@ impl ExecutionClient for OpGeth {
             Err(ReadError::Rpc { code: error.code, message: error.message, data: error.data })
         })
     }
+}
+
+/// An error of a call that has the whole list.
+fn of_list(method: &str, parent: B256, error: RpcError) -> EngineError {
+    match error.code {
+        FILTER_UNKNOWN_PARENT => EngineError::UnknownBlock { hash: parent },
+        FILTER_INVALID_REQUEST => EngineError::InvalidInputs { parent, reason: error.message },
+        _ => refused(method, error),
+    }
+}
+
+/// The attributes of the block that holds what is included; its indices were checked.
+fn with_included(
+    attributes: &OpPayloadAttributes,
+    transactions: &[Bytes],
+    filtered: &FilterResult,
+) -> OpPayloadAttributes {
+    let mut asked = attributes.clone();
+    let included = filtered.included.iter().filter_map(|&index| transactions.get(index)).cloned();
+    asked.transactions.get_or_insert_default().extend(included);
+    asked
 }
 
 fn refused(method: &str, error: RpcError) -> EngineError {

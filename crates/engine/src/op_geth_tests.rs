@@ -64,6 +64,12 @@ fn honest(method: &str, params: &Value) -> Answer {
             let id = if params[1].is_null() { Value::Null } else { json!("0x0000000000000001") };
             json!({"payloadStatus": valid, "payloadId": id})
         }
+        "engine_executeV1" => json!({
+            "included": [1],
+            "skipped": [{"index": 0, "reason": "nonce_too_low"}],
+            "gasUsed": 21_000,
+            "executionPayload": honest_payload(),
+        }),
         "engine_getPayloadV5" => json!({"executionPayload": honest_payload(), "blockValue": "0x0"}),
         "engine_newPayloadV4" => valid,
         "eth_getBlockByNumber" => {
@@ -144,6 +150,80 @@ async fn executes_in_five_steps() {
     assert_eq!(
         steps[4].1,
         json!([{"headBlockHash": BUILT, "safeBlockHash": B256::ZERO, "finalizedBlockHash": B256::ZERO}, null])
+    );
+}
+
+/// What [`honest`] answers to the question what it is, and that it has `engine_executeV1`.
+fn with_execute(method: &str, params: &Value) -> Option<Answer> {
+    let Answer::Result(mut info) = honest(method, params) else { return None };
+    (method == "engine_filterInfoV1").then(|| {
+        info["executes"] = json!(true);
+        Answer::Result(info)
+    })
+}
+
+/// The block, and the methods that it was made by.
+async fn executed_at_once(
+    lie: impl Fn(&str, &Value) -> Option<Answer> + Send + Sync + 'static,
+) -> (Result<ExecutedBlock, EngineError>, Vec<String>) {
+    let steps = std::sync::Arc::new(StdMutex::new(Vec::new()));
+    let seen = steps.clone();
+    let client = client(move |method, params| {
+        seen.lock().unwrap().push(method.to_owned());
+        lie(method, params).or_else(|| with_execute(method, params))
+    })
+    .await;
+    assert!(client.check_compatible(77).await.unwrap().executes);
+    let block = client.execute(PARENT, &inputs(), &transactions()).await;
+    let methods = steps.lock().unwrap().split_off(1);
+    (block, methods)
+}
+
+#[tokio::test]
+async fn executes_in_one_call_where_the_client_can() {
+    let (block, methods) = executed_at_once(|_, _| None).await;
+    assert_eq!(methods, ["engine_executeV1"]);
+    assert_eq!(block, executed(|_, _| None).await, "the same as in steps");
+}
+
+#[tokio::test]
+async fn a_client_that_cannot_after_all_is_asked_step_by_step() {
+    for code in [METHOD_NOT_FOUND, EXECUTE_REFUSED] {
+        let (block, methods) =
+            executed_at_once(answer("engine_executeV1", move || Answer::Error(code, "no", Value::Null)))
+                .await;
+        assert_eq!(block, executed(|_, _| None).await);
+        assert_eq!(
+            (methods.len(), methods[0].as_str(), methods[1].as_str()),
+            (6, "engine_executeV1", "engine_filterV1")
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_one_call_answers_is_checked_as_well() {
+    async fn failed(lie: impl Fn() -> Answer + Send + Sync + 'static) -> EngineError {
+        let (result, methods) = executed_at_once(answer("engine_executeV1", lie)).await;
+        assert_eq!(methods.len(), 1);
+        result.unwrap_err()
+    }
+    let error = failed(|| Answer::Error(-39001, "no", Value::Null)).await;
+    assert_eq!(error, EngineError::UnknownBlock { hash: PARENT });
+    let error = failed(|| Answer::Error(-39002, "no", Value::Null)).await;
+    assert_eq!(error, EngineError::InvalidInputs { parent: PARENT, reason: "no".into() });
+    let Answer::Result(honest) = honest("engine_executeV1", &Value::Null) else { panic!("a result") };
+    let with = move |field: &'static str, value: Value| {
+        let mut answer = honest.clone();
+        answer[field] = value;
+        failed(move || Answer::Result(answer.clone()))
+    };
+    assert!(matches!(with("included", json!([0])).await, EngineError::InvalidFilterResult { .. }));
+    assert_eq!(with("gasUsed", json!(5)).await, EngineError::PayloadMismatch { field: "gasUsed" });
+    let mut payload = honest_payload();
+    block(&mut payload).transactions.truncate(1);
+    assert_eq!(
+        with("executionPayload", json!(payload)).await,
+        EngineError::PayloadMismatch { field: "transactions" }
     );
 }
 

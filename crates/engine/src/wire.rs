@@ -54,6 +54,16 @@ pub(crate) struct FilterResult {
     pub gas_used: u64,
 }
 
+/// What it answers to `engine_executeV1`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExecuteResult {
+    pub included: Vec<usize>,
+    pub skipped: Vec<SkippedTransaction>,
+    pub gas_used: u64,
+    pub execution_payload: OpExecutionPayloadV4,
+}
+
 /// The part of a block that is used here.
 #[derive(Debug, Deserialize)]
 pub(crate) struct BlockSummary {
