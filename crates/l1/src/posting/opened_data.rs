@@ -8,7 +8,7 @@ use blindfold_protocol::{
     DecodeError,
     data::KIND_OPENED,
     limits::VERSION,
-    opened::{self, BatchTerms, MAX_BODY_BYTES, OpenBatch, OpenedRun, RunTerms},
+    opened::{BatchTerms, MAX_BODY_BYTES, OpenBatch, OpenedRun, RunTerms},
 };
 
 use crate::posting::run_data::{CodedBatch, Reader, put_length};
@@ -88,11 +88,23 @@ impl OpenedData {
         hints: HintsReference,
         batches: &[OpenBatch<'_>],
     ) -> Result<Vec<u8>, DecodeError> {
-        let body = opened::encode(run, batches);
+        Self::encode_run(run.chain_id, hints, &OpenedRun::of(run, batches))
+    }
+
+    /// The data of batches in the form that they have in it.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub(crate) fn encode_run(
+        chain_id: u64,
+        hints: HintsReference,
+        run: &OpenedRun,
+    ) -> Result<Vec<u8>, DecodeError> {
+        let body = run.encode(chain_id);
         check_length(body.len())?;
         let compressed = zstd::bulk::compress(&body, LEVEL).map_err(|_| DecodeError::Compressed)?;
         let mut out = vec![VERSION, KIND_OPENED];
-        for number in [hints.id, hints.l1_block, run.chain_id] {
+        for number in [hints.id, hints.l1_block, chain_id] {
             out.extend_from_slice(&number.to_be_bytes());
         }
         put_length(&mut out, body.len());

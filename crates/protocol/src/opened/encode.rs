@@ -5,31 +5,51 @@ use crate::opened::columns::{Column, KnownAddresses, Writer};
 use crate::opened::decode::{CREATES, IS_BUNDLE, IS_OPENED, IS_STATED, IS_STRUCTURED, ODD_Y, PAYER_SENDS};
 use crate::opened::item::{Inner, OpenedItem, inner};
 use crate::opened::transaction::{Structured, decimal};
-use crate::opened::{OpenBatch, RunTerms};
+use crate::opened::{OpenBatch, OpenedBatch, OpenedRun, RunTerms, Stored};
 
-/// The body that holds these batches. Items without a key stand as they are, and so do those that would not come back from
-/// their fields. There must be a code and an entry of keys for each item; a batch with fewer loses the rest, and then fits no
-/// header. A recovery of a secp256k1 key for each opened item.
+/// The body that holds these batches, as [`OpenedRun::of`] and [`OpenedRun::encode`].
 pub fn encode(run: &RunTerms, batches: &[OpenBatch<'_>]) -> Vec<u8> {
-    let mut out = Encoder {
-        columns: Writer::new(),
-        payers: KnownAddresses::default(),
-        recipients: KnownAddresses::default(),
-    };
-    for batch in batches {
-        let items = batch.items.iter().zip(batch.codes).zip(batch.keys);
-        out.columns.number(Column::BatchItems, items.len() as u64);
-        out.columns.bytes(Column::BatchSignatures, &batch.signature.0);
-        for ((item, code), key) in items {
-            out.columns.bytes(Column::Codes, &[*code]);
-            let opened = key.as_ref().and_then(|key| OpenedItem::of(run, &batch.terms, item, key));
-            match opened {
-                Some(opened) => out.opened(run.chain_id, &opened),
-                None => out.raw(item),
+    OpenedRun::of(run, batches).encode(run.chain_id)
+}
+
+impl OpenedRun {
+    /// What a body will hold of these batches. Items without a key stand as they are, and so do those that would not come
+    /// back from their fields. There must be a code and an entry of keys for each item; a batch with fewer loses the rest, and
+    /// then fits no header. A recovery of a secp256k1 key for each opened item.
+    pub fn of(run: &RunTerms, batches: &[OpenBatch<'_>]) -> Self {
+        let batch = |batch: &OpenBatch<'_>| {
+            let items = batch.items.iter().zip(batch.codes).zip(batch.keys);
+            let stored = items.map(|((item, code), key)| {
+                let opened = key.as_ref().and_then(|key| OpenedItem::of(run, &batch.terms, item, key));
+                let stored = opened
+                    .map_or_else(|| Stored::Raw(item.clone()), |opened| Stored::Opened(Box::new(opened)));
+                (*code, stored)
+            });
+            OpenedBatch { signature: *batch.signature, items: stored.collect() }
+        };
+        Self { batches: batches.iter().map(batch).collect() }
+    }
+
+    /// The body that [`decode`](Self::decode) reads.
+    pub fn encode(&self, chain_id: u64) -> Vec<u8> {
+        let mut out = Encoder {
+            columns: Writer::new(),
+            payers: KnownAddresses::default(),
+            recipients: KnownAddresses::default(),
+        };
+        for batch in &self.batches {
+            out.columns.number(Column::BatchItems, batch.items.len() as u64);
+            out.columns.bytes(Column::BatchSignatures, &batch.signature.0);
+            for (code, stored) in &batch.items {
+                out.columns.bytes(Column::Codes, &[*code]);
+                match stored {
+                    Stored::Opened(opened) => out.opened(chain_id, opened),
+                    Stored::Raw(item) => out.raw(item),
+                }
             }
         }
+        out.columns.finish()
     }
-    out.columns.finish()
 }
 
 struct Encoder {

@@ -15,7 +15,7 @@ mod item;
 mod restore;
 mod transaction;
 
-use crate::bte::{EncryptionKey, SessionKey};
+use crate::bte::{EncryptionKey, ProofForm, SessionKey};
 use crate::eip712::Deployment;
 use crate::limits::{ENVELOPE_OVERHEAD_BYTES, MAX_BATCH_ITEMS};
 use crate::signature::Signature65;
@@ -113,6 +113,16 @@ impl OpenedBatch {
     /// Bytes that its items will have: known before any is restored.
     pub fn item_bytes(&self) -> u64 {
         self.items.iter().map(|(_, stored)| stored.item_bytes()).sum()
+    }
+
+    /// Whether each opened item has a derived proof (ρ of K, ad and M). Then the keys that it was made with
+    /// ([`OpenedRun::of`]) are seen to be right without a point touched: the response of a proof that the item has is a
+    /// function of K, ad, M and the hash of the whole ciphertext.
+    pub fn is_derived(&self) -> bool {
+        self.items.iter().all(|(_, stored)| match stored {
+            Stored::Raw(_) => true,
+            Stored::Opened(item) => item.proof == ProofForm::Derived,
+        })
     }
 
     /// How many of its items need a key.

@@ -7,7 +7,9 @@ use alloy_eips::eip2930::{AccessList, AccessListItem};
 use alloy_primitives::{Address, B256, Signature, TxKind, U256};
 use blindfold_bte::SessionKey;
 use blindfold_protocol::envelope_builder::{EnvelopeFields, build_with_key};
-use blindfold_protocol::opened::{BatchTerms, OpenBatch, OpenedRun, RestoreError, RunTerms, encode};
+use blindfold_protocol::opened::{
+    BatchTerms, OpenBatch, OpenedBatch, OpenedRun, RestoreError, RunTerms, encode,
+};
 use blindfold_protocol::{
     Bundle, BundleItem, Canonical, DecodeError, Envelope, Signature65, SigningKey, keccak256,
 };
@@ -143,6 +145,52 @@ fn what_was_opened_gives_what_was_ordered() {
     let data = OpenedRun::decode(CHAIN_ID, &encoded).unwrap().batches.remove(0);
     let restored = data.restore(&run(), &terms(), &ENCRYPTION_KEY, &without).unwrap();
     assert_eq!(restored, coded(&items).into_iter().zip(items).collect::<Vec<_>>());
+}
+
+/// What is made of items and keys, which comes back from its body.
+fn made(items: &[Vec<u8>], keys: &[Option<SessionKey>]) -> OpenedBatch {
+    let (codes, signature) = (coded(items), Signature65::NONE);
+    let open = OpenBatch { terms: terms(), signature: &signature, codes: &codes, items, keys };
+    let mut made = OpenedRun::of(&run(), &[open]);
+    assert_eq!(OpenedRun::decode(CHAIN_ID, &made.encode(CHAIN_ID)).unwrap(), made);
+    made.batches.remove(0)
+}
+
+/// Whoever made a body of derived proofs alone need not restore it: no wrong key, and no other byte, gives one that
+/// restores to anything else.
+#[test]
+fn derived_proofs_show_that_the_keys_are_right() {
+    let (items, keys) = batch();
+    let restores = |made: &OpenedBatch, items: &[Vec<u8>], keys: &[Option<SessionKey>]| {
+        let restored = made.restore(&run(), &terms(), &ENCRYPTION_KEY, keys);
+        restored.is_ok_and(|restored| restored.iter().map(|(_, item)| item).eq(items))
+    };
+    assert!(!made(&items, &keys).is_derived(), "one has a wrong proof");
+    for index in 0..items.len() {
+        let (items, keys) = (&items[index..=index], &keys[index..=index]);
+        let right = made(items, keys);
+        assert_eq!(right.is_derived(), index != 5, "item {index}");
+        assert_eq!(restores(&right, items, keys), index != 5, "item {index}");
+        if keys[0].is_none() || index == 5 {
+            continue;
+        }
+        let wrong = [Some(SessionKey::from_bytes([9; 16]))];
+        assert!(!made(items, &wrong).is_derived(), "key of item {index}");
+        let mut derived = 0;
+        for place in (0..items[0].len()).step_by(23) {
+            let mut other = items.to_vec();
+            other[0][place] ^= 1;
+            let other_made = made(&other, keys);
+            derived += usize::from(other_made.is_derived());
+            assert!(
+                !other_made.is_derived() || restores(&other_made, &other, keys),
+                "item {index}, byte {place}"
+            );
+        }
+        // In fields that all envelopes of a batch have in common, which stand raw then, and in the payer's signature.
+        println!("item {index}: {derived} of {} changed ones are as derived as before", items[0].len() / 23);
+        assert!(derived < items[0].len() / 46, "item {index}");
+    }
 }
 
 /// By whoever has the items, and keys of those whose proofs are right.
