@@ -40,8 +40,8 @@ use blindfold_chain::{
 use blindfold_engine::ExecutionClient;
 use blindfold_protocol::ChainConfig;
 use blindfold_rpc::{
-    BlindApiServer, ClientBuildError, ClientConfig, Hub, NODE_ONLY_METHODS, READ_METHODS, Readiness,
-    RoleBase, RunningRole, ServeError, ServerConfig, http_client_of,
+    ClientBuildError, ClientConfig, Hub, NODE_ONLY_METHODS, READ_METHODS, Readiness, RoleBase, RunningRole,
+    ServeError, ServerConfig, http_client_of,
 };
 use blindfold_runtime::{Patience, Pauses, until};
 use blindfold_store::{Store, StoreError};
@@ -264,11 +264,13 @@ impl FullNode {
         });
         let allowed = READ_METHODS.iter().chain(NODE_ONLY_METHODS).copied();
         let server = ServerConfig { inbound: config.inbound.clone(), ..ServerConfig::new(config.rpc_addr) };
-        let rpc_addr = base.serve_rpc(server, reads.into_rpc(), Some(passthrough(client, allowed))).await?;
+        let rpc_addr =
+            base.serve_rpc(server, reads.clone().into_module(), Some(passthrough(client, allowed))).await?;
 
         let in_sync = channel::Sender::new(false);
         let tasks = base.tasks();
         tasks.guard("chain", tracker.broken());
+        tasks.spawn("receipts", reads.tell_receipts(tasks.stop()));
         tasks.spawn("ahead", tracker.clone().run_ahead(tasks.stop()));
         tasks.guard("execution", executor.ended());
         let shown = watch_readiness(

@@ -103,22 +103,32 @@ impl Source {
         answered.map(Arc::from).map_err(|error| away(error.into()))
     }
 
-    /// The same, read.
+    /// An answer of now, which nobody else's call gave before, read.
+    pub(crate) async fn anew<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &impl serde::Serialize,
+    ) -> Result<T, RpcError> {
+        let params = serde_json::to_string(params).map_err(RpcError::internal)?;
+        read(method, &self.call(method, Some(params)).await?)
+    }
+
+    /// The source's answer, maybe to somebody else's call a moment ago, read.
     pub(crate) async fn get<T: DeserializeOwned>(
         &self,
         method: &str,
         params: &impl serde::Serialize,
     ) -> Result<T, RpcError> {
         let params = serde_json::value::to_raw_value(params).map_err(RpcError::internal)?;
-        let answer = self.raw(method, Some(&params)).await?;
-        serde_json::from_str(answer.get()).map_err(|fault| {
-            tracing::warn!(method, %fault, "an answer of the source that is none");
-            RpcError::unavailable(
-                "source_unavailable",
-                "what the source answered is no answer to this method",
-            )
-        })
+        read(method, &self.raw(method, Some(&params)).await?)
     }
+}
+
+fn read<T: DeserializeOwned>(method: &str, answer: &RawValue) -> Result<T, RpcError> {
+    serde_json::from_str(answer.get()).map_err(|fault| {
+        tracing::warn!(method, %fault, "an answer of the source that is none");
+        RpcError::unavailable("source_unavailable", "what the source answered is no answer to this method")
+    })
 }
 
 /// What a caller hears when the source refused, or did not answer.

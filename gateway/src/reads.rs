@@ -11,14 +11,16 @@ use async_trait::async_trait;
 use blindfold_chain::encryption_keys;
 use blindfold_protocol::{Acknowledgement, Address, B256, BatchHints, Canonical, Release};
 use blindfold_rpc::{
-    BlindApiServer, Encoded, Passthrough, PeerAddress, READ_METHODS, RawEnvelope, RpcError,
-    SequencerApiServer, Wire,
+    BlindApiServer, Encoded, Passthrough, PeerAddress, READ_METHODS, RawEnvelope, ReceiptApiServer,
+    ReceiptSource, RpcError, SequencerApiServer, SyncApiServer, Wire,
     jsonrpsee::{
         Extensions, PendingSubscriptionSink, RpcModule, core::SubscriptionResult, types::ErrorObjectOwned,
     },
+    limits::MAX_RECEIPTS,
+    too_many_ids,
     types::{
         BatchInfo, EncryptionKeyInfo, FeeAccount, FeeAccountProof, LedgerAt, Receipt, Refusal, SendOptions,
-        SentEnvelope, Status,
+        SentEnvelope, Status, SyncOptions, SyncedEnvelope,
     },
 };
 use blindfold_runtime::{Instant, now};
@@ -57,9 +59,12 @@ impl Reads {
     pub(crate) fn into_module(self) -> RpcModule<Self> {
         let takes_envelopes = self.admission.is_some();
         let mut module = BlindApiServer::into_rpc(self.clone());
+        let receipts = module.merge(ReceiptApiServer::into_rpc(self.clone()));
+        assert!(receipts.is_ok(), "the traits name different methods");
         if takes_envelopes {
+            let synced = module.merge(SyncApiServer::into_rpc(self.clone()));
             let merged = module.merge(SequencerApiServer::into_rpc(self));
-            assert!(merged.is_ok(), "the traits name different methods");
+            assert!(merged.is_ok() && synced.is_ok(), "the traits name different methods");
             // Members and hint publishers talk to the sequencers themselves.
             for method in ["blind_submitAcknowledgement", "blind_submitRefusal", "blind_submitHints"] {
                 module.remove_method(method);
@@ -274,6 +279,62 @@ impl Reads {
             }
         }
         counters
+    }
+}
+
+/// Receipts of the source, as they are now.
+pub(crate) struct OfSource(pub(crate) Source);
+
+#[async_trait]
+impl ReceiptSource for OfSource {
+    async fn receipts(&self, ids: Vec<B256>) -> Result<Vec<Option<Receipt>>, RpcError> {
+        let count = ids.len();
+        one_for_each(count, self.0.anew("blind_getReceipts", &[ids]).await?)
+    }
+}
+
+fn one_for_each(count: usize, receipts: Vec<Option<Receipt>>) -> Result<Vec<Option<Receipt>>, RpcError> {
+    if receipts.len() == count {
+        return Ok(receipts);
+    }
+    let message = format!("the source gave {} receipts for {count} ids", receipts.len());
+    Err(RpcError::unavailable("source_unavailable", message))
+}
+
+#[async_trait]
+impl ReceiptApiServer for Reads {
+    async fn get_receipts(&self, ids: Vec<B256>) -> Result<Vec<Option<Receipt>>, RpcError> {
+        self.followed.metrics.reads.increment();
+        match ids.len() {
+            count @ 1..=MAX_RECEIPTS => {
+                one_for_each(count, self.source.get("blind_getReceipts", &[ids]).await?)
+            }
+            count => Err(too_many_ids(count)),
+        }
+    }
+
+    async fn subscribe_receipts(
+        &self,
+        pending: PendingSubscriptionSink,
+        extensions: &Extensions,
+        ids: Vec<B256>,
+    ) -> SubscriptionResult {
+        self.followed.board.serve(pending, extensions, ids).await
+    }
+}
+
+#[async_trait]
+impl SyncApiServer for Reads {
+    async fn send_envelope_sync(
+        &self,
+        caller: &Extensions,
+        envelope: Encoded<RawEnvelope>,
+        options: Option<SyncOptions>,
+    ) -> Result<SyncedEnvelope, RpcError> {
+        let options = options.unwrap_or_default();
+        let send_options = SendOptions { promise: options.promise };
+        let sent = self.send_envelope(caller, envelope.clone(), Some(send_options));
+        self.followed.board.send_sync(&envelope, options, sent).await
     }
 }
 

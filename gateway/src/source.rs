@@ -5,7 +5,7 @@ use std::sync::Arc;
 use blindfold_chain::announce;
 use blindfold_protocol::{BatchHints, Certificate, Release, SealedBatch};
 use blindfold_rpc::{
-    FeedEvent, Hub, Readiness,
+    FeedEvent, Hub, Readiness, ReceiptBoard, Topic,
     types::{BatchInfo, BlockNotification},
 };
 use parking_lot::Mutex;
@@ -26,6 +26,8 @@ pub(crate) struct Followed {
     pub(crate) metrics: GatewayMetrics,
     pub(crate) hints: HintQueue,
     pub(crate) readiness: Readiness,
+    /// The receipts that are followed here.
+    pub(crate) board: ReceiptBoard,
 }
 
 impl Followed {
@@ -33,6 +35,10 @@ impl Followed {
     fn publish(&self, event: &FeedEvent) {
         self.metrics.relayed.get(&[event.topic().as_str()]).increment();
         self.hub.publish(event);
+        // Before a certificate, and before a block, nothing that is told changes but by a header.
+        if matches!(event.topic(), Topic::Headers | Topic::Certificates | Topic::Blocks) {
+            self.board.moved();
+        }
     }
 
     /// Takes a header with what it commits to.

@@ -7,8 +7,9 @@ use blindfold_chain::{L1Reader, ParameterSet, Verifier};
 use blindfold_protocol::{ChainConfig, ChainConfigError, Hello, Party, SigningKey};
 use blindfold_redis::{Redis, RedisOptions};
 use blindfold_rpc::{
-    ClientBuildError, ClientConfig, Feed, FeedConfig, Hub, Introduction, RoleBase, RunningRole, ServeError,
-    ServerConfig, SourceLimits, TokenBuckets, Topic, http_client_of, limits::MAX_PEER_REQUEST_BYTES,
+    ClientBuildError, ClientConfig, Feed, FeedConfig, Hub, Introduction, ReceiptBoard, RoleBase, RunningRole,
+    ServeError, ServerConfig, SourceLimits, TokenBuckets, Topic, http_client_of,
+    limits::MAX_PEER_REQUEST_BYTES,
 };
 use blindfold_runtime::{Clock, random};
 use blindfold_telemetry::MetricsError;
@@ -26,7 +27,7 @@ use crate::{
     hints::{HintQueue, verify_all},
     limits::{MAX_TAKEN_IDS, PARALLEL_VERIFICATIONS},
     metrics::GatewayMetrics,
-    reads::Reads,
+    reads::{OfSource, Reads},
     shared::RedisLimits,
     source::Followed,
     window::Window,
@@ -111,14 +112,6 @@ impl Relay {
         };
         let mut base = RoleBase::new(metrics.registry.clone(), &[SOURCE]);
         let (hints, waiting) = HintQueue::new();
-        let followed = Arc::new(Followed {
-            checks: Checks { chain: Arc::clone(&chain), parameters, backend, l1 },
-            window: Mutex::new(Window::new(config.window_batches, config.window_bytes)),
-            hub: Hub::default(),
-            metrics: metrics.clone(),
-            hints,
-            readiness: base.readiness().clone(),
-        });
         // What users read does not use up what the sequencers let a gateway do.
         let of_users = ClientConfig { introduction: None, ..client.clone() };
         let source = Source::new(
@@ -126,6 +119,16 @@ impl Relay {
             Duration::from_millis(config.cache_ms),
             config.cache_entries,
         );
+        let board = ReceiptBoard::new(Arc::new(OfSource(source.clone())));
+        let followed = Arc::new(Followed {
+            checks: Checks { chain: Arc::clone(&chain), parameters, backend, l1 },
+            window: Mutex::new(Window::new(config.window_batches, config.window_bytes)),
+            hub: Hub::default(),
+            metrics: metrics.clone(),
+            hints,
+            readiness: base.readiness().clone(),
+            board: board.clone(),
+        });
         let admission = match gateway {
             None => None,
             Some(gateway) => {
@@ -174,6 +177,7 @@ impl Relay {
         let feed_config = FeedConfig { client, ..FeedConfig::default() };
         let feed = Feed::start_at_any(config.sequencer_urls.feeds(), Topic::ALL.to_vec(), feed_config);
         let tasks = base.tasks();
+        tasks.spawn("receipts", board.run(tasks.stop()));
         tasks.spawn("hints", verify_all(Arc::clone(&followed), waiting, tasks.stop()));
         let follower = Follower { followed, client: own, config, asked: HashMap::new() };
         tasks.spawn("follower", follower.run(feed, tasks.stop()));

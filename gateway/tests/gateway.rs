@@ -8,8 +8,9 @@ use async_trait::async_trait;
 use blindfold_kit::{EPOCH, Standby, committee, envelope, payer, refused, within};
 use blindfold_protocol::{Address, Canonical, Envelope, Expiry, limits::MAX_ENVELOPE_BYTES};
 use blindfold_rpc::{
-    BlindApiClient, Encoded, RpcError, RunningRole, SequencerApiClient, SequencerUrls,
-    types::{Refusal, SendOptions, SentEnvelope},
+    BlindApiClient, Encoded, ReceiptApiClient, RpcError, RunningRole, SequencerApiClient, SequencerUrls,
+    SyncApiClient,
+    types::{EnvelopeState, Receipt, Refusal, SendOptions, SentEnvelope, SyncOptions, SyncUntil},
 };
 use common::{Running, Stage};
 use parking_lot::Mutex;
@@ -48,6 +49,45 @@ async fn what_stands_is_forwarded_many_in_one_call() {
     promised.await.expect("taken");
     let calls = stage.sequencer.double.state.lock().forwarded.clone();
     assert!(calls.last().expect("a call")[0].promise && !calls[0][0].promise);
+    gateway.handle.shutdown().await;
+}
+
+/// A gateway asks the sequencer for the receipts of all who wait, when the chain moves (J-7).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_at_a_gateway_hears_of_the_certificate() {
+    let stage = Stage::new().await;
+    let gateway = stage.gateway().await;
+    following(&gateway).await;
+    let envelopes: Vec<Envelope> = (1..=4).map(|n| envelope(n, 1)).collect();
+    let options = SyncOptions { until: SyncUntil::Certified, ..SyncOptions::default() };
+    let waiting = envelopes.iter().map(|envelope| {
+        gateway.client.send_envelope_sync(Encoded::from_bytes(envelope.encode()), Some(options))
+    });
+    let sealing = async {
+        stage
+            .sequencer
+            .wait("all of them", |state| state.forwarded.iter().map(Vec::len).sum::<usize>() == 4)
+            .await;
+        for envelope in &envelopes {
+            let receipt = Receipt::new(envelope.id(), EnvelopeState::Certified);
+            stage.sequencer.double.state.lock().receipts.insert(envelope.id(), receipt);
+        }
+        let before = stage.sequencer.double.state.lock().receipts_asked;
+        stage.seal(&envelopes).await;
+        before
+    };
+    let (answers, before) =
+        within("the certificate", async { tokio::join!(futures::future::join_all(waiting), sealing) }).await;
+    for (answer, envelope) in answers.into_iter().zip(&envelopes) {
+        let synced = answer.expect("an answer");
+        assert_eq!(synced.id, envelope.id());
+        assert_eq!(synced.receipt.expect("a receipt").state, EnvelopeState::Certified);
+    }
+    let asked = stage.sequencer.double.state.lock().receipts_asked - before;
+    assert!((1..=3).contains(&asked), "{asked} calls for four envelopes");
+    let ids = envelopes.iter().map(Envelope::id).collect();
+    let receipts = gateway.client.get_receipts(ids).await.expect("an answer");
+    assert!(receipts.iter().all(Option::is_some));
     gateway.handle.shutdown().await;
 }
 

@@ -182,10 +182,12 @@ impl Admission {
             let admission = Arc::clone(self);
             return to_end(async move { admission.acknowledge_again(meta, promise).await }).await.map(Some);
         }
-        match self.cx.tracker.for_caller(self.cx.store.envelope_location(*id)).await {
-            Ok(None) => {}
-            Ok(Some(place)) if place.fault.is_none() => return Err(AdmissionRefusal::AlreadyKnown),
-            Ok(Some(place)) => {
+        let past = self.cx.tracker.for_caller(self.cx.store.envelope_pasts(vec![*id])).await;
+        let (place, outcome) = past.map_err(|error| storage(&error))?.pop().unwrap_or_default();
+        match place {
+            None => {}
+            Some(place) if place.fault.is_none() => return Err(AdmissionRefusal::AlreadyKnown),
+            Some(place) => {
                 // Skipped there: maybe a copy with another proof or signature, which must not keep this one out.
                 let record = self.cx.tracker.for_caller(self.cx.store.batch(place.number)).await;
                 let record = record.map_err(|error| storage(&error))?;
@@ -194,13 +196,10 @@ impl Admission {
                     return Err(AdmissionRefusal::AlreadyKnown);
                 }
             }
-            Err(error) => return Err(storage(&error)),
         }
-        match self.cx.tracker.for_caller(self.cx.store.envelope_outcome(*id)).await {
-            Ok(Some(outcome)) if outcome == EVICTED_OUTCOME => Ok(None),
-            Ok(None) => Ok(None),
-            Ok(Some(_)) => Err(AdmissionRefusal::AlreadyKnown),
-            Err(error) => Err(storage(&error)),
+        match outcome.as_deref() {
+            None | Some(EVICTED_OUTCOME) => Ok(None),
+            Some(_) => Err(AdmissionRefusal::AlreadyKnown),
         }
     }
 

@@ -10,13 +10,14 @@ use async_trait::async_trait;
 use blindfold_chain::{ReadApi, RoleView};
 use blindfold_protocol::{Acknowledgement, Address, B256, BatchHints, Party, Release};
 use blindfold_rpc::{
-    BlindApiServer, Encoded, ForwardApiServer, KnownPeer, PeerAddress, RawEnvelope, RpcError,
-    SequencerApiServer,
+    BlindApiServer, Encoded, ForwardApiServer, KnownPeer, PeerAddress, RawEnvelope, ReceiptApiServer,
+    RpcError, SequencerApiServer, SyncApiServer,
     jsonrpsee::{Extensions, PendingSubscriptionSink, RpcModule, core::SubscriptionResult},
     limits::{MAX_FORWARDED_BYTES, MAX_FORWARDED_ENVELOPES},
     types::{
         BatchInfo, EncryptionKeyInfo, EnvelopeState, FeeAccount, FeeAccountProof, ForwardedAnswer,
-        ForwardedEnvelope, LedgerAt, Receipt, Refusal, SendOptions, SentEnvelope, Status,
+        ForwardedEnvelope, LedgerAt, Receipt, Refusal, SendOptions, SentEnvelope, Status, SyncOptions,
+        SyncedEnvelope,
     },
 };
 use futures::future::join_all;
@@ -24,7 +25,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     admission::Admission, certifier::Certifier, context::Context, hints::HintReceiver, pool::Pool,
-    refusal::ADMISSION_REASONS, sealer::EXPIRED_OUTCOME,
+    refusal::ADMISSION_REASONS,
 };
 
 /// What the sequencer adds to the shared reads.
@@ -126,8 +127,11 @@ impl SequencerRpc {
     pub(crate) fn into_module(self) -> RpcModule<Self> {
         let mut module = BlindApiServer::into_rpc(self.clone());
         let own = module.merge(SequencerApiServer::into_rpc(self.clone()));
-        let forwarded = module.merge(ForwardApiServer::into_rpc(self));
-        assert!(own.is_ok() && forwarded.is_ok(), "the traits name different methods");
+        let forwarded = module.merge(ForwardApiServer::into_rpc(self.clone()));
+        let receipts = module.merge(ReceiptApiServer::into_rpc(self.reads.clone()));
+        let synced = module.merge(SyncApiServer::into_rpc(self));
+        let merged = [own, forwarded, receipts, synced];
+        assert!(merged.iter().all(Result::is_ok), "the traits name different methods");
         module
     }
 }
@@ -139,26 +143,7 @@ impl BlindApiServer for SequencerRpc {
     }
 
     async fn get_receipt(&self, id: B256) -> Result<Option<Receipt>, RpcError> {
-        if let Some(receipt) = self.reads.get_receipt(id).await? {
-            return Ok(Some(receipt));
-        }
-        let cx = &self.cx;
-        let outcome = cx.tracker.for_caller(cx.store.envelope_outcome(id)).await;
-        let outcome = outcome.map_err(RpcError::internal)?;
-        Ok(outcome.map(|outcome| {
-            let expired = outcome == EXPIRED_OUTCOME;
-            Receipt {
-                id,
-                state: if expired { EnvelopeState::Expired } else { EnvelopeState::Skipped },
-                reason: (!expired).then_some(outcome),
-                number: None,
-                index: None,
-                header_hash: None,
-                block_number: None,
-                block_hash: None,
-                transactions: None,
-            }
-        }))
+        self.reads.get_receipt(id).await
     }
 
     async fn get_batch(&self, number: u64) -> Result<Option<BatchInfo>, RpcError> {
@@ -234,6 +219,20 @@ impl SequencerApiServer for SequencerRpc {
         let from_hint_publisher = matches!(known, Some(Party::HintPublisher(_)));
         self.hints.take_hints(release.decode_param()?, hints.decode_param()?, from_hint_publisher).await?;
         Ok(true)
+    }
+}
+
+#[async_trait]
+impl SyncApiServer for SequencerRpc {
+    async fn send_envelope_sync(
+        &self,
+        caller: &Extensions,
+        envelope: Encoded<RawEnvelope>,
+        options: Option<SyncOptions>,
+    ) -> Result<SyncedEnvelope, RpcError> {
+        let options = options.unwrap_or_default();
+        let sent = self.admit(address(caller), envelope.clone(), options.promise);
+        self.reads.board().send_sync(&envelope, options, sent).await
     }
 }
 

@@ -339,6 +339,8 @@ impl Sequencer {
             hub: cx.hub.clone(),
             role: Arc::new(view),
         });
+        let receipts = reads.clone().tell_receipts(base.serving().stop());
+        base.serving().spawn("receipts", receipts);
         let methods = SequencerRpc {
             cx: Arc::clone(&cx),
             admission: Arc::new(admission),

@@ -3,6 +3,7 @@
 //! | call | goes to |
 //! |---|---|
 //! | `eth_sendRawTransaction` | nobody as it is: held durably, encrypted, and sent to the sequencer as an envelope that the proxy's own fee key pays for |
+//! | `eth_sendRawTransactionSync` | the same; answered with the receipt that the user's node gives |
 //! | reads, `eth_call`, `eth_estimateGas`, `eth_createAccessList` | the user's node, never the sequencer |
 //! | `blind_*` | the sequencer |
 //! | `eth_getTransactionCount(…, "pending")`, `eth_getTransactionByHash` | the node, completed by what is held here |
@@ -33,7 +34,10 @@ use blindfold_rpc::{
 };
 use blindfold_telemetry::{Counter, Gauge, Metrics, MetricsError};
 use parking_lot::Mutex;
-use tokio::{sync::Notify, time::Duration};
+use tokio::{
+    sync::{Notify, watch},
+    time::Duration,
+};
 
 pub use config::{ProxyConfig, ProxyConfigError, Resend};
 pub use journal::{Journal, JournalError};
@@ -109,6 +113,8 @@ pub(crate) struct Inner {
     journal: Journal,
     committee: KeptKeys,
     wake: Notify,
+    /// Changes when transactions come to their ends.
+    settled: watch::Sender<()>,
     metrics: ProxyMetrics,
 }
 
@@ -184,6 +190,7 @@ impl Proxy {
             pinned,
             journal,
             wake: Notify::new(),
+            settled: watch::Sender::new(()),
             metrics,
             config,
         });

@@ -2,15 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use alloy_primitives::{Address, B256, Bytes};
+use alloy_primitives::{Address, B256, Bytes, keccak256};
 use async_trait::async_trait;
 use blindfold_rpc::{
-    NODE_ONLY_METHODS, Passthrough, ProxyApiServer, READ_METHODS, ReceivedError, RpcError,
+    NODE_ONLY_METHODS, Passthrough, ProxyApiServer, READ_METHODS, ReceivedError, RpcError, code,
     jsonrpsee::{RpcModule, core::RegisterMethodError, types::ErrorObjectOwned},
+    limits::{MAX_SYNC_TIMEOUT_MS, SYNC_TIMEOUT_MS},
     types::TracedTransaction,
 };
 use blindfold_runtime::now;
 use serde_json::{Value, json};
+use tokio::time::timeout_at;
 
 use super::{
     Inner,
@@ -31,7 +33,9 @@ const WALLET_READS: &[&str] =
 const SEQUENCER_METHODS: &[&str] = &[
     "blind_getEncryptionKey",
     "blind_sendEnvelope",
+    "blind_sendEnvelopeSync",
     "blind_getReceipt",
+    "blind_getReceipts",
     "blind_getBatch",
     "blind_getHints",
     "blind_getFeeAccount",
@@ -110,6 +114,12 @@ pub(super) fn module(inner: Arc<Inner>) -> Result<RpcModule<Inner>, RegisterMeth
         let raw: Bytes = params.one()?;
         send_raw_transaction(&inner, raw).await.map_err(ErrorObjectOwned::from)
     })?;
+    module.register_async_method("eth_sendRawTransactionSync", |params, inner, _| async move {
+        let mut sequence = params.sequence();
+        let raw: Bytes = sequence.next()?;
+        let timeout_ms: Option<u64> = sequence.optional_next()?;
+        send_raw_transaction_sync(&inner, raw, timeout_ms).await
+    })?;
     module.register_async_method("eth_getTransactionByHash", |params, inner, _| async move {
         let hash: B256 = params.one()?;
         transaction_by_hash(&inner, hash).await.map_err(ErrorObjectOwned::from)
@@ -170,6 +180,53 @@ async fn send_raw_transaction(inner: &Arc<Inner>, raw: Bytes) -> Result<B256, Rp
     inner.metrics.accepted.increment();
     inner.wake.notify_one();
     Ok(hash)
+}
+
+/// Takes a transaction for encryption and answers with its receipt (EIP-7966), as the user's node gives it. One that was taken
+/// already is waited for. Whatever the answer, the transaction goes on.
+async fn send_raw_transaction_sync(
+    inner: &Arc<Inner>,
+    raw: Bytes,
+    timeout_ms: Option<u64>,
+) -> Result<Value, ErrorObjectOwned> {
+    let timeout_ms = timeout_ms.unwrap_or(SYNC_TIMEOUT_MS);
+    if timeout_ms == 0 || timeout_ms > MAX_SYNC_TIMEOUT_MS {
+        let message = format!("a timeout of {timeout_ms} ms; from 1 to {MAX_SYNC_TIMEOUT_MS} ms are waited");
+        return Err(RpcError::invalid_params("invalid_timeout", message).into());
+    }
+    let deadline = now() + Duration::from_millis(timeout_ms);
+    let mut settled = inner.settled.subscribe();
+    let hash = keccak256(&raw);
+    if let Err(refusal) = send_raw_transaction(inner, raw).await {
+        let traced = inner.journal.trace(&hash).map_err(RpcError::internal)?;
+        let is_here = refusal.reason == "already_known"
+            || traced.is_some_and(|traced| traced.outcome.as_deref() == Some(INCLUDED));
+        if !is_here {
+            return Err(refusal.into());
+        }
+    }
+    loop {
+        settled.mark_unchanged();
+        let traced = inner.journal.trace(&hash).map_err(RpcError::internal)?;
+        match traced.and_then(|traced| traced.outcome) {
+            Some(outcome) if outcome == INCLUDED => {
+                let receipt = inner.node.call("eth_getTransactionReceipt", &[json!(hash)]).await;
+                let receipt = receipt.map_err(node_error)?;
+                if !receipt.is_null() {
+                    return Ok(receipt);
+                }
+            }
+            Some(reason) => {
+                let message = format!("the transaction {hash} ended outside a block: {reason}");
+                return Err(refusal("not_included", false, message).into());
+            }
+            None => {}
+        }
+        if timeout_at(deadline, settled.changed()).await.is_err() {
+            let message = format!("no receipt within {timeout_ms} ms; the transaction goes on");
+            return Err(ErrorObjectOwned::owned(code::NO_RECEIPT_YET, message, Some(hash)));
+        }
+    }
 }
 
 /// The node's answer, else the pending form of a transaction held here.

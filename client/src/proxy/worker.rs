@@ -286,6 +286,7 @@ async fn finish_outdated(inner: &Inner, hash: B256) -> Result<(), RoundError> {
         None => "nonce_too_low",
     };
     inner.journal.give_up(&hash, outcome)?;
+    inner.settled.send_replace(());
     inner.pool.lock().remove(&hash);
     count(inner, &hash, &Next::Finish(outcome.to_owned()));
     Ok(())
@@ -542,6 +543,7 @@ async fn end(inner: &Arc<Inner>, id: B256, outcome: impl Fn(&B256) -> Outcome) -
         })
         .collect();
     inner.journal.settle(&id, &rows)?;
+    inner.settled.send_replace(());
     let next: Vec<_> = settled.into_iter().map(|(hash, next, _)| (hash, next)).collect();
     for (hash, next) in &next {
         count(inner, hash, next);

@@ -12,4 +12,5 @@ mod refusals;
 #[path = "../../../crates/l1/tests/anvil/stage.rs"]
 #[allow(dead_code, clippy::unwrap_used, reason = "helpers of tests; those of the L1 client use the rest")]
 mod stage;
+mod sync;
 mod wallet;

@@ -61,7 +61,6 @@ async fn what_is_not_served_is_refused_and_handed_to_nobody() {
         ("blind_submitHints", "unknown_method"),
         ("", "unknown_method"),
         ("eth_sendTransaction", "plaintext_refused"),
-        ("eth_sendRawTransactionSync", "plaintext_refused"),
         ("eth_simulateV1", "plaintext_refused"),
         ("debug_traceCall", "plaintext_refused"),
     ];

@@ -12,17 +12,21 @@ use blindfold_engine::{ExecutionClient, ReadError};
 use blindfold_protocol::BatchHints;
 use blindfold_rpc::jsonrpsee::core::SubscriptionResult;
 use blindfold_rpc::jsonrpsee::types::ErrorObjectOwned;
-use blindfold_rpc::jsonrpsee::{Extensions, PendingSubscriptionSink};
+use blindfold_rpc::jsonrpsee::{Extensions, PendingSubscriptionSink, RpcModule};
+use blindfold_rpc::limits::MAX_RECEIPTS;
 use blindfold_rpc::types::{
     BatchHead, BatchInfo, BatchState, BlockHead, EncryptionKeyInfo, EnvelopeState, FeeAccount,
     FeeAccountProof, LedgerAt, LedgerTag, Receipt, Status,
 };
-use blindfold_rpc::{BlindApiServer, Encoded, Hub, Passthrough, RpcError};
+use blindfold_rpc::{
+    BlindApiServer, Encoded, Hub, Passthrough, ReceiptApiServer, ReceiptBoard, RpcError, too_many_ids,
+};
+use blindfold_runtime::{Stop, until};
 use blindfold_store::{BatchRecord, StoreError};
 use serde_json::value::RawValue;
 
 use crate::{AccountProofError, Executor, ParameterSet, ProvedAccount, Tracker, accepted};
-use cache::DetailsCache;
+use receipt::Receipts;
 
 /// What a role adds to the shared reads.
 pub trait RoleView: Send + Sync + 'static {
@@ -68,21 +72,17 @@ pub struct ReadContext {
     pub role: Arc<dyn RoleView>,
 }
 
-/// The reads of `blind_*`; [`BlindApiServer::into_rpc`] makes methods of them. Cheap to clone.
+/// The reads of `blind_*`; [`into_module`](Self::into_module) makes methods of them. Cheap to clone.
 #[derive(Clone)]
 pub struct ReadApi {
     context: ReadContext,
-    details: Arc<DetailsCache>,
+    receipts: Receipts,
+    board: ReceiptBoard,
 }
 
-impl ReadApi {
-    /// Reads that all have this context.
-    pub fn new(context: ReadContext) -> Self {
-        Self { context, details: Arc::default() }
-    }
-
+impl ReadContext {
     async fn stored_batch(&self, number: u64) -> Result<Option<BatchRecord>, RpcError> {
-        let tracker = &self.context.tracker;
+        let tracker = &self.tracker;
         let record =
             tracker.for_caller(tracker.store().batch(number)).await.map_err(|error| match error {
                 pruned @ StoreError::Pruned { .. } => RpcError::refused("pruned", pruned),
@@ -90,6 +90,54 @@ impl ReadApi {
             })?;
         // What is still to be signed is nobody's to know.
         Ok(record.filter(BatchRecord::is_signed))
+    }
+}
+
+impl ReadApi {
+    /// Reads that all have this context.
+    pub fn new(context: ReadContext) -> Self {
+        let receipts = Receipts::new(context.clone());
+        let board = ReceiptBoard::new(Arc::new(receipts.clone()));
+        Self { context, receipts, board }
+    }
+
+    /// All methods in one table.
+    pub fn into_module(self) -> RpcModule<Self> {
+        let mut module = BlindApiServer::into_rpc(self.clone());
+        let merged = module.merge(ReceiptApiServer::into_rpc(self));
+        assert!(merged.is_ok(), "the traits name different methods");
+        module
+    }
+
+    /// The receipts that are followed here.
+    pub fn board(&self) -> &ReceiptBoard {
+        &self.board
+    }
+
+    /// Tells receipts that are followed as they change, until it is to stop.
+    pub async fn tell_receipts(self, mut stop: Stop) {
+        let ReadContext { tracker, executor, .. } = &self.context;
+        let (mut sealed, mut certified) = (tracker.watch_sealed(), tracker.watch_certified());
+        let mut executed = executor.watch_status();
+        let moving = async {
+            loop {
+                let alive = tokio::select! {
+                    changed = sealed.changed() => changed,
+                    changed = certified.changed() => changed,
+                    changed = executed.changed() => changed,
+                };
+                if alive.is_err() {
+                    // What it is read from ends, and this with it.
+                    return until(&mut stop.clone()).await;
+                }
+                self.board.moved();
+            }
+        };
+        tokio::select! {
+            () = self.board.clone().run(stop.clone()) => {}
+            () = moving => {}
+        }
+        until(&mut stop).await;
     }
 
     fn batch_state(&self, record: &BatchRecord) -> BatchState {
@@ -173,16 +221,16 @@ impl BlindApiServer for ReadApi {
     }
 
     async fn get_receipt(&self, id: B256) -> Result<Option<Receipt>, RpcError> {
-        self.receipt(id).await
+        Ok(self.receipts.of(vec![id]).await?.pop().flatten())
     }
 
     async fn get_batch(&self, number: u64) -> Result<Option<BatchInfo>, RpcError> {
-        let record = self.stored_batch(number).await?;
+        let record = self.context.stored_batch(number).await?;
         Ok(record.map(|record| self.batch_info(number, record)))
     }
 
     async fn get_hints(&self, number: u64) -> Result<Option<Encoded<BatchHints>>, RpcError> {
-        let record = self.stored_batch(number).await?;
+        let record = self.context.stored_batch(number).await?;
         Ok(record.and_then(|record| record.hints).map(|hints| Encoded::new(&hints)))
     }
 
@@ -270,6 +318,25 @@ impl BlindApiServer for ReadApi {
         topic: String,
     ) -> SubscriptionResult {
         self.context.hub.attach(pending, extensions, &topic).await
+    }
+}
+
+#[async_trait]
+impl ReceiptApiServer for ReadApi {
+    async fn get_receipts(&self, ids: Vec<B256>) -> Result<Vec<Option<Receipt>>, RpcError> {
+        match ids.len() {
+            1..=MAX_RECEIPTS => self.receipts.of(ids).await,
+            count => Err(too_many_ids(count)),
+        }
+    }
+
+    async fn subscribe_receipts(
+        &self,
+        pending: PendingSubscriptionSink,
+        extensions: &Extensions,
+        ids: Vec<B256>,
+    ) -> SubscriptionResult {
+        self.board.serve(pending, extensions, ids).await
     }
 }
 

@@ -21,7 +21,7 @@ use crate::{
     types::{
         BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, ForwardedAnswer,
         ForwardedEnvelope, HeldBatch, LedgerAt, Receipt, Refusal, SendOptions, SentEnvelope, SignerStatus,
-        Status, TracedTransaction,
+        Status, SyncOptions, SyncedEnvelope, TracedTransaction,
     },
 };
 
@@ -102,6 +102,54 @@ pub trait BlindApi {
     // [`crate::Hub::attach`] serves it, [`crate::FeedEvent::parse`] reads an item.
     #[subscription(name = "subscribe" => "subscription", unsubscribe = "unsubscribe", item = Box<RawValue>, with_extensions)]
     async fn subscribe_topic(&self, topic: String) -> SubscriptionResult;
+}
+
+/// Many receipts at once, and as they change; what sequencer, full node and gateway serve.
+#[rpc(server, client, namespace = "blind")]
+pub trait ReceiptApi {
+    /// Where envelopes stand, in the order of their ids; null for each that this server does not know, as
+    /// `blind_getReceipt`. One read of the server's store for all of them: who asks for many asks so.
+    ///
+    /// # Parameters
+    /// - `ids`: the envelopes' ids, 1 to 256.
+    ///
+    /// # Errors
+    /// - `too_many_ids`: none, or more than 256.
+    #[method(name = "getReceipts")]
+    async fn get_receipts(&self, ids: Vec<B256>) -> Result<Vec<Option<Receipt>>, RpcError>;
+
+    /// Receipts as they change; WebSocket only. Each notification is a `blind_receipt` message whose `params.result` is a
+    /// receipt: at once for each envelope that the server knows, then whenever it says something else. What L1 takes back
+    /// is told, too. A subscriber that cannot keep up is dropped with an error; it asks `blind_getReceipts`.
+    ///
+    /// # Parameters
+    /// - `ids`: the envelopes' ids, 1 to 256.
+    ///
+    /// # Errors
+    /// - `too_many_ids`: none, or more than 256.
+    /// - `overloaded`: as many receipts are followed at this server as may be.
+    // [`crate::ReceiptBoard::serve`] serves it.
+    #[subscription(name = "subscribeReceipts" => "receipt", unsubscribe = "unsubscribeReceipts", item = Receipt, with_extensions)]
+    async fn subscribe_receipts(&self, ids: Vec<B256>) -> SubscriptionResult;
+}
+
+/// What sequencer and gateway serve to who sends an envelope and waits.
+#[rpc(server, client, namespace = "blind")]
+pub trait SyncApi {
+    /// Admits an envelope as `blind_sendEnvelope` does, and answers when it has come as far as is asked, or has ended, with
+    /// its receipt. When the time is over it answers with the receipt as it stands then; the envelope goes on. One that is in
+    /// a batch already, or has expired, is no error here: its receipt is the answer. All other errors are those of
+    /// `blind_sendEnvelope`.
+    ///
+    /// # Errors
+    /// - `invalid_timeout`: more than 50,000 ms.
+    /// - `overloaded`: the verification queue is full, or as many receipts are followed at this server as may be.
+    #[method(name = "sendEnvelopeSync", with_extensions)]
+    async fn send_envelope_sync(
+        &self,
+        envelope: Encoded<RawEnvelope>,
+        options: Option<SyncOptions>,
+    ) -> Result<SyncedEnvelope, RpcError>;
 }
 
 /// What only the sequencer serves. [`crate::PeerAddress`] in the extensions says who calls.

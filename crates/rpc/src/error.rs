@@ -27,6 +27,8 @@ pub mod code {
     pub const UNAVAILABLE: i32 = -38003;
     /// What was sent contradicts what this server already holds (a second header, a second acknowledgement).
     pub const CONFLICT: i32 = -38004;
+    /// The transaction was taken, and its receipt did not come in time (EIP-7966); `data` is its hash.
+    pub const NO_RECEIPT_YET: i32 = 4;
 }
 
 /// A refusal as a server states it. Converts into the JSON-RPC error object.

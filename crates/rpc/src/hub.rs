@@ -126,7 +126,7 @@ impl Hub {
 }
 
 /// Waits for a notification's part of the budget, which its connection gives back when it is written.
-async fn room(recipient: Option<&Recipient>, raw_bytes: usize, patience: Duration) -> bool {
+pub(crate) async fn room(recipient: Option<&Recipient>, raw_bytes: usize, patience: Duration) -> bool {
     let Some(Recipient { budget, outbox, account, .. }) = recipient else { return true };
     let bytes = u64::try_from(raw_bytes).unwrap_or(u64::MAX);
     let lease = budget.take_within(*account, Purpose::Notification, bytes, patience).await;

@@ -6,6 +6,7 @@
 //! - [`serve`]: HTTP and WebSocket on one port inside an Axum router, with [`limits`], [`Passthrough`] of public
 //!   reads to the execution client, and a refusal of everything that would show a plaintext.
 //! - [`admin()`]: `/healthz`, `/readyz`, `/metrics` on a port of their own.
+//! - [`ReceiptBoard`]: receipts that are told as they change, to subscribers and to calls that wait.
 //! - [`RoleBase`], [`RunningRole`]: the skeleton that every role starts, serves and ends by.
 //! - [`http_client`], [`ws_client`], [`Feed`]: clients with limits, and a subscription that reconnects.
 //! - [`SequencerUrls`], [`http_client_of`], [`Feed::start_at_any`]: the same for several sequencers, one of which leads;
@@ -31,6 +32,7 @@ mod origins;
 mod passthrough;
 mod peer_listener;
 mod peers;
+mod receipts;
 mod role;
 mod rpc_metrics;
 mod secure;
@@ -48,8 +50,8 @@ pub use admin::{AdminConfig, Readiness, admin};
 pub use answers::BULK_METHODS;
 pub use api::{
     BlindApiClient, BlindApiServer, CommitteeApiClient, CommitteeApiServer, ForwardApiClient,
-    ForwardApiServer, ProxyApiClient, ProxyApiServer, SequencerApiClient, SequencerApiServer,
-    SignerApiClient, SignerApiServer,
+    ForwardApiServer, ProxyApiClient, ProxyApiServer, ReceiptApiClient, ReceiptApiServer, SequencerApiClient,
+    SequencerApiServer, SignerApiClient, SignerApiServer, SyncApiClient, SyncApiServer,
 };
 pub use client::HttpClient;
 pub use client::{ClientBuildError, ClientConfig, http_client, http_client_of, ws_client};
@@ -69,6 +71,7 @@ pub use passthrough::{
 };
 pub use peer_listener::PeerListener;
 pub use peers::PeerAddress;
+pub use receipts::{ReceiptBoard, ReceiptSource, too_many as too_many_ids};
 pub use role::{RoleBase, RunningRole};
 pub use rpc_metrics::RpcMetrics;
 pub use server::{ServeError, ServerConfig, ServerHandle, serve};

@@ -114,6 +114,15 @@ pub const ACCEPT_RETRY_MS: u64 = 50;
 /// How long a stopping server waits for calls under way.
 pub const SHUTDOWN_GRACE_MS: u64 = 5_000;
 
+/// Most receipts that one call asks for, or one subscription follows.
+pub const MAX_RECEIPTS: usize = 256;
+/// Most receipts that are followed at one server.
+pub const MAX_FOLLOWED_RECEIPTS: usize = 65_536;
+/// How long a call that waits for a receipt waits unless it says so.
+pub const SYNC_TIMEOUT_MS: u64 = 20_000;
+/// How long it waits at most: less than a call may take.
+pub const MAX_SYNC_TIMEOUT_MS: u64 = 50_000;
+
 /// Most envelopes that a gateway forwards in one call.
 pub const MAX_FORWARDED_ENVELOPES: usize = 256;
 /// Most bytes of envelopes in one such call, unless it has a single one: in hex they leave room in a peer's largest request.

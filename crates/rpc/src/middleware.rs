@@ -16,7 +16,7 @@ use tower::Layer;
 use crate::{
     Passthrough, RpcError,
     answers::{BULK_METHODS, Lease, Purpose, Recipient, reservation},
-    error::standard_reason,
+    error::{code, standard_reason},
     is_plaintext_method,
     limits::{ANSWER_WAIT_MS, MAX_ERROR_DETAIL_CHARS, SMALL_ANSWER_BYTES, TURN_WAIT_MS},
     peers::{Account, Peers},
@@ -26,6 +26,9 @@ use crate::{
 
 /// How long a call waits for those of its account that are under way.
 const TURN_WAIT: Duration = Duration::from_millis(TURN_WAIT_MS);
+
+/// Calls that wait for the chain, as long as they say.
+const WAITING_METHODS: &[&str] = &["blind_sendEnvelopeSync", "eth_sendRawTransactionSync"];
 
 /// One finished call, for metrics.
 #[derive(Clone, Copy, Debug)]
@@ -124,8 +127,11 @@ where
         if recipient.websocket && BULK_METHODS.contains(&method) {
             return Err(use_http(method));
         }
-        // Peers have limits of their own.
-        let address = Some(recipient.account).filter(|account| matches!(account, Account::Address(_)));
+        // Peers have limits of their own. Those who wait for the chain work no more than others, and may be many: the number
+        // of connections bounds them.
+        let counts =
+            |account: &Account| matches!(account, Account::Address(_)) && !WAITING_METHODS.contains(&method);
+        let address = Some(recipient.account).filter(counts);
         let turn = OptionFuture::from(address.map(|account| shared.turns.take(account, TURN_WAIT))).await;
         if matches!(turn, Some(None)) {
             return Err(RpcError::busy("busy", "too many calls of this address are under way"));
@@ -361,7 +367,8 @@ fn explain(id: jsonrpsee::types::Id<'_>, response: MethodResponse) -> MethodResp
     }
 
     // The answer to a subscription has been sent already by the time it is seen here.
-    let Some(code) = response.as_error_code().filter(|_| response.is_method_call()) else {
+    let known = |code: &i32| response.is_method_call() && *code != code::NO_RECEIPT_YET;
+    let Some(code) = response.as_error_code().filter(known) else {
         return response;
     };
     let Ok(Failed { error }) = serde_json::from_str::<Failed>(response.as_json().get()) else {

@@ -9,10 +9,11 @@ use jsonrpsee::{
 use tokio::sync::watch;
 
 use crate::{
-    BlindApiServer, Encoded, ForwardApiServer, READ_METHODS, RawEnvelope, RpcError, SequencerApiServer,
+    BlindApiServer, Encoded, ForwardApiServer, READ_METHODS, RawEnvelope, ReceiptApiServer, RpcError,
+    SequencerApiServer, SyncApiServer,
     types::{
         BatchInfo, EncryptionKeyInfo, FeeAccount, FeeAccountProof, ForwardedAnswer, ForwardedEnvelope,
-        LedgerAt, Receipt, Refusal, SendOptions, SentEnvelope, Status,
+        LedgerAt, Receipt, Refusal, SendOptions, SentEnvelope, Status, SyncOptions, SyncedEnvelope,
     },
 };
 
@@ -23,7 +24,9 @@ use crate::{
 pub fn standing_by(leader: watch::Receiver<Option<String>>) -> RpcModule<watch::Receiver<Option<String>>> {
     let (common, own) = (BlindApiServer::into_rpc(Nobody), SequencerApiServer::into_rpc(Nobody));
     let forwarded = ForwardApiServer::into_rpc(Nobody);
+    let (receipts, synced) = (ReceiptApiServer::into_rpc(Nobody), SyncApiServer::into_rpc(Nobody));
     let served = common.method_names().chain(own.method_names()).chain(forwarded.method_names());
+    let served = served.chain(receipts.method_names()).chain(synced.method_names());
     let names: Vec<&'static str> = served.chain(READ_METHODS.iter().copied()).collect();
     let mut module = RpcModule::new(leader);
     for name in names {
@@ -117,6 +120,35 @@ impl SequencerApiServer for Nobody {
         _: Encoded<Release>,
         _: Encoded<BatchHints>,
     ) -> Result<bool, RpcError> {
+        nobody()
+    }
+}
+
+#[async_trait]
+impl ReceiptApiServer for Nobody {
+    async fn get_receipts(&self, _: Vec<B256>) -> Result<Vec<Option<Receipt>>, RpcError> {
+        nobody()
+    }
+
+    async fn subscribe_receipts(
+        &self,
+        pending: PendingSubscriptionSink,
+        _: &Extensions,
+        _: Vec<B256>,
+    ) -> SubscriptionResult {
+        pending.reject(RpcError::standing_by(None)).await;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl SyncApiServer for Nobody {
+    async fn send_envelope_sync(
+        &self,
+        _: &Extensions,
+        _: Encoded<RawEnvelope>,
+        _: Option<SyncOptions>,
+    ) -> Result<SyncedEnvelope, RpcError> {
         nobody()
     }
 }

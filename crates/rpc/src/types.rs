@@ -49,6 +49,58 @@ pub struct SentEnvelope {
     pub promise: Option<Encoded<Promise>>,
 }
 
+/// Second parameter of `blind_sendEnvelopeSync`; all of it may be left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SyncOptions {
+    /// Ask for a signed promise; false by default.
+    #[serde(default)]
+    pub promise: bool,
+    /// How far it is to come before the answer.
+    #[serde(default)]
+    pub until: SyncUntil,
+    /// How long to wait for that, in milliseconds: 20,000 by default, 50,000 at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+/// How far an envelope is to come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SyncUntil {
+    /// Its header is signed: the order stands as far as the sequencer's bond goes.
+    Sealed,
+    /// Its header has a certificate: the order is final.
+    Certified,
+    /// Its block is executed.
+    #[default]
+    Executed,
+}
+
+impl From<SyncUntil> for EnvelopeState {
+    fn from(until: SyncUntil) -> Self {
+        match until {
+            SyncUntil::Sealed => Self::Sealed,
+            SyncUntil::Certified => Self::Certified,
+            SyncUntil::Executed => Self::Executed,
+        }
+    }
+}
+
+/// Result of `blind_sendEnvelopeSync`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SyncedEnvelope {
+    /// The id by which its receipt is asked for.
+    pub id: B256,
+    /// The promise, if asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promise: Option<Encoded<Promise>>,
+    /// Its receipt: what was waited for, or how it ended, or where it stood when the time was over; null where the server
+    /// had not heard of it then.
+    pub receipt: Option<Receipt>,
+}
+
 /// One envelope of `blind_sendEnvelopes`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -131,6 +183,19 @@ pub enum EnvelopeState {
     Void,
 }
 
+impl EnvelopeState {
+    /// Whether an envelope in this state has come so far, or has ended before and will not.
+    #[must_use]
+    pub const fn has_reached(self, state: Self) -> bool {
+        match self {
+            Self::Pending => matches!(state, Self::Pending),
+            Self::Sealed => matches!(state, Self::Pending | Self::Sealed),
+            Self::Certified => matches!(state, Self::Pending | Self::Sealed | Self::Certified),
+            Self::Executed | Self::Skipped | Self::Malformed | Self::Expired | Self::Void => true,
+        }
+    }
+}
+
 /// What has become of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -187,6 +252,24 @@ pub struct Receipt {
     /// What became of the inner transactions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transactions: Option<Vec<TransactionOutcome>>,
+}
+
+impl Receipt {
+    /// One that says how far the envelope has come, and no more.
+    #[must_use]
+    pub const fn new(id: B256, state: EnvelopeState) -> Self {
+        Self {
+            id,
+            state,
+            reason: None,
+            number: None,
+            index: None,
+            header_hash: None,
+            block_number: None,
+            block_hash: None,
+            transactions: None,
+        }
+    }
 }
 
 /// Result of `blind_getBatch`, which gives null for a number that is not here.

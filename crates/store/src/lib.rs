@@ -41,7 +41,7 @@ pub use sql::{
     MAX_GROUP_WRITES, MAX_META_VALUE_BYTES, MAX_PAGE_RECORDS, READERS, SqlStore, WRITE_QUEUE_LIMIT,
 };
 pub use sqlite::{Condition, Disk, DiskFault, FIRST_SCHEMA, MAX_LOG_BYTES, SCHEMA_VERSION};
-pub use store::{Stopped, Store};
+pub use store::{EnvelopePast, Stopped, Store};
 pub use transfer::{Copied, Purpose, TABLES, Table, transfer};
 pub use url::StoreUrl;
 pub use verify::{Verified, verify};

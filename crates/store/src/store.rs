@@ -14,6 +14,9 @@ use crate::{
     Pruned, SealedRecord, StoreError,
 };
 
+/// Where an envelope was sealed, and why it was removed.
+pub type EnvelopePast = (Option<ItemLocation>, Option<String>);
+
 /// What [`Store::stopped`] gives.
 pub type Stopped = Pin<Box<dyn Future<Output = String> + Send>>;
 
@@ -154,6 +157,16 @@ pub trait Store: Send + Sync {
     /// Where an envelope was sealed: the batch that accepted it, else the newest that skipped it. Reads some rows, and no
     /// batch.
     async fn envelope_location(&self, id: B256) -> Result<Option<ItemLocation>, StoreError>;
+
+    /// What is known of each of these envelopes that does not wait: where it was sealed ([`Store::envelope_location`]), and
+    /// why it was removed ([`Store::envelope_outcome`]). One that implements it reads all at once.
+    async fn envelope_pasts(&self, ids: Vec<B256>) -> Result<Vec<EnvelopePast>, StoreError> {
+        let mut pasts = Vec::with_capacity(ids.len());
+        for id in ids {
+            pasts.push((self.envelope_location(id).await?, self.envelope_outcome(id).await?));
+        }
+        Ok(pasts)
+    }
 
     /// One account of the fee ledger, after the newest batch; `None` where it has no leaf.
     async fn account(&self, payer: Address) -> Result<Option<Account>, StoreError>;

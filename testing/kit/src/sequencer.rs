@@ -1,6 +1,11 @@
 //! A sequencer as a script.
 
-use std::{collections::BTreeMap, net::SocketAddr, pin::Pin, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::SocketAddr,
+    pin::Pin,
+    sync::Arc,
+};
 
 use async_trait::async_trait;
 use blindfold_chain::announce;
@@ -9,8 +14,8 @@ use blindfold_protocol::{
     SealedBatch, certificate, validity::Verdict,
 };
 use blindfold_rpc::{
-    BlindApiServer, Doorkeeper, Encoded, FeedEvent, ForwardApiServer, Hub, KnownPeer, RawEnvelope, RpcError,
-    SequencerApiServer, ServerConfig, ServerHandle, Topic,
+    BlindApiServer, Doorkeeper, Encoded, FeedEvent, ForwardApiServer, Hub, KnownPeer, RawEnvelope,
+    ReceiptApiServer, RpcError, SequencerApiServer, ServerConfig, ServerHandle, Topic,
     jsonrpsee::{Extensions, Methods, PendingSubscriptionSink, core::SubscriptionResult},
     serve, standing_by,
     types::{
@@ -61,6 +66,8 @@ pub struct SequencerState {
     pub refuses_envelopes: Option<&'static str>,
     /// How often receipts were asked for.
     pub receipts_asked: usize,
+    /// What `blind_getReceipts` gives.
+    pub receipts: HashMap<B256, Receipt>,
     /// The number that it says its head has, in place of the newest one that it keeps.
     pub claims_head: Option<u64>,
 }
@@ -114,6 +121,7 @@ impl SequencerDouble {
         let mut methods = BlindApiServer::into_rpc(Api(Arc::clone(double)));
         methods.merge(SequencerApiServer::into_rpc(Api(Arc::clone(double)))).expect("names differ");
         methods.merge(ForwardApiServer::into_rpc(Api(Arc::clone(double)))).expect("names differ");
+        methods.merge(ReceiptApiServer::into_rpc(Api(Arc::clone(double)))).expect("names differ");
         let key_of = |party| {
             let key = match party {
                 Party::Member(member) => {
@@ -388,6 +396,28 @@ impl BlindApiServer for Api {
         topic: String,
     ) -> SubscriptionResult {
         self.0.hub.attach(pending, extensions, &topic).await
+    }
+}
+
+#[async_trait]
+impl ReceiptApiServer for Api {
+    async fn get_receipts(&self, ids: Vec<B256>) -> Result<Vec<Option<Receipt>>, RpcError> {
+        let mut state = self.0.state.lock();
+        state.receipts_asked += 1;
+        let receipts = ids.iter().map(|id| state.receipts.get(id).cloned()).collect();
+        drop(state);
+        self.0.touch();
+        Ok(receipts)
+    }
+
+    async fn subscribe_receipts(
+        &self,
+        pending: PendingSubscriptionSink,
+        _: &Extensions,
+        _: Vec<B256>,
+    ) -> SubscriptionResult {
+        pending.reject(RpcError::refused("not_here", "not a part of this double")).await;
+        Ok(())
     }
 }
 

@@ -35,14 +35,14 @@ const DESCRIPTION: &str = "\
     rules: protocol.md; ports and limits: operate.md. Reads that pass through (`eth_*`, `net_*`, `web3_*`) are \
     described where Ethereum's are. Every error carries `data.reason` (stable snake_case) and `data.retry`; in this \
     document `data.reasons` lists the reasons under one code. A relay serves what a full node serves of `blind_*`, a \
-    gateway `blind_sendEnvelope` besides. A method that is not served is -32601 \
+    gateway `blind_sendEnvelope` and `blind_sendEnvelopeSync` besides. A method that is not served is -32601 \
     `unknown_method`; one that would show a server a plaintext is -38002 `plaintext_refused`. Examples are from one \
     development network, those of `confidential_*` from another.";
 
 /// Who serves which traits, and where by convention.
 const SERVERS: &[(&str, &str, &[&str])] = &[
     ("sequencer", "http://127.0.0.1:9545", SEQUENCER_APIS),
-    ("full node", "http://127.0.0.1:9580", &["BlindApi"]),
+    ("full node", "http://127.0.0.1:9580", &["BlindApi", "ReceiptApi"]),
     ("signer", "https://127.0.0.1:9610", &["SignerApi"]),
     ("committee member", "http://127.0.0.1:9551", &["CommitteeApi"]),
     ("coprocessor", "http://127.0.0.1:9600", &["ConfidentialApi"]),
@@ -52,7 +52,7 @@ const SERVERS: &[(&str, &str, &[&str])] = &[
 const PROXY: &str = "proxy";
 
 /// What a sequencer serves, or refuses while it stands by.
-const SEQUENCER_APIS: &[&str] = &["BlindApi", "SequencerApi", "ForwardApi"];
+const SEQUENCER_APIS: &[&str] = &["BlindApi", "ReceiptApi", "SyncApi", "SequencerApi", "ForwardApi"];
 const STANDING_BY: &str = "StandingBy";
 
 /// Errors that no method has to name, with their reasons.
@@ -140,7 +140,7 @@ fn describe(method: &Method, handed_on: &BTreeSet<String>) -> Result<Node> {
     let mut parameters = Vec::new();
     for (ident, given) in &method.parameters {
         let schema = match (&method.result, argument(given, "Option")) {
-            (None, _) => reference("Topic"),
+            (None, _) if name(given).is_some_and(|name| name == "String") => reference("Topic"),
             (_, Some(inner)) => schema::of(inner)?,
             (_, None) => schema::of(given)?,
         };

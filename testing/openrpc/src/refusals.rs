@@ -21,6 +21,8 @@ use crate::source::read;
 const UNTYPED: &[(&str, &[&str])] = &[
     ("BlindApi", &["crates/chain/src/read.rs", "crates/rpc/src/hub.rs"]),
     ("ForwardApi", &["sequencer/src/rpc.rs"]),
+    ("ReceiptApi", &["crates/rpc/src/receipts.rs"]),
+    ("SyncApi", &["crates/rpc/src/receipts.rs"]),
     ("ConfidentialApi", &["fhe-coprocessor/service/src/api.rs", "fhe-coprocessor/service/src/invoices.rs"]),
     (EVERY, &["crates/rpc/src/middleware.rs", "crates/rpc/src/encoded.rs", "gateway/src/coalesce.rs"]),
 ];

@@ -18,7 +18,7 @@ use blindfold_protocol::{
 };
 use blindfold_rpc::{
     BlindApiServer, CommitteeApiServer, Encoded, FeedEvent, ForwardApiServer, ProxyApiServer, RawEnvelope,
-    RpcError, SequencerApiServer, SignerApiServer, Topic, Wire,
+    ReceiptApiServer, RpcError, SequencerApiServer, SignerApiServer, SyncApiServer, Topic, Wire,
     confidential::{
         ConfidentialAccount, ConfidentialApiServer, ConfidentialParameters, ConfidentialStatus,
         ConfidentialTransactionInfo, PublicBalance,
@@ -27,7 +27,7 @@ use blindfold_rpc::{
     types::{
         BatchInfo, CommitteeStatus, EncryptionKeyInfo, FeeAccount, FeeAccountProof, ForwardedAnswer,
         ForwardedEnvelope, HeldBatch, LedgerAt, Receipt, Refusal, SendOptions, SentEnvelope, SignerStatus,
-        Status, TracedTransaction,
+        Status, SyncOptions, SyncedEnvelope, TracedTransaction,
     },
 };
 use blindfold_sequencer::{ADMISSION_REASONS, SUBMISSION_REASONS};
@@ -98,6 +98,23 @@ serve_nothing! {
             }
         }
     }
+    ReceiptApiServer {
+        get_receipts(Vec<B256>) -> Vec<Option<Receipt>>;
+        {
+            async fn subscribe_receipts(
+                &self,
+                pending: PendingSubscriptionSink,
+                _: &Extensions,
+                _: Vec<B256>,
+            ) -> SubscriptionResult {
+                pending.reject(RpcError::internal("this server serves nothing")).await;
+                Ok(())
+            }
+        }
+    }
+    SyncApiServer {
+        send_envelope_sync(&Extensions, Encoded<RawEnvelope>, Option<SyncOptions>) -> SyncedEnvelope;
+    }
     SequencerApiServer {
         send_envelope(&Extensions, Encoded<RawEnvelope>, Option<SendOptions>) -> SentEnvelope;
         submit_acknowledgement(&Extensions, Encoded<Acknowledgement>) -> bool;
@@ -139,6 +156,8 @@ serve_nothing! {
 fn the_methods_are_those_that_the_servers_register() {
     let mut served = BTreeSet::new();
     served.extend(BlindApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
+    served.extend(ReceiptApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
+    served.extend(SyncApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
     served.extend(SequencerApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
     served.extend(ForwardApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
     served.extend(CommitteeApiServer::into_rpc(Nothing).method_names().map(str::to_owned));
@@ -160,7 +179,8 @@ fn every_method_is_counted_under_its_name() {
     blindfold_rpc::RpcMetrics::new(&registry).expect("registers");
     let shown = registry.render();
     for method in list(&document()["methods"]).iter().map(|method| text(&method["name"])) {
-        let is_subscription = ["blind_subscribe", "blind_unsubscribe"].contains(&method);
+        let is_subscription =
+            ["blind_subscribe", "blind_unsubscribe"].iter().any(|prefix| method.starts_with(prefix));
         assert!(is_subscription || shown.contains(&format!("method=\"{method}\"")), "{method}");
     }
 }
@@ -359,6 +379,15 @@ fn check_example(document: &Examples<'_>, method: &str, params: &[&str], result:
                 assert_eq!(promise.envelope_id, sent.id);
             }
         }
+        ("blind_sendEnvelopeSync", [envelope, options @ ..]) => {
+            let envelope =
+                Envelope::decode(real::<Encoded<RawEnvelope>>(envelope).bytes()).expect("an envelope");
+            let asked = options.first().map(|options| real::<SyncOptions>(options)).unwrap_or_default();
+            let synced: SyncedEnvelope = real(result);
+            assert_eq!((synced.id, synced.promise.is_some()), (envelope.id(), asked.promise));
+            let receipt = synced.receipt.expect("the example has one");
+            assert!(receipt.id == synced.id && receipt.state.has_reached(asked.until.into()));
+        }
         ("blind_sendEnvelopes", [envelopes]) => {
             let envelopes: Vec<ForwardedEnvelope> = real(envelopes);
             let answers: Vec<ForwardedAnswer> = real(result);
@@ -374,6 +403,19 @@ fn check_example(document: &Examples<'_>, method: &str, params: &[&str], result:
             if let Some(receipt) = real::<Option<Receipt>>(result) {
                 assert_eq!(receipt.id, id);
             }
+        }
+        ("blind_getReceipts", [ids]) => {
+            let (ids, receipts): (Vec<B256>, Vec<Option<Receipt>>) = (real(ids), real(result));
+            assert_eq!(ids.len(), receipts.len());
+            assert!(ids.iter().zip(receipts).all(|(id, receipt)| receipt.is_none_or(|it| it.id == *id)));
+        }
+        ("blind_subscribeReceipts", [ids]) => {
+            assert!(!real::<Vec<B256>>(ids).is_empty());
+            is_id(result);
+        }
+        ("blind_unsubscribeReceipts", [id]) => {
+            is_id(id);
+            is_true();
         }
         ("blind_getBatch", [number]) => {
             let number: u64 = real(number);
@@ -600,6 +642,8 @@ fn all_are_described(api: &str, prefix: &str, handed_on: &[&str]) {
 fn every_reason_is_described() {
     let reads = ["malformed_params", "reads_busy", "execution_client_unavailable"];
     all_are_described("BlindApi", "blind_", &reads);
+    all_are_described("ReceiptApi", "blind_", &[]);
+    all_are_described("SyncApi", "blind_", &[]);
     all_are_described("SequencerApi", "blind_", &[]);
     all_are_described("CommitteeApi", "committee_", &[]);
     all_are_described("SignerApi", "signer_", &[]);

@@ -5,6 +5,7 @@
 //! of it is offered.
 
 mod drive;
+mod polled;
 mod posted;
 mod report;
 mod supply;
@@ -193,6 +194,10 @@ impl Bench {
         let (latency, transfers) =
             self.load("latency, at 80 % of it", (rate, args.seconds), false, progress).await?;
         ensure!(latency.held(), "80 % of {held:.0} per second are not held: {latency}");
+        progress.step("receipts of all of them, asked for again and again");
+        let ids: Vec<_> = self.observed.lock().executed.keys().copied().collect();
+        let receipts = polled::poll(&self.sequencer, &ids).await?;
+        progress.step(format!("  {:.0} receipts a second", receipts.per_second));
         let overload = match (args.no_overload, args.soak) {
             (true, _) => None,
             (false, soak) => {
@@ -220,6 +225,7 @@ impl Bench {
             l1_bytes: L1Bytes::of(self.posted.bytes, self.executed, plain),
             fsyncs: latency.fsyncs.clone(),
             queue_peaks: latency.queue_peaks.clone(),
+            receipts,
             soak: overload.as_ref().filter(|_| args.soak).map(Soak::of),
             overload: overload.map(|flood| Overload::of(flood, &latency)),
             loads,

@@ -12,6 +12,7 @@ use super::{
         observe::{Latency, Observed},
     },
     ByName,
+    polled::Polled,
     posted::PostedBytes,
 };
 
@@ -41,6 +42,7 @@ pub(super) struct Report {
     /// Durable writes each second; of members the mean.
     pub(super) fsyncs: ByName,
     pub(super) queue_peaks: ByName,
+    pub(super) receipts: Polled,
     pub(super) overload: Option<Overload>,
     pub(super) soak: Option<Soak>,
     pub(super) latency: Phase,
@@ -256,6 +258,8 @@ pub(super) fn print(report: &Report, json: bool) -> Result<()> {
         "L1, bytes a transfer: data {:.1}, hints {:.1}, headers {:.1}, together {:.1}; plain {:.1}",
         bytes.data, bytes.hints, bytes.headers, bytes.total, bytes.plain
     );
+    let Polled { ids_per_call, per_second, .. } = report.receipts;
+    println!("receipts, {ids_per_call} in a call: {per_second:.0} per second");
     if let Some(overload) = &report.overload {
         println!("at three times of it: {}", overload.flood);
         println!(

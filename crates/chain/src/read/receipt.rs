@@ -1,40 +1,108 @@
 //! Where an envelope stands.
 
-use std::sync::Arc;
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::Arc,
+};
 
 use alloy_primitives::B256;
-use blindfold_rpc::RpcError;
+use async_trait::async_trait;
 use blindfold_rpc::types::{EnvelopeState, Receipt, TransactionOutcome};
+use blindfold_rpc::{ReceiptSource, RpcError};
 use blindfold_store::ItemLocation;
 
-use super::ReadApi;
+use super::{ReadContext, cache::DetailsCache};
 use crate::executor::parse_details;
 use crate::{BlockDetails, EnvelopeOutcome, ExecutedEnvelope};
 
-impl ReadApi {
-    /// What `blind_getReceipt` answers; `None` for an id that is not known here (ST-1).
-    pub async fn receipt(&self, id: B256) -> Result<Option<Receipt>, RpcError> {
+/// Receipts, read from the store.
+#[derive(Clone)]
+pub(super) struct Receipts {
+    context: ReadContext,
+    details: Arc<DetailsCache>,
+}
+
+#[async_trait]
+impl ReceiptSource for Receipts {
+    async fn receipts(&self, ids: Vec<B256>) -> Result<Vec<Option<Receipt>>, RpcError> {
+        self.of(ids).await
+    }
+}
+
+impl Receipts {
+    pub(super) fn new(context: ReadContext) -> Self {
+        Self { context, details: Arc::default() }
+    }
+
+    /// What `blind_getReceipts` answers, `None` for an id that is not known here (ST-1): one read of the store for all of them,
+    /// and one of each batch among theirs that is not certified yet.
+    pub(super) async fn of(&self, ids: Vec<B256>) -> Result<Vec<Option<Receipt>>, RpcError> {
+        let waited: Vec<bool> = ids.iter().map(|id| self.context.role.unsealed(id).is_some()).collect();
+        let mut receipts = self.read(ids.clone()).await?;
+        // What waited before, and is nowhere now, was sealed while the store was read.
+        let left = |(place, receipt): (usize, &Option<Receipt>)| {
+            (receipt.is_none() && waited.get(place) == Some(&true)).then_some(place)
+        };
+        let places: Vec<usize> = receipts.iter().enumerate().filter_map(left).collect();
+        if !places.is_empty() {
+            let again = places.iter().filter_map(|place| ids.get(*place)).copied().collect();
+            for (place, receipt) in places.into_iter().zip(self.read(again).await?) {
+                if let Some(told) = receipts.get_mut(place) {
+                    *told = receipt;
+                }
+            }
+        }
+        Ok(receipts)
+    }
+
+    async fn read(&self, ids: Vec<B256>) -> Result<Vec<Option<Receipt>>, RpcError> {
         let tracker = &self.context.tracker;
         // Before and after: what L1 displaces in between may have come to be another batch of this number.
         let before = tracker.certified().number;
-        let location = tracker.for_caller(tracker.store().envelope_location(id)).await;
-        let Some(location) = location.map_err(RpcError::internal)? else {
-            return self.unsealed(id).await;
-        };
+        let pasts = tracker.for_caller(tracker.store().envelope_pasts(ids.clone())).await;
+        let pasts = pasts.map_err(RpcError::internal)?;
+        let certified = before.min(tracker.certified().number);
+        let mut signed = HashMap::new();
+        let mut receipts = Vec::with_capacity(ids.len());
+        for (id, (location, outcome)) in ids.into_iter().zip(pasts) {
+            let location = match location {
+                // What is not certified may still have to be signed: only its batch says so.
+                Some(location) if location.number > certified => {
+                    let batch = location.number;
+                    let hash = match signed.entry(batch) {
+                        Entry::Occupied(known) => *known.get(),
+                        Entry::Vacant(new) => {
+                            *new.insert(self.context.stored_batch(batch).await?.map(|record| record.hash))
+                        }
+                    };
+                    (hash == Some(location.header_hash)).then_some(location)
+                }
+                location => location,
+            };
+            receipts.push(match location {
+                Some(location) => self.located(id, location, certified).await?,
+                None => self.unsealed(id, outcome),
+            });
+        }
+        Ok(receipts)
+    }
+
+    async fn located(
+        &self,
+        id: B256,
+        location: ItemLocation,
+        certified_through: u64,
+    ) -> Result<Option<Receipt>, RpcError> {
         // A skipped item may be a copy with another proof or signature: what waits here is told first.
         if location.fault.is_some()
             && let Some((state, reason)) = self.context.role.unsealed(&id)
         {
-            return Ok(Some(Receipt { reason, ..empty(id, state) }));
+            return Ok(Some(Receipt { reason, ..Receipt::new(id, state) }));
         }
         let ItemLocation { number: batch, index, fault, header_hash, block } = location;
-        let certified = batch <= before.min(tracker.certified().number);
-        // What is not certified may still have to be signed: only its batch says so.
-        if !certified && self.stored_batch(batch).await?.is_none_or(|record| record.hash != header_hash) {
-            return self.unsealed(id).await;
-        }
+        let certified = batch <= certified_through;
         let void_runs = self.context.executor.status().void_runs;
-        let mut receipt = empty(id, EnvelopeState::Sealed);
+        let mut receipt = Receipt::new(id, EnvelopeState::Sealed);
         receipt.number = Some(batch);
         receipt.index = Some(index);
         receipt.header_hash = Some(header_hash);
@@ -61,20 +129,18 @@ impl ReadApi {
         Ok(Some(receipt))
     }
 
-    async fn unsealed(&self, id: B256) -> Result<Option<Receipt>, RpcError> {
+    fn unsealed(&self, id: B256, outcome: Option<String>) -> Option<Receipt> {
         if let Some((state, reason)) = self.context.role.unsealed(&id) {
-            return Ok(Some(Receipt { reason, ..empty(id, state) }));
+            return Some(Receipt { reason, ..Receipt::new(id, state) });
         }
-        let tracker = &self.context.tracker;
-        let outcome = tracker.for_caller(tracker.store().envelope_outcome(id)).await;
-        Ok(outcome.map_err(RpcError::internal)?.map(|outcome| match outcome.as_str() {
-            "expired" => empty(id, EnvelopeState::Expired),
+        outcome.map(|outcome| match outcome.as_str() {
+            "expired" => Receipt::new(id, EnvelopeState::Expired),
             // Gone like one that expired: an evicted one may be sent again, one that L1 made a header before may not.
             "evicted" | "wrong_generation" => {
-                Receipt { reason: Some(outcome), ..empty(id, EnvelopeState::Expired) }
+                Receipt { reason: Some(outcome), ..Receipt::new(id, EnvelopeState::Expired) }
             }
-            _ => Receipt { reason: Some(outcome), ..empty(id, EnvelopeState::Skipped) },
-        }))
+            _ => Receipt { reason: Some(outcome), ..Receipt::new(id, EnvelopeState::Skipped) },
+        })
     }
 
     /// What the block did; `None` where another has taken its place meanwhile.
@@ -88,20 +154,6 @@ impl ReadApi {
         let details = Arc::new(parse_details(&record).map_err(RpcError::internal)?);
         self.details.put(hash, Arc::clone(&details));
         Ok(Some(details))
-    }
-}
-
-fn empty(id: B256, state: EnvelopeState) -> Receipt {
-    Receipt {
-        id,
-        state,
-        reason: None,
-        number: None,
-        index: None,
-        header_hash: None,
-        block_number: None,
-        block_hash: None,
-        transactions: None,
     }
 }
 

@@ -25,8 +25,8 @@ pub use writer::{MAX_GROUP_WRITES, WRITE_QUEUE_LIMIT};
 pub use writes::MAX_META_VALUE_BYTES;
 
 use crate::{
-    Acknowledged, BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord,
-    Pruned, SealedRecord, Stopped, Store, StoreError, postgres::replication, prune, transfer,
+    Acknowledged, BatchRecord, BlockRecord, EnvelopePast, Heads, ItemLocation, LedgerHead, PendingEnvelope,
+    PostedRecord, Pruned, SealedRecord, Stopped, Store, StoreError, postgres::replication, prune, transfer,
 };
 
 /// Connections that read beside the writer.
@@ -334,6 +334,16 @@ impl Store for SqlStore {
 
     async fn envelope_location(&self, id: B256) -> Result<Option<ItemLocation>, StoreError> {
         self.read(move |session| reads::envelope_location(session, &id)).await
+    }
+
+    async fn envelope_pasts(&self, ids: Vec<B256>) -> Result<Vec<EnvelopePast>, StoreError> {
+        let read = move |session: &dyn Session| {
+            let past = |id: &B256| {
+                Ok((reads::envelope_location(session, id)?, reads::envelope_outcome(session, id)?))
+            };
+            ids.iter().map(past).collect()
+        };
+        self.read(read).await
     }
 
     async fn account(&self, payer: Address) -> Result<Option<Account>, StoreError> {
