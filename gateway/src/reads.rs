@@ -334,7 +334,7 @@ impl SyncApiServer for Reads {
         let options = options.unwrap_or_default();
         let send_options = SendOptions { promise: options.promise };
         let sent = self.send_envelope(caller, envelope.clone(), Some(send_options));
-        self.followed.board.send_sync(&envelope, options, sent).await
+        self.followed.board.send_sync(caller, &envelope, options, sent).await
     }
 }
 

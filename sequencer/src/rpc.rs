@@ -232,7 +232,7 @@ impl SyncApiServer for SequencerRpc {
     ) -> Result<SyncedEnvelope, RpcError> {
         let options = options.unwrap_or_default();
         let sent = self.admit(address(caller), envelope.clone(), options.promise);
-        self.reads.board().send_sync(&envelope, options, sent).await
+        self.reads.board().send_sync(caller, &envelope, options, sent).await
     }
 }
 

@@ -33,7 +33,6 @@ const WALLET_READS: &[&str] =
 const SEQUENCER_METHODS: &[&str] = &[
     "blind_getEncryptionKey",
     "blind_sendEnvelope",
-    "blind_sendEnvelopeSync",
     "blind_getReceipt",
     "blind_getReceipts",
     "blind_getBatch",
@@ -222,7 +221,9 @@ async fn send_raw_transaction_sync(
             }
             None => {}
         }
-        if timeout_at(deadline, settled.changed()).await.is_err() {
+        // A node that shows no receipt yet of what it was seen to include is asked again.
+        let next = deadline.min(now() + Duration::from_millis(inner.config.poll_interval_ms));
+        if timeout_at(next, settled.changed()).await.is_err() && now() >= deadline {
             let message = format!("no receipt within {timeout_ms} ms; the transaction goes on");
             return Err(ErrorObjectOwned::owned(code::NO_RECEIPT_YET, message, Some(hash)));
         }

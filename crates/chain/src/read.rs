@@ -25,7 +25,7 @@ use blindfold_runtime::{Stop, until};
 use blindfold_store::{BatchRecord, StoreError};
 use serde_json::value::RawValue;
 
-use crate::{AccountProofError, Executor, ParameterSet, ProvedAccount, Tracker, accepted};
+use crate::{AccountProofError, Executor, ExecutorStatus, ParameterSet, ProvedAccount, Tracker, accepted};
 use receipt::Receipts;
 
 /// What a role adds to the shared reads.
@@ -119,18 +119,27 @@ impl ReadApi {
         let ReadContext { tracker, executor, .. } = &self.context;
         let (mut sealed, mut certified) = (tracker.watch_sealed(), tracker.watch_certified());
         let mut executed = executor.watch_status();
+        // Of an executor's status more changes than receipts tell of.
+        let of_receipts = |status: &ExecutorStatus| {
+            (status.block.map(|block| block.hash), status.last_batch, Arc::clone(&status.void_runs))
+        };
         let moving = async {
+            let mut known = of_receipts(&executed.borrow_and_update());
             loop {
-                let alive = tokio::select! {
-                    changed = sealed.changed() => changed,
-                    changed = certified.changed() => changed,
-                    changed = executed.changed() => changed,
+                let (alive, of_execution) = tokio::select! {
+                    changed = sealed.changed() => (changed, false),
+                    changed = certified.changed() => (changed, false),
+                    changed = executed.changed() => (changed, true),
                 };
                 if alive.is_err() {
                     // What it is read from ends, and this with it.
                     return until(&mut stop.clone()).await;
                 }
-                self.board.moved();
+                let status = of_receipts(&executed.borrow());
+                if !of_execution || status != known {
+                    known = status;
+                    self.board.moved();
+                }
             }
         };
         tokio::select! {

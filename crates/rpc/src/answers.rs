@@ -25,9 +25,14 @@ use crate::{
 /// Methods whose answers have the size of a batch. They are refused over WebSocket.
 pub const BULK_METHODS: &[&str] =
     &["blind_getBatch", "blind_getHints", "committee_getCertified", "committee_getSealed"];
-/// Methods of the execution client whose answers may be as large.
-const LARGE_READS: &[&str] =
-    &["eth_getBlockByHash", "eth_getBlockByNumber", "eth_getBlockReceipts", "eth_getLogs"];
+/// Other methods whose answers may be as large: receipts of bundles of 512 transactions, and blocks of the execution client.
+const LARGE_READS: &[&str] = &[
+    "blind_getReceipts",
+    "eth_getBlockByHash",
+    "eth_getBlockByNumber",
+    "eth_getBlockReceipts",
+    "eth_getLogs",
+];
 
 /// What a method's answer may take at most, as far as one knows before it is there.
 pub(crate) fn reservation(method: &str, max_response_bytes: u32) -> u64 {

@@ -119,15 +119,17 @@ pub trait ReceiptApi {
     async fn get_receipts(&self, ids: Vec<B256>) -> Result<Vec<Option<Receipt>>, RpcError>;
 
     /// Receipts as they change; WebSocket only. Each notification is a `blind_receipt` message whose `params.result` is a
-    /// receipt: at once for each envelope that the server knows, then whenever it says something else. What L1 takes back
-    /// is told, too. A subscriber that cannot keep up is dropped with an error; it asks `blind_getReceipts`.
+    /// receipt: at once for each envelope that the server knows, then whenever it says something else. Nothing is told while
+    /// the server does not know where an envelope stands. A subscriber that cannot keep up is dropped with an error; it asks
+    /// `blind_getReceipts`.
     ///
     /// # Parameters
     /// - `ids`: the envelopes' ids, 1 to 256.
     ///
     /// # Errors
     /// - `too_many_ids`: none, or more than 256.
-    /// - `overloaded`: as many receipts are followed at this server as may be.
+    /// - `overloaded`: as many receipts are followed at this server as may be, by this address or by all.
+    /// - `shutting_down`: the server is stopping.
     // [`crate::ReceiptBoard::serve`] serves it.
     #[subscription(name = "subscribeReceipts" => "receipt", unsubscribe = "unsubscribeReceipts", item = Receipt, with_extensions)]
     async fn subscribe_receipts(&self, ids: Vec<B256>) -> SubscriptionResult;
@@ -144,6 +146,7 @@ pub trait SyncApi {
     /// # Errors
     /// - `invalid_timeout`: more than 50,000 ms.
     /// - `overloaded`: the verification queue is full, or as many receipts are followed at this server as may be.
+    /// - `shutting_down`: the server is stopping; an envelope that was admitted goes on.
     #[method(name = "sendEnvelopeSync", with_extensions)]
     async fn send_envelope_sync(
         &self,

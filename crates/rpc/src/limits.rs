@@ -118,6 +118,14 @@ pub const SHUTDOWN_GRACE_MS: u64 = 5_000;
 pub const MAX_RECEIPTS: usize = 256;
 /// Most receipts that are followed at one server.
 pub const MAX_FOLLOWED_RECEIPTS: usize = 65_536;
+/// Most of them by one address, or peer.
+pub const MAX_FOLLOWED_RECEIPTS_PER_ADDRESS: usize = 4_096;
+/// How often receipts of envelopes that came to an end are read again: L1 seldom takes one back.
+pub const ENDED_RECEIPTS_INTERVAL_MS: u64 = 10_000;
+/// After how long receipts that could not be read are read again.
+pub const RECEIPTS_RETRY_MS: u64 = 500;
+/// Most calls of one address that wait for the chain.
+pub const MAX_WAITERS_PER_ADDRESS: usize = 1_024;
 /// How long a call that waits for a receipt waits unless it says so.
 pub const SYNC_TIMEOUT_MS: u64 = 20_000;
 /// How long it waits at most: less than a call may take.

@@ -51,6 +51,8 @@ pub(crate) struct Shared {
     /// Of all calls, and of reads at the execution client among them.
     pub(crate) turns: Arc<Turns>,
     pub(crate) read_turns: Arc<Turns>,
+    /// Of calls that wait for the chain, which are not among them.
+    pub(crate) waiting_turns: Arc<Turns>,
     pub(crate) observer: Option<CallObserver>,
     pub(crate) panicked: Panicked,
     pub(crate) max_response_bytes: u32,
@@ -127,12 +129,11 @@ where
         if recipient.websocket && BULK_METHODS.contains(&method) {
             return Err(use_http(method));
         }
-        // Peers have limits of their own. Those who wait for the chain work no more than others, and may be many: the number
-        // of connections bounds them.
-        let counts =
-            |account: &Account| matches!(account, Account::Address(_)) && !WAITING_METHODS.contains(&method);
-        let address = Some(recipient.account).filter(counts);
-        let turn = OptionFuture::from(address.map(|account| shared.turns.take(account, TURN_WAIT))).await;
+        // Peers have limits of their own.
+        let address = Some(recipient.account).filter(|account| matches!(account, Account::Address(_)));
+        // Those who wait for the chain may be more than those who work.
+        let turns = if WAITING_METHODS.contains(&method) { &shared.waiting_turns } else { &shared.turns };
+        let turn = OptionFuture::from(address.map(|account| turns.take(account, TURN_WAIT))).await;
         if matches!(turn, Some(None)) {
             return Err(RpcError::busy("busy", "too many calls of this address are under way"));
         }

@@ -1,18 +1,18 @@
 //! Receipts that are told as they change: who waits for an envelope asks once, and not again and again.
 //!
-//! A [`ReceiptBoard`] has the ids that somebody follows. When the chain moves, it reads the receipts of all of them, many in
-//! one read, and tells each that differs to those who follow it. It believes its [`ReceiptSource`]: the store, or the server
-//! behind a gateway.
+//! A [`ReceiptBoard`] has the ids that somebody follows. When the chain moves, it reads the receipts of those that may go on,
+//! many in one read, and tells each that differs to those who follow it. It believes its [`ReceiptSource`]: the store, or the
+//! server behind a gateway. One task reads, one read after the other: what is told last is what was read last.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
 use alloy_primitives::B256;
 use blindfold_protocol::{Canonical, Envelope};
-use blindfold_runtime::{Instant, Stop, until};
+use blindfold_runtime::{Instant, Stop, now, until};
 use jsonrpsee::{
     Extensions, PendingSubscriptionSink, SendTimeoutError, SubscriptionMessage,
     core::{SubscriptionError, SubscriptionResult, async_trait},
@@ -20,20 +20,23 @@ use jsonrpsee::{
 use serde_json::value::to_raw_value;
 use tokio::{
     sync::{Notify, mpsc},
-    time::timeout_at,
+    time::{sleep, sleep_until, timeout_at},
 };
 
 use crate::{
     Encoded, RawEnvelope, RpcError,
     answers::Recipient,
     hub::room,
-    limits::{MAX_FOLLOWED_RECEIPTS, MAX_RECEIPTS, MAX_SYNC_TIMEOUT_MS, SLOW_CONSUMER_MS, SYNC_TIMEOUT_MS},
+    limits::{
+        ENDED_RECEIPTS_INTERVAL_MS, MAX_FOLLOWED_RECEIPTS, MAX_FOLLOWED_RECEIPTS_PER_ADDRESS, MAX_RECEIPTS,
+        MAX_SYNC_TIMEOUT_MS, RECEIPTS_RETRY_MS, SLOW_CONSUMER_MS, SYNC_TIMEOUT_MS,
+    },
+    peers::Account,
     types::{EnvelopeState, Receipt, SentEnvelope, SyncOptions, SyncedEnvelope},
 };
 
 /// Changes of one follower's receipts that may wait for it: several for each id.
 const CHANGES_PER_ID: usize = 8;
-
 /// The reason of an envelope that is in a batch, or came to an end.
 const ALREADY_KNOWN: &str = "already_known";
 
@@ -51,7 +54,7 @@ pub struct ReceiptBoard(Arc<Shared>);
 struct Shared {
     source: Arc<dyn ReceiptSource>,
     followed: Mutex<Followed>,
-    /// The chain moved: everything may have changed.
+    /// The chain moved: what has not ended may have changed.
     moved: Notify,
     /// There are ids that were not read yet.
     fresh: Notify,
@@ -66,37 +69,83 @@ impl Shared {
 #[derive(Default)]
 struct Followed {
     ids: HashMap<B256, Entry>,
-    fresh: Vec<B256>,
+    /// Read before all others.
+    fresh: HashSet<B256>,
+    of_accounts: HashMap<Account, usize>,
     next: u64,
+    /// Reads so far.
+    reads: u64,
+    /// Nothing is read any more.
+    closed: bool,
 }
 
 #[derive(Default)]
 struct Entry {
-    /// What was told last.
-    told: Option<Receipt>,
-    followers: Vec<(u64, mpsc::Sender<Receipt>)>,
+    /// What was read last.
+    told: Option<Arc<Receipt>>,
+    followers: Vec<Follower>,
+}
+
+struct Follower {
+    key: u64,
+    /// It hears of reads from this one on: what was read before says nothing of what it waits for.
+    since: u64,
+    /// Whether it has heard of any.
+    heard: bool,
+    changes: mpsc::Sender<Arc<Receipt>>,
 }
 
 /// Some ids that one caller follows, until it is dropped.
 struct Following {
     shared: Weak<Shared>,
     key: u64,
+    account: Option<Account>,
     ids: Vec<B256>,
-    changes: mpsc::Receiver<Receipt>,
+    changes: mpsc::Receiver<Arc<Receipt>>,
+}
+
+/// What came of waiting.
+struct Waited {
+    /// The last receipt that was told.
+    receipt: Option<Arc<Receipt>>,
+    /// The server ends, or the follower did not keep up.
+    is_cut: bool,
 }
 
 impl Following {
-    /// The last receipt, once it has come so far or the time is over.
-    async fn wait(mut self, state: EnvelopeState, deadline: Instant) -> Option<Receipt> {
-        let mut last = None;
-        while let Ok(Some(receipt)) = timeout_at(deadline, self.changes.recv()).await {
-            let is_there = receipt.state.has_reached(state);
-            last = Some(receipt);
-            if is_there {
-                break;
+    /// Until the envelope has come so far, or cannot any more, or the time is over.
+    async fn wait(mut self, state: EnvelopeState, deadline: Instant) -> Waited {
+        let mut receipt: Option<Arc<Receipt>> = None;
+        loop {
+            match timeout_at(deadline, self.changes.recv()).await {
+                Ok(Some(told)) => {
+                    let is_there = told.state.has_reached(state);
+                    receipt = Some(told);
+                    if is_there {
+                        return Waited { receipt, is_cut: false };
+                    }
+                }
+                Ok(None) => return Waited { receipt, is_cut: true },
+                Err(_) => return Waited { receipt, is_cut: false },
             }
         }
-        last
+    }
+
+    /// Forgets what was read so far, and has all of it read again: what it follows has changed by the caller's own hand.
+    fn begin_again(&mut self) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        let mut followed = shared.followed();
+        let since = followed.reads + 1;
+        for id in &self.ids {
+            let Some(entry) = followed.ids.get_mut(id) else { continue };
+            if let Some(follower) = entry.followers.iter_mut().find(|follower| follower.key == self.key) {
+                (follower.since, follower.heard) = (since, false);
+                followed.fresh.insert(*id);
+            }
+        }
+        while self.changes.try_recv().is_ok() {}
+        drop(followed);
+        shared.fresh.notify_one();
     }
 }
 
@@ -106,10 +155,19 @@ impl Drop for Following {
         let mut followed = shared.followed();
         for id in &self.ids {
             if let Some(entry) = followed.ids.get_mut(id) {
-                entry.followers.retain(|(key, _)| *key != self.key);
+                entry.followers.retain(|follower| follower.key != self.key);
                 if entry.followers.is_empty() {
                     followed.ids.remove(id);
+                    followed.fresh.remove(id);
                 }
+            }
+        }
+        if let Some(account) = self.account
+            && let Some(count) = followed.of_accounts.get_mut(&account)
+        {
+            *count = count.saturating_sub(self.ids.len());
+            if *count == 0 {
+                followed.of_accounts.remove(&account);
             }
         }
     }
@@ -138,92 +196,141 @@ impl ReceiptBoard {
         self.0.moved.notify_one();
     }
 
-    /// Reads and tells until it is to stop.
+    /// Reads and tells until it is to stop. Then whoever waits is told so, and nobody follows anything any more.
     pub async fn run(self, mut stop: Stop) {
-        loop {
-            let all = tokio::select! {
-                biased;
-                () = until(&mut stop) => return,
-                () = self.0.moved.notified() => true,
-                () = self.0.fresh.notified() => false,
-            };
-            self.look(all).await;
+        tokio::select! {
+            biased;
+            () = until(&mut stop) => {}
+            () = self.read_on() => {}
         }
+        let mut followed = self.0.followed();
+        followed.closed = true;
+        followed.fresh.clear();
+        followed.ids.clear();
     }
 
-    async fn look(&self, all: bool) {
-        let ids: Vec<B256> = {
-            let mut followed = self.0.followed();
-            let fresh = std::mem::take(&mut followed.fresh);
-            if all { followed.ids.keys().copied().collect() } else { fresh }
-        };
-        for ids in ids.chunks(MAX_RECEIPTS) {
-            match self.0.source.receipts(ids.to_vec()).await {
-                Ok(receipts) => self.tell(ids, receipts),
-                // They are read again when the chain moves.
-                Err(error) => {
-                    tracing::warn!(%error, ids = ids.len(), "receipts that are followed could not be read")
+    async fn read_on(&self) {
+        // What is still to be read since the chain moved.
+        let mut due: VecDeque<B256> = VecDeque::new();
+        let mut ended_read_at = now();
+        // After a failure.
+        let mut again_at = None;
+        loop {
+            let fresh: Vec<B256> = {
+                let mut followed = self.0.followed();
+                let some = followed.fresh.iter().take(MAX_RECEIPTS).copied().collect();
+                for id in &some {
+                    followed.fresh.remove(id);
                 }
+                some
+            };
+            let ids = match fresh.is_empty() {
+                true => due.drain(..due.len().min(MAX_RECEIPTS)).collect(),
+                false => fresh,
+            };
+            if ids.is_empty() {
+                let retry = async {
+                    match again_at {
+                        Some(at) => sleep_until(at).await,
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    biased;
+                    () = self.0.fresh.notified() => continue,
+                    () = self.0.moved.notified() => {}
+                    () = retry => {}
+                }
+                again_at = None;
+                let interval = Duration::from_millis(ENDED_RECEIPTS_INTERVAL_MS);
+                let with_ended = ended_read_at.elapsed() >= interval;
+                if with_ended {
+                    ended_read_at = now();
+                }
+                due = self.open(with_ended);
+                continue;
+            }
+            if let Err(error) = self.read(&ids).await {
+                tracing::warn!(%error, ids = ids.len(), "receipts that are followed could not be read");
+                again_at = Some(now() + Duration::from_millis(RECEIPTS_RETRY_MS));
+                // Not at once: the others have their turn, and what was asked for first stays first.
+                sleep(Duration::from_millis(1)).await;
             }
         }
     }
 
-    fn tell(&self, ids: &[B256], receipts: Vec<Option<Receipt>>) {
+    /// The ids that may change; with those that came to an end, which L1 may take back.
+    fn open(&self, with_ended: bool) -> VecDeque<B256> {
+        let followed = self.0.followed();
+        let is_open =
+            |entry: &Entry| with_ended || entry.told.as_ref().is_none_or(|told| !told.state.has_ended());
+        followed.ids.iter().filter(|(_, entry)| is_open(entry)).map(|(id, _)| *id).collect()
+    }
+
+    async fn read(&self, ids: &[B256]) -> Result<(), RpcError> {
+        let read = {
+            let mut followed = self.0.followed();
+            followed.reads += 1;
+            followed.reads
+        };
+        let receipts = self.0.source.receipts(ids.to_vec()).await?;
         let mut followed = self.0.followed();
         for (id, receipt) in ids.iter().zip(receipts) {
             let Some(entry) = followed.ids.get_mut(id) else { continue };
-            // One that is not known any more waits again, or is known elsewhere: nothing is told of it.
-            if receipt.is_none() || entry.told == receipt {
-                continue;
+            let differs = entry.told.as_deref() != receipt.as_ref();
+            if differs {
+                entry.told = receipt.map(Arc::new);
             }
-            if let Some(receipt) = &receipt {
+            // Of one that is not known, or not any more, there is nothing to tell.
+            let Some(told) = entry.told.clone() else { continue };
+            entry.followers.retain_mut(|follower| {
+                if read < follower.since || (follower.heard && !differs) {
+                    return true;
+                }
+                follower.heard = true;
                 // Who has no room any more is told so by its end.
-                entry.followers.retain(|(_, changes)| changes.try_send(receipt.clone()).is_ok());
-            }
-            entry.told = receipt;
+                follower.changes.try_send(Arc::clone(&told)).is_ok()
+            });
         }
+        Ok(())
     }
 
     /// Follows these ids: each receipt that is known comes at once, then whenever it changes.
-    fn follow(&self, mut ids: Vec<B256>) -> Result<Following, RpcError> {
+    fn follow(&self, caller: &Extensions, mut ids: Vec<B256>) -> Result<Following, RpcError> {
         ids.sort_unstable();
         ids.dedup();
         if ids.is_empty() || ids.len() > MAX_RECEIPTS {
             return Err(too_many(ids.len()));
         }
+        let account = caller.get::<Recipient>().map(|recipient| recipient.account);
         let (sender, changes) = mpsc::channel(ids.len().saturating_mul(CHANGES_PER_ID));
         let mut followed = self.0.followed();
-        if followed.ids.len() + ids.len() > MAX_FOLLOWED_RECEIPTS {
-            return Err(RpcError::busy("overloaded", "as many receipts are followed here as may be"));
+        if followed.closed {
+            return Err(RpcError::unavailable("shutting_down", "the server is stopping"));
+        }
+        let of_account = account.and_then(|account| followed.of_accounts.get(&account)).copied().unwrap_or(0);
+        if of_account + ids.len() > MAX_FOLLOWED_RECEIPTS_PER_ADDRESS
+            || followed.ids.len() + ids.len() > MAX_FOLLOWED_RECEIPTS
+        {
+            return Err(RpcError::busy(
+                "overloaded",
+                "as many receipts are followed here as may be, by this address or by all",
+            ));
+        }
+        if let Some(account) = account {
+            *followed.of_accounts.entry(account).or_default() += ids.len();
         }
         let key = followed.next;
         followed.next += 1;
+        let since = followed.reads + 1;
         for id in &ids {
-            let entry = followed.ids.entry(*id).or_default();
-            if let Some(told) = &entry.told {
-                // There is room for the first one of each.
-                let _ = sender.try_send(told.clone());
-            }
-            entry.followers.push((key, sender.clone()));
+            let follower = Follower { key, since, heard: false, changes: sender.clone() };
+            followed.ids.entry(*id).or_default().followers.push(follower);
+            followed.fresh.insert(*id);
         }
-        followed.fresh.extend_from_slice(&ids);
         drop(followed);
         self.0.fresh.notify_one();
-        Ok(Following { shared: Arc::downgrade(&self.0), key, ids, changes })
-    }
-
-    /// Waits until the envelope has come so far, or cannot any more, at most for this long. Gives its receipt as it is then,
-    /// if it is known here.
-    ///
-    /// # Errors
-    /// `overloaded` where too many are followed.
-    pub async fn wait(
-        &self,
-        id: B256,
-        state: EnvelopeState,
-        patience: Duration,
-    ) -> Result<Option<Receipt>, RpcError> {
-        Ok(self.follow(vec![id])?.wait(state, blindfold_runtime::now() + patience).await)
+        Ok(Following { shared: Arc::downgrade(&self.0), key, account, ids, changes })
     }
 
     /// Serves one `blind_sendEnvelopeSync`: `sending` admits the envelope.
@@ -232,6 +339,7 @@ impl ReceiptBoard {
     /// As it is documented there.
     pub async fn send_sync(
         &self,
+        caller: &Extensions,
         envelope: &Encoded<RawEnvelope>,
         options: SyncOptions,
         sending: impl Future<Output = Result<SentEnvelope, RpcError>>,
@@ -241,28 +349,30 @@ impl ReceiptBoard {
             let message = format!("{timeout_ms} ms; a call waits {MAX_SYNC_TIMEOUT_MS} ms at most");
             return Err(RpcError::invalid_params("invalid_timeout", message));
         }
-        let deadline = blindfold_runtime::now() + Duration::from_millis(timeout_ms);
+        let deadline = now() + Duration::from_millis(timeout_ms);
         let Ok(id) = Envelope::decode(envelope.bytes()).map(|envelope| envelope.id()) else {
             // Its admission says what is wrong with it.
             let SentEnvelope { id, promise } = sending.await?;
             return Ok(SyncedEnvelope { id, promise, receipt: None });
         };
         // A place to wait is had first: an admitted envelope is not refused afterwards.
-        let following = self.follow(vec![id])?;
+        let mut following = self.follow(caller, vec![id])?;
         let promise = match sending.await {
             Ok(sent) => sent.promise,
             // It came to an end, or is on its way: that is what is asked for.
             Err(refusal) if refusal.reason == ALREADY_KNOWN => None,
             Err(refusal) => return Err(refusal),
         };
-        self.read_anew(id);
-        let receipt = following.wait(options.until.into(), deadline).await;
-        Ok(SyncedEnvelope { id, promise, receipt })
-    }
-
-    fn read_anew(&self, id: B256) {
-        self.0.followed().fresh.push(id);
-        self.0.fresh.notify_one();
+        // One that was evicted, or skipped with another proof, waits again now.
+        following.begin_again();
+        match following.wait(options.until.into(), deadline).await {
+            Waited { is_cut: true, .. } => {
+                Err(RpcError::unavailable("shutting_down", "the server is stopping; the envelope goes on"))
+            }
+            Waited { receipt, .. } => {
+                Ok(SyncedEnvelope { id, promise, receipt: receipt.as_deref().cloned() })
+            }
+        }
     }
 
     /// Serves one subscription until it ends.
@@ -272,7 +382,7 @@ impl ReceiptBoard {
         extensions: &Extensions,
         ids: Vec<B256>,
     ) -> SubscriptionResult {
-        let mut following = match self.follow(ids) {
+        let mut following = match self.follow(extensions, ids) {
             Ok(following) => following,
             Err(refusal) => {
                 pending.reject(refusal).await;
@@ -288,9 +398,9 @@ impl ReceiptBoard {
                 change = following.changes.recv() => change,
             };
             let Some(receipt) = change else {
-                return Err(SubscriptionError::from("too slow: too many changes wait unread"));
+                return Err(SubscriptionError::from("too slow, or the server is stopping: ask again"));
             };
-            let raw = to_raw_value(&receipt).map_err(|error| SubscriptionError::from(error.to_string()))?;
+            let raw = to_raw_value(&*receipt).map_err(|error| SubscriptionError::from(error.to_string()))?;
             if !room(recipient, raw.get().len(), patience).await {
                 return Err(SubscriptionError::from("too slow: too many answers wait unread"));
             }
@@ -313,37 +423,86 @@ pub fn too_many(ids: usize) -> RpcError {
 
 #[cfg(test)]
 mod tests {
+    use blindfold_runtime::spawn;
+    use tokio::{sync::watch, task::JoinHandle};
+
     use super::*;
 
     /// Says of each id what it was told to.
     #[derive(Default)]
-    struct Told(Mutex<HashMap<B256, Receipt>>, Mutex<Vec<usize>>);
+    struct Told {
+        receipts: Mutex<HashMap<B256, Receipt>>,
+        /// How many ids each read had.
+        reads: Mutex<Vec<usize>>,
+        failures: Mutex<usize>,
+    }
 
     #[async_trait]
     impl ReceiptSource for Told {
         async fn receipts(&self, ids: Vec<B256>) -> Result<Vec<Option<Receipt>>, RpcError> {
-            self.1.lock().unwrap().push(ids.len());
-            let told = self.0.lock().unwrap();
+            self.reads.lock().unwrap().push(ids.len());
+            let mut failures = self.failures.lock().unwrap();
+            if *failures > 0 {
+                *failures -= 1;
+                return Err(RpcError::unavailable("source_unavailable", "scripted"));
+            }
+            let told = self.receipts.lock().unwrap();
             Ok(ids.iter().map(|id| told.get(id).cloned()).collect())
         }
     }
 
-    fn id(number: u16) -> B256 {
-        B256::left_padding_from(&number.to_be_bytes())
-    }
-
     impl Told {
-        fn set(&self, number: u16, state: EnvelopeState) {
-            self.0.lock().unwrap().insert(id(number), Receipt::new(id(number), state));
+        fn set(&self, number: u32, state: EnvelopeState) {
+            self.receipts.lock().unwrap().insert(id(number), Receipt::new(id(number), state));
         }
     }
 
-    fn board() -> (ReceiptBoard, Arc<Told>) {
-        let told = Arc::new(Told::default());
-        (ReceiptBoard::new(Arc::clone(&told) as Arc<dyn ReceiptSource>), told)
+    fn id(number: u32) -> B256 {
+        B256::left_padding_from(&number.to_be_bytes())
     }
 
-    async fn states(following: &mut Following) -> Vec<EnvelopeState> {
+    struct Running {
+        board: ReceiptBoard,
+        told: Arc<Told>,
+        stop: watch::Sender<bool>,
+        task: JoinHandle<()>,
+    }
+
+    impl Running {
+        fn start() -> Self {
+            let told = Arc::new(Told::default());
+            let board = ReceiptBoard::new(Arc::clone(&told) as Arc<dyn ReceiptSource>);
+            let stop = watch::Sender::new(false);
+            let task = spawn(board.clone().run(stop.subscribe()));
+            Self { board, told, stop, task }
+        }
+
+        fn follow(&self, ids: impl IntoIterator<Item = u32>) -> Following {
+            self.board.follow(&Extensions::new(), ids.into_iter().map(id).collect()).unwrap()
+        }
+
+        /// Until everything that is due was read.
+        async fn moved(&self) {
+            self.board.moved();
+            self.settled().await;
+        }
+
+        async fn settled(&self) {
+            sleep(Duration::from_millis(20)).await;
+        }
+
+        fn reads(&self) -> Vec<usize> {
+            std::mem::take(&mut self.told.reads.lock().unwrap())
+        }
+
+        async fn wait(&self, number: u32, state: EnvelopeState) -> Option<EnvelopeState> {
+            let deadline = now() + Duration::from_secs(5);
+            let waited = self.follow([number]).wait(state, deadline).await;
+            waited.receipt.map(|receipt| receipt.state)
+        }
+    }
+
+    fn states(following: &mut Following) -> Vec<EnvelopeState> {
         let mut states = Vec::new();
         while let Ok(receipt) = following.changes.try_recv() {
             states.push(receipt.state);
@@ -351,114 +510,160 @@ mod tests {
         states
     }
 
-    #[tokio::test]
+    use EnvelopeState::{Certified, Executed, Expired, Pending, Sealed, Skipped};
+
+    #[tokio::test(start_paused = true)]
     async fn each_change_is_told_once_and_to_everybody_who_follows() {
-        let (board, told) = board();
-        let mut first = board.follow(vec![id(1), id(1)]).unwrap();
-        board.look(false).await;
-        assert_eq!(states(&mut first).await, [], "it is not known yet");
-        told.set(1, EnvelopeState::Pending);
-        board.look(true).await;
-        board.look(true).await;
-        assert_eq!(states(&mut first).await, [EnvelopeState::Pending]);
-        let mut second = board.follow(vec![id(1), id(2)]).unwrap();
-        told.set(1, EnvelopeState::Certified);
-        told.set(2, EnvelopeState::Skipped);
-        board.look(true).await;
-        assert_eq!(states(&mut first).await, [EnvelopeState::Certified]);
-        let expected = [EnvelopeState::Pending, EnvelopeState::Certified, EnvelopeState::Skipped];
-        let mut seen = states(&mut second).await;
+        let running = Running::start();
+        let mut first = running.follow([1, 1]);
+        running.settled().await;
+        assert_eq!(states(&mut first), [], "it is not known yet");
+        running.told.set(1, Pending);
+        running.moved().await;
+        running.moved().await;
+        assert_eq!(states(&mut first), [Pending]);
+        let mut second = running.follow([1, 2]);
+        running.settled().await;
+        assert_eq!(states(&mut second), [Pending], "what is known comes at once");
+        running.told.set(1, Certified);
+        running.told.set(2, Skipped);
+        running.moved().await;
+        assert_eq!(states(&mut first), [Certified]);
+        let mut seen = states(&mut second);
         seen.sort_unstable();
-        assert_eq!(seen, expected, "what was told before comes at once");
+        assert_eq!(seen, [Certified, Skipped]);
+        // One that gave way is not known for a while, and then waits again.
+        running.told.receipts.lock().unwrap().remove(&id(1));
+        running.moved().await;
+        assert_eq!(states(&mut first), []);
+        running.told.set(1, Certified);
+        running.moved().await;
+        assert_eq!(states(&mut first), [Certified]);
         drop(first);
-        assert_eq!(board.followed(), 2);
+        assert_eq!(running.board.followed(), 2);
         drop(second);
-        assert_eq!(board.followed(), 0);
+        assert_eq!(running.board.followed(), 0);
     }
 
-    #[tokio::test]
-    async fn many_are_read_at_once_and_new_ones_alone() {
-        let (board, told) = board();
-        let first: Vec<B256> = (0..MAX_RECEIPTS as u16).map(id).collect();
-        let _first = board.follow(first).unwrap();
-        let _second = board.follow(vec![id(1_000)]).unwrap();
-        board.look(false).await;
-        let _third = board.follow(vec![id(1_001)]).unwrap();
-        board.look(false).await;
-        board.look(false).await;
-        assert_eq!(*told.1.lock().unwrap(), [MAX_RECEIPTS, 1, 1]);
-        board.look(true).await;
-        assert_eq!(told.1.lock().unwrap().split_off(3), [MAX_RECEIPTS, 2]);
+    #[tokio::test(start_paused = true)]
+    async fn many_are_read_at_once_new_ones_alone_and_those_that_ended_seldom() {
+        let running = Running::start();
+        let most = MAX_RECEIPTS as u32;
+        let first = running.follow(0..most);
+        running.settled().await;
+        let _second = running.follow([1_000]);
+        running.settled().await;
+        assert_eq!(running.reads(), [MAX_RECEIPTS, 1]);
+        running.moved().await;
+        assert_eq!(running.reads(), [MAX_RECEIPTS, 1]);
+        (0..most).for_each(|number| running.told.set(number, Executed));
+        running.moved().await;
+        running.reads();
+        running.moved().await;
+        assert_eq!(running.reads(), [1], "only what may go on");
+        sleep(Duration::from_millis(ENDED_RECEIPTS_INTERVAL_MS)).await;
+        running.moved().await;
+        assert_eq!(running.reads(), [MAX_RECEIPTS, 1], "L1 may take back what has ended");
+        drop(first);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn too_many_and_none_are_refused_and_nothing_is_left_of_them() {
-        let (board, _told) = board();
-        let many: Vec<B256> = (0..=MAX_RECEIPTS as u16).map(id).collect();
-        for ids in [vec![], many] {
-            assert_eq!(board.follow(ids).err().unwrap().reason, "too_many_ids");
+        let running = Running::start();
+        let caller = Extensions::new();
+        let follow =
+            |from: u32, count: u32| running.board.follow(&caller, (from..from + count).map(id).collect());
+        for count in [0, MAX_RECEIPTS as u32 + 1] {
+            assert_eq!(follow(0, count).err().unwrap().reason, "too_many_ids");
         }
         let mut all = Vec::new();
-        let mut next = 0u32;
         let refused = loop {
-            let ids = (next..next + MAX_RECEIPTS as u32).map(|n| B256::left_padding_from(&n.to_be_bytes()));
-            match board.follow(ids.collect()) {
+            match follow(MAX_RECEIPTS as u32 * all.len() as u32, MAX_RECEIPTS as u32) {
                 Ok(following) => all.push(following),
                 Err(refusal) => break refusal,
             }
-            next += MAX_RECEIPTS as u32;
         };
         assert!(refused.retry && refused.reason == "overloaded");
-        assert_eq!(board.followed(), MAX_FOLLOWED_RECEIPTS);
+        assert_eq!(running.board.followed(), MAX_FOLLOWED_RECEIPTS);
         drop(all);
-        assert_eq!(board.followed(), 0);
+        assert_eq!(running.board.followed(), 0);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn who_does_not_read_is_dropped_and_harms_nobody() {
-        let (board, told) = board();
-        let mut slow = board.follow(vec![id(1)]).unwrap();
-        let flip = [EnvelopeState::Pending, EnvelopeState::Sealed];
+        let running = Running::start();
+        let mut slow = running.follow([1]);
+        let flip = [Pending, Sealed];
         for round in 0..=CHANGES_PER_ID {
-            told.set(1, flip[round % 2]);
-            board.look(true).await;
+            running.told.set(1, flip[round % 2]);
+            running.moved().await;
         }
-        let mut quick = board.follow(vec![id(1)]).unwrap();
-        assert_eq!(states(&mut quick).await, [flip[CHANGES_PER_ID % 2]]);
+        let mut quick = running.follow([1]);
+        running.settled().await;
+        assert_eq!(states(&mut quick), [flip[CHANGES_PER_ID % 2]]);
         for _ in 0..CHANGES_PER_ID {
             assert!(slow.changes.recv().await.is_some());
         }
         assert!(slow.changes.recv().await.is_none(), "then it ends");
         drop(slow);
-        told.set(1, EnvelopeState::Executed);
-        board.look(true).await;
-        assert_eq!(states(&mut quick).await, [EnvelopeState::Executed]);
+        running.told.set(1, Executed);
+        running.moved().await;
+        assert_eq!(states(&mut quick), [Executed]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn waiting_ends_with_what_is_waited_for_or_with_time() {
-        let (board, told) = board();
-        let stop = tokio::sync::watch::Sender::new(false);
-        let running = blindfold_runtime::spawn(board.clone().run(stop.subscribe()));
-        told.set(1, EnvelopeState::Sealed);
-        let patience = Duration::from_secs(5);
-        let late = board.wait(id(1), EnvelopeState::Certified, patience).await.unwrap();
-        assert_eq!(late.map(|receipt| receipt.state), Some(EnvelopeState::Sealed), "as it stands");
-        assert_eq!(board.wait(id(2), EnvelopeState::Sealed, patience).await, Ok(None));
-        let waiting = board.wait(id(1), EnvelopeState::Certified, patience);
+        let running = Running::start();
+        running.told.set(1, Sealed);
+        assert_eq!(running.wait(1, Certified).await, Some(Sealed), "as it stands");
+        assert_eq!(running.wait(2, Sealed).await, None);
         let moving = async {
-            tokio::task::yield_now().await;
-            told.set(1, EnvelopeState::Skipped);
-            board.moved();
+            running.settled().await;
+            running.told.set(1, Skipped);
+            running.board.moved();
         };
-        let (found, ()) = tokio::join!(waiting, moving);
-        assert_eq!(
-            found.unwrap().map(|receipt| receipt.state),
-            Some(EnvelopeState::Skipped),
-            "it ends there"
-        );
-        assert_eq!(board.followed(), 0);
-        stop.send_replace(true);
-        running.await.unwrap();
+        let (found, ()) = tokio::join!(running.wait(1, Certified), moving);
+        assert_eq!(found, Some(Skipped), "it ends there");
+        assert_eq!(running.board.followed(), 0);
+    }
+
+    /// What was read before an envelope was admitted again says nothing of it.
+    #[tokio::test(start_paused = true)]
+    async fn an_end_before_is_no_answer_to_who_sends_anew() {
+        let running = Running::start();
+        running.told.set(1, Expired);
+        let _other = running.follow([1]);
+        let mut following = running.follow([1]);
+        running.settled().await;
+        running.told.set(1, Pending);
+        following.begin_again();
+        let sealing = async {
+            running.settled().await;
+            running.told.set(1, Sealed);
+            running.board.moved();
+        };
+        let deadline = now() + Duration::from_secs(5);
+        let (waited, ()) = tokio::join!(following.wait(Sealed, deadline), sealing);
+        assert_eq!(waited.receipt.map(|receipt| receipt.state), Some(Sealed));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_source_that_fails_is_asked_again_although_nothing_moves() {
+        let running = Running::start();
+        running.told.set(1, Certified);
+        *running.told.failures.lock().unwrap() = 2;
+        assert_eq!(running.wait(1, Certified).await, Some(Certified));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_is_told_when_the_server_ends() {
+        let running = Running::start();
+        let following = running.follow([1]);
+        running.stop.send_replace(true);
+        let waited = following.wait(Sealed, now() + Duration::from_secs(5)).await;
+        assert!(waited.is_cut && waited.receipt.is_none());
+        running.task.await.unwrap();
+        let refused = running.board.follow(&Extensions::new(), vec![id(1)]).err().unwrap();
+        assert_eq!(refused.reason, "shutting_down");
     }
 }

@@ -184,6 +184,12 @@ pub enum EnvelopeState {
 }
 
 impl EnvelopeState {
+    /// Whether it goes no further, unless L1 takes something back.
+    #[must_use]
+    pub const fn has_ended(self) -> bool {
+        !matches!(self, Self::Pending | Self::Sealed | Self::Certified)
+    }
+
     /// Whether an envelope in this state has come so far, or has ended before and will not.
     #[must_use]
     pub const fn has_reached(self, state: Self) -> bool {
