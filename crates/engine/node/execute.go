@@ -41,11 +41,18 @@ func (api *FilterAPI) ExecuteV1(ctx context.Context, parent common.Hash, attribu
 		if err != nil {
 			return nil, &filterError{codeRefused, fmt.Sprintf("no block can be made of the list: %v", err)}
 		}
+		// Whoever asked has been told that it failed, and may have gone another way since.
+		if ctx.Err() != nil {
+			return nil, &filterError{codeInternal, "cancelled"}
+		}
 		// As engine_newPayloadV4 does with a block that is there: a call whose answer was lost comes again.
 		if !api.chain.HasBlockAndState(block.Hash(), block.NumberU64()) {
 			if _, err := api.chain.InsertBlockWithoutSetHead(ctx, block, false); err != nil {
 				return nil, &filterError{codeRefused, fmt.Sprintf("the client refuses its own block: %v", err)}
 			}
+		}
+		if ctx.Err() != nil {
+			return nil, &filterError{codeInternal, "cancelled"}
 		}
 		// One that is in the chain stays where it is, as with engine_forkchoiceUpdatedV3: going back is engine_rewindV1's.
 		if api.chain.GetCanonicalHash(block.NumberU64()) != block.Hash() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core"
@@ -31,6 +32,9 @@ const (
 	databaseCacheMiB = 256
 	databaseHandles  = 256
 )
+
+// executeTimeout is more than a driver waits for one call of the Engine API.
+const executeTimeout = 90 * time.Second
 
 type nodeConfig struct {
 	dataDir, genesisPath, jwtSecretPath string
@@ -62,6 +66,9 @@ func startNode(config nodeConfig) (*runningNode, error) {
 	if err := checkSecret(config.jwtSecretPath); err != nil {
 		return nil, err
 	}
+	// One call filters a second, makes its block and imports it: as long as its driver waits.
+	timeouts := rpc.DefaultHTTPTimeouts
+	timeouts.WriteTimeout = executeTimeout
 	stack, err := node.New(&node.Config{
 		Name:             "blindfold-node",
 		DataDir:          config.dataDir,
@@ -70,7 +77,7 @@ func startNode(config nodeConfig) (*runningNode, error) {
 		HTTPPort:         config.httpPort,
 		HTTPModules:      config.httpModules,
 		HTTPVirtualHosts: config.httpVirtualHosts,
-		HTTPTimeouts:     rpc.DefaultHTTPTimeouts,
+		HTTPTimeouts:     timeouts,
 		AuthAddr:         config.authAddr,
 		AuthPort:         config.authPort,
 		// The token is the guard of this port; host names differ between deployments.
@@ -119,10 +126,11 @@ func register(stack *node.Node, genesis *core.Genesis) (*runningNode, error) {
 		LogQueryLimit: config.LogQueryLimit,
 		RangeLimit:    config.RangeLimit,
 	})
+	lists := newFilterAPI(backend.BlockChain())
 	stack.RegisterAPIs([]rpc.API{
 		{Namespace: "eth", Service: filters.NewFilterAPI(logs)},
-		{Namespace: "engine", Service: newFilterAPI(backend.BlockChain()), Authenticated: true},
-		{Namespace: "engine", Service: &RewindAPI{backend.BlockChain()}, Authenticated: true},
+		{Namespace: "engine", Service: lists, Authenticated: true},
+		{Namespace: "engine", Service: &RewindAPI{backend.BlockChain(), lists.turn}, Authenticated: true},
 	})
 	return &runningNode{stack, backend}, nil
 }

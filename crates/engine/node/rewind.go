@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -11,6 +12,8 @@ import (
 // RewindAPI serves engine_rewindV1.
 type RewindAPI struct {
 	chain *core.BlockChain
+	// turn is that of the lists: no block of one comes to stand after it.
+	turn chan struct{}
 }
 
 // RewindV1 makes a block of the chain the newest one, with its state, and removes the blocks above it. A driver asks
@@ -21,7 +24,13 @@ type RewindAPI struct {
 // Where the state histories do not reach back to the block nothing changes: op-geth would go to a genesis without its
 // state, from which it never returns. Nor does anything change for the genesis: whoever has no records at all may have
 // lost or mistaken them, and then the node's blocks are what is left.
-func (api *RewindAPI) RewindV1(hash common.Hash) error {
+func (api *RewindAPI) RewindV1(ctx context.Context, hash common.Hash) error {
+	select {
+	case api.turn <- struct{}{}:
+		defer func() { <-api.turn }()
+	case <-ctx.Done():
+		return &filterError{codeInternal, "cancelled while waiting"}
+	}
 	header := api.chain.GetHeaderByHash(hash)
 	if header == nil || api.chain.GetCanonicalHash(header.Number.Uint64()) != hash {
 		return &filterError{codeUnknownParent, "the block is not in the chain"}

@@ -8,6 +8,8 @@ use crate::PayloadError;
 const RPC_INTERNAL_ERROR: i64 = -32603;
 const RPC_SERVER_ERROR: i64 = -32000;
 const RPC_LIMIT_EXCEEDED: i64 = -32005;
+/// What op-geth answers to a call that takes longer than its server waits.
+const RPC_TIMED_OUT: i64 = -32002;
 /// The client has dropped the payload it was building: it builds it again when asked again.
 const ENGINE_UNKNOWN_PAYLOAD: i64 = -38001;
 
@@ -180,7 +182,12 @@ impl EngineError {
             Self::Transport(error) => error.recovery(),
             Self::UnknownBlock { .. } | Self::UnknownFinality { .. } => Recovery::Replay,
             Self::Rpc {
-                code: RPC_INTERNAL_ERROR | RPC_SERVER_ERROR | RPC_LIMIT_EXCEEDED | ENGINE_UNKNOWN_PAYLOAD,
+                code:
+                    RPC_INTERNAL_ERROR
+                    | RPC_SERVER_ERROR
+                    | RPC_LIMIT_EXCEEDED
+                    | RPC_TIMED_OUT
+                    | ENGINE_UNKNOWN_PAYLOAD,
                 ..
             } => Recovery::Retry,
             Self::Rpc { .. }

@@ -42,6 +42,7 @@ const INVALID_PAYLOAD_ATTRIBUTES: i64 = -38003;
 const METHOD_NOT_FOUND: i64 = -32601;
 const FILTER_UNKNOWN_PARENT: i64 = -39001;
 const FILTER_INVALID_REQUEST: i64 = -39002;
+const FILTER_INTERNAL: i64 = -39003;
 const EXECUTE_REFUSED: i64 = -39005;
 
 /// Where an op-geth is, and how to be let in.
@@ -174,7 +175,8 @@ impl OpGeth {
         Ok(result)
     }
 
-    /// Filter, block and new head in one call. `None` where the client cannot, and nothing has changed.
+    /// Filter, block and new head in one call. `None` where the client cannot: then step by step, which is right whatever it did
+    /// before it failed. What it made is looked at when it is the head already.
     async fn execute_at_once(
         &self,
         parent: B256,
@@ -188,7 +190,7 @@ impl OpGeth {
         let answer = self.engine.call::<ExecuteResult>(method, (parent, attributes, transactions)).await?;
         let ExecuteResult { included, skipped, gas_used, execution_payload } = match answer {
             Ok(result) => result,
-            Err(error) if matches!(error.code, METHOD_NOT_FOUND | EXECUTE_REFUSED) => {
+            Err(error) if matches!(error.code, METHOD_NOT_FOUND | FILTER_INTERNAL | EXECUTE_REFUSED) => {
                 tracing::warn!(code = error.code, message = %error.message, "the execution client makes the block in steps");
                 return Ok(None);
             }

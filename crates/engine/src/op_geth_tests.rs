@@ -188,7 +188,7 @@ async fn executes_in_one_call_where_the_client_can() {
 
 #[tokio::test]
 async fn a_client_that_cannot_after_all_is_asked_step_by_step() {
-    for code in [METHOD_NOT_FOUND, EXECUTE_REFUSED] {
+    for code in [METHOD_NOT_FOUND, FILTER_INTERNAL, EXECUTE_REFUSED] {
         let (block, methods) =
             executed_at_once(answer("engine_executeV1", move || Answer::Error(code, "no", Value::Null)))
                 .await;
@@ -211,6 +211,8 @@ async fn what_one_call_answers_is_checked_as_well() {
     assert_eq!(error, EngineError::UnknownBlock { hash: PARENT });
     let error = failed(|| Answer::Error(-39002, "no", Value::Null)).await;
     assert_eq!(error, EngineError::InvalidInputs { parent: PARENT, reason: "no".into() });
+    let error = failed(|| Answer::Error(-32_002, "request timed out", Value::Null)).await;
+    assert_eq!(error.recovery(), Recovery::Retry, "a second that takes long: what is done is found then");
     let Answer::Result(honest) = honest("engine_executeV1", &Value::Null) else { panic!("a result") };
     let with = move |field: &'static str, value: Value| {
         let mut answer = honest.clone();
