@@ -55,7 +55,7 @@ const ATTEMPTS: usize = 8;
 const DRAIN: Duration = Duration::from_secs(90);
 /// How long no data and no hints came to L1 when all of it is there, in its blocks; and how long that is awaited.
 const QUIET_L1_BLOCKS: u64 = 12;
-const L1_PATIENCE: Duration = Duration::from_secs(180);
+const L1_PATIENCE: Duration = Duration::from_secs(600);
 /// How often metrics are read, and progress is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_millis(1_000);
 /// Slots in a second, by which transfers are put into the blocks of the span batch.

@@ -1,6 +1,8 @@
-//! Sending transactions: one at a time, fees from the newest block, replaced when they do not get into a block.
+//! Sending transactions: one at a time, or some that do not need each other, fees from the newest block, replaced when they do
+//! not get into a block.
 
 use std::{
+    collections::VecDeque,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
@@ -18,7 +20,7 @@ use blindfold_runtime::{blocking, now};
 use tokio::sync::Mutex;
 
 use crate::{
-    error::L1Error,
+    error::{L1Error, RunError},
     posting::blobs::{BlobError, encode_blobs, sidecar},
     submitter::fees::Fees,
     transport::{Rpc, failed, refused},
@@ -30,6 +32,8 @@ pub(crate) const GAS_LIMIT: u64 = 1 << 24;
 const PLAIN_GAS: u64 = 21_000;
 /// Room above the estimate, in percent: the state may have changed a little when the transaction runs.
 const GAS_MARGIN_PERCENT: u64 = 15;
+/// Transactions on their way at the same time: nodes keep 16 of an account, and so many of the longest fit a block.
+const MAX_IN_FLIGHT: usize = 6;
 const SEND: &str = "eth_sendRawTransaction";
 /// Pause between two looks for the receipt.
 const RECEIPT_POLL_MS: u64 = 200;
@@ -45,7 +49,7 @@ pub struct Sent {
     pub gas_used: u64,
 }
 
-/// One account that sends transactions, one at a time.
+/// One account that sends transactions.
 pub(crate) struct Sender {
     rpc: Rpc,
     chain_id: u64,
@@ -99,17 +103,89 @@ impl Sender {
     }
 
     /// Tries the call, sends it and waits until it is in a block.
-    pub async fn send(&self, mut call: Call) -> Result<Sent, L1Error> {
+    pub async fn send(&self, call: Call) -> Result<Sent, L1Error> {
         let mut stuck = self.stuck.lock().await;
+        self.send_alone(call, &mut stuck).await
+    }
+
+    /// The same for calls of which none needs what another one does: several are on their way at a time, so that they may
+    /// come into one block. Gives the last. One that is stuck gives way first, and calls with blobs go one by one.
+    ///
+    /// # Errors
+    /// Of the first that is not taken, or does not come into a block in time. Those before it are there, and those after it
+    /// may be.
+    pub async fn send_in_a_row(&self, calls: Vec<Call>) -> Result<Option<Sent>, L1Error> {
+        let mut stuck = self.stuck.lock().await;
+        let mut calls = VecDeque::from(calls);
+        let mut last = None;
+        while let Some(first) = calls.pop_front() {
+            let plain = |call: &Call| call.blobs.is_empty() && call.nonce.is_none();
+            let mut row = vec![first];
+            if stuck.is_none() {
+                while row.iter().all(plain)
+                    && row.len() < MAX_IN_FLIGHT
+                    && let Some(next) = calls.pop_front_if(|next| plain(next))
+                {
+                    row.push(next);
+                }
+            }
+            last = Some(match <[Call; 1]>::try_from(row) {
+                Ok([alone]) => self.send_alone(alone, &mut stuck).await?,
+                Err(row) => self.send_row(&row, &mut stuck).await?,
+            });
+        }
+        Ok(last)
+    }
+
+    /// Sends calls without blobs at once, with nonces that follow each other, and waits for all.
+    async fn send_row(&self, row: &[Call], stuck: &mut Option<Fees>) -> Result<Sent, L1Error> {
+        let mut limits = Vec::with_capacity(row.len());
+        for call in row {
+            limits.push(self.gas_limit(call, None).await?);
+        }
+        let fees = Fees::fresh(&self.rpc, self.nonce().await?, false).await?;
+        let mut on_their_way: Vec<(&Call, B256, Fees)> = Vec::with_capacity(row.len());
+        // Why there are no more of them, and what is in the way of the next one then.
+        let (mut fault, mut after) = (None, None);
+        for ((call, gas_limit), nonce) in row.iter().zip(limits).zip(fees.nonce..) {
+            let fees = Fees { nonce, ..fees };
+            let mut offered = None;
+            match self.offer(call, None, gas_limit, &fees, &mut offered).await {
+                Ok(transaction) => on_their_way.push((call, transaction, fees)),
+                Err(error) => {
+                    (fault, after) = (Some(error), offered);
+                    break;
+                }
+            }
+        }
+        *stuck = after;
+        let mut last = None;
+        let mut left = on_their_way.into_iter().peekable();
+        while let Some((call, transaction, fees)) = left.next() {
+            // Should it not come into a block, the next transaction takes its place.
+            *stuck = Some(fees);
+            let sent = self.confirmed(call.name, transaction).await;
+            if matches!(sent, Ok(_) | Err(L1Error::Failed { .. })) {
+                *stuck = left.peek().map(|(_, _, fees)| *fees).or(after);
+            }
+            last = Some(sent?);
+        }
+        match (fault, last) {
+            (Some(fault), _) => Err(fault),
+            (None, last) => last.ok_or(L1Error::Run(RunError::Empty)),
+        }
+    }
+
+    async fn send_alone(&self, mut call: Call, stuck: &mut Option<Fees>) -> Result<Sent, L1Error> {
         let sidecar = prepare(std::mem::take(&mut call.blobs)).await?;
         let gas_limit = self.gas_limit(&call, sidecar.as_ref()).await?;
-        self.clear_other_kind(&mut stuck, sidecar.is_some()).await?;
+        self.clear_other_kind(stuck, sidecar.is_some()).await?;
         let before = *stuck;
-        match self.submit(&call, sidecar.clone(), gas_limit, &mut stuck).await {
+        match self.submit(&call, sidecar.clone(), gas_limit, stuck).await {
             // In the way is one of the other kind that this process did not send: one before it did, and was killed.
             Err(_) if call.nonce.is_none() && *stuck != before && of_kind(*stuck, sidecar.is_none()) => {
-                self.clear_other_kind(&mut stuck, sidecar.is_some()).await?;
-                self.submit(&call, sidecar, gas_limit, &mut stuck).await
+                self.clear_other_kind(stuck, sidecar.is_some()).await?;
+                self.submit(&call, sidecar, gas_limit, stuck).await
             }
             outcome => outcome,
         }
@@ -142,9 +218,24 @@ impl Sender {
             Some(nonce) => nonce,
             None => self.nonce().await?,
         };
+        let fees = Fees::fresh(&self.rpc, nonce, sidecar.is_some()).await?.over(*stuck);
+        let transaction = self.offer(call, sidecar, gas_limit, &fees, stuck).await?;
+        let sent = self.confirmed(call.name, transaction).await?;
+        *stuck = None;
+        Ok(sent)
+    }
+
+    /// Gives L1 the transaction. `stuck` is what may be in the way of the next one afterwards.
+    async fn offer(
+        &self,
+        call: &Call,
+        sidecar: Option<BlobTransactionSidecarEip7594>,
+        gas_limit: u64,
+        fees: &Fees,
+        stuck: &mut Option<Fees>,
+    ) -> Result<B256, L1Error> {
         let with_blobs = sidecar.is_some();
-        let fees = Fees::fresh(&self.rpc, nonce, with_blobs).await?.over(*stuck);
-        let envelope = self.sign(call, sidecar, gas_limit, &fees)?;
+        let envelope = self.sign(call, sidecar, gas_limit, fees)?;
         let raw = envelope.encoded_2718();
         if let Some(limit) = call.size_limit_bytes
             && raw.len() > limit
@@ -153,7 +244,7 @@ impl Sender {
         }
         let transaction = *envelope.tx_hash();
         // From here on the transaction may be out there, whatever the answer.
-        let before = stuck.replace(fees);
+        let before = stuck.replace(*fees);
         self.has_sent.store(true, Ordering::Relaxed);
         if let Err(error) = self.rpc.provider.send_raw_transaction(&raw).await {
             let Some(payload) = error.as_error_resp() else {
@@ -164,16 +255,14 @@ impl Sender {
                 // Not taken. Only where an earlier one is in the way does the next try have to offer more.
                 if other_kind_is_pending(message) {
                     // What it offers is not known: at least what one of its kind would now.
-                    *stuck = Some(Fees::fresh(&self.rpc, nonce, !with_blobs).await?);
+                    *stuck = Some(Fees::fresh(&self.rpc, fees.nonce, !with_blobs).await?);
                 } else if !message.contains("underpriced") {
                     *stuck = before;
                 }
                 return Err(refused(call.name, SEND)(error));
             }
         }
-        let sent = self.confirmed(call.name, transaction).await?;
-        *stuck = None;
-        Ok(sent)
+        Ok(transaction)
     }
 
     /// The transaction without what it offers, and without its blobs: as much as gas is estimated for.

@@ -122,3 +122,122 @@ async fn a_transaction_with_blobs_of_a_process_that_was_killed_is_replaced() {
         "one that does nothing, then the call"
     );
 }
+
+/// An L1 that takes everything in its pool into one block when it is asked for a receipt.
+#[derive(Default)]
+struct Row {
+    nonce: u64,
+    pool: std::collections::BTreeMap<u64, (B256, u128)>,
+    mined: std::collections::HashMap<B256, u64>,
+    block: u64,
+    /// Of the longest row that was in the pool.
+    most: usize,
+    /// This nonce is refused.
+    refuses: Option<u64>,
+    /// From this nonce on nothing comes into a block.
+    holds_from: Option<u64>,
+}
+
+impl Row {
+    fn take(&mut self, params: &Value) -> Answer {
+        let raw: Bytes = serde_json::from_value(params[0].clone()).unwrap();
+        let transaction = TxEnvelope::decode_2718(&mut raw.as_ref()).unwrap();
+        let nonce = alloy_consensus::Transaction::nonce(&transaction);
+        let tip = alloy_consensus::Transaction::max_priority_fee_per_gas(&transaction).unwrap();
+        let message = match self.pool.get(&nonce) {
+            _ if self.refuses == Some(nonce) => "insufficient funds",
+            Some((_, before)) if tip < 2 * before => "replacement transaction underpriced",
+            _ => {
+                self.pool.insert(nonce, (*transaction.tx_hash(), tip));
+                self.most = self.most.max(self.pool.len());
+                return Answer::Result(json!(transaction.tx_hash()));
+            }
+        };
+        Answer::Error { code: -32_000, message, data: None }
+    }
+
+    fn receipt(&mut self, params: &Value) -> Answer {
+        let hash: B256 = serde_json::from_value(params[0].clone()).unwrap();
+        self.block += 1;
+        while let Some((transaction, _)) = self.pool.get(&self.nonce).copied()
+            && self.holds_from.is_none_or(|from| self.nonce < from)
+        {
+            self.pool.remove(&self.nonce);
+            self.mined.insert(transaction, self.block);
+            self.nonce += 1;
+        }
+        let Some(block) = self.mined.get(&hash) else { return Answer::Result(Value::Null) };
+        let zero = Address::ZERO;
+        Answer::Result(json!({
+            "transactionHash": hash, "transactionIndex": "0x0", "blockHash": B256::ZERO,
+            "blockNumber": format!("{block:#x}"), "cumulativeGasUsed": "0x5208", "gasUsed": "0x5208",
+            "effectiveGasPrice": "0x7", "from": zero, "to": zero, "contractAddress": null, "logs": [],
+            "logsBloom": alloy_primitives::Bloom::ZERO, "type": "0x2", "status": "0x1",
+        }))
+    }
+}
+
+fn row() -> (Sender, Arc<Mutex<Row>>) {
+    let row = Arc::new(Mutex::new(Row::default()));
+    let seen = Arc::clone(&row);
+    let url = serve(move |method, params| {
+        let mut row = seen.lock().unwrap();
+        match method {
+            "eth_estimateGas" => Answer::Result("0x5208".into()),
+            "eth_getTransactionCount" => Answer::Result(format!("{:#x}", row.nonce).into()),
+            "eth_maxPriorityFeePerGas" => Answer::Result("0x1".into()),
+            "eth_getBlockByNumber" => Answer::Result(block()),
+            "eth_sendRawTransaction" => row.take(params),
+            "eth_getTransactionReceipt" => row.receipt(params),
+            other => panic!("{other} was not expected"),
+        }
+    });
+    (Sender::new(Rpc::new(&url, 5_000).unwrap(), 1, dev_key(0).unwrap(), 500), row)
+}
+
+fn calls(count: usize) -> Vec<Call> {
+    let call = |number: usize| {
+        let (name, to, input) = ("postData", TxKind::Call(Address::ZERO), Bytes::from(vec![number as u8]));
+        Call { name, to, value: U256::ZERO, input, blobs: vec![], size_limit_bytes: None, nonce: None }
+    };
+    (0..count).map(call).collect()
+}
+
+#[tokio::test]
+async fn calls_that_do_not_need_each_other_come_into_one_block() {
+    let (sender, row) = row();
+    assert_eq!(sender.send_in_a_row(vec![]).await, Ok(None));
+    let sent = sender.send_in_a_row(calls(MAX_IN_FLIGHT + 2)).await.unwrap().unwrap();
+    let seen = row.lock().unwrap();
+    assert_eq!((seen.nonce, seen.most, seen.pool.len()), (MAX_IN_FLIGHT as u64 + 2, MAX_IN_FLIGHT, 0));
+    let blocks: std::collections::BTreeSet<u64> = seen.mined.values().copied().collect();
+    assert_eq!((blocks.len(), blocks.last()), (2, Some(&sent.block)));
+}
+
+#[tokio::test]
+async fn what_is_refused_in_a_row_leaves_those_before_it_and_no_gap() {
+    let (sender, row) = row();
+    row.lock().unwrap().refuses = Some(2);
+    let error = sender.send_in_a_row(calls(4)).await.unwrap_err();
+    assert!(error.to_string().contains("insufficient funds"), "{error}");
+    assert_eq!(row.lock().unwrap().nonce, 2);
+    row.lock().unwrap().refuses = None;
+    sender.send_in_a_row(calls(3)).await.unwrap();
+    let seen = row.lock().unwrap();
+    assert_eq!((seen.nonce, seen.pool.len()), (5, 0));
+}
+
+#[tokio::test]
+async fn a_row_that_does_not_come_into_a_block_is_replaced_from_where_it_stands() {
+    let (sender, row) = row();
+    row.lock().unwrap().holds_from = Some(1);
+    let error = sender.send_in_a_row(calls(3)).await.unwrap_err();
+    assert!(matches!(error, L1Error::Unconfirmed { .. }), "{error}");
+    let before: Vec<u128> = row.lock().unwrap().pool.values().map(|(_, tip)| *tip).collect();
+    assert_eq!((row.lock().unwrap().nonce, before.len()), (1, 2));
+    row.lock().unwrap().holds_from = None;
+    // Another call takes the place of the one that is stuck; what was behind it is in the pool still.
+    sender.send_in_a_row(calls(1)).await.unwrap();
+    let seen = row.lock().unwrap();
+    assert_eq!((seen.nonce, seen.pool.len()), (3, 0));
+}

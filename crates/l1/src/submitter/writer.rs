@@ -211,17 +211,21 @@ impl L1Writer {
             bytes: data.len(),
             limit: room * usize::from(crate::posting::run_data::MAX_PARTS),
         })?;
-        let mut sent = None;
-        for part in parts {
+        let inbox = self.client.config().deployment.inbox;
+        let calls = parts.into_iter().map(|part| {
             let part = part.encode();
             let (input, blobs) = self.place.split(&part);
             let data = Bytes::copy_from_slice(input);
-            let call = BlindedInbox::postDataCall { firstNumber: first, data };
-            let inbox = self.client.config().deployment.inbox;
-            sent = Some(self.send_with_blobs("postData", inbox, &call, blobs).await?);
-        }
+            call_with_blobs(
+                "postData",
+                inbox,
+                &BlindedInbox::postDataCall { firstNumber: first, data },
+                blobs,
+            )
+        });
+        let calls = calls.collect::<Result<Vec<_>, _>>()?;
         // Encoded data is never empty, so there was a part.
-        sent.ok_or(L1Error::Run(RunError::Empty))
+        self.sender.send_in_a_row(calls).await?.ok_or(L1Error::Run(RunError::Empty))
     }
 
     /// Has L1 make the header after `parent`, which is its head, out of the next items that are due.
@@ -276,14 +280,24 @@ impl L1Writer {
         call: &C,
         data: &[u8],
     ) -> Result<Sent, L1Error> {
-        let (blobs, limit) = match data {
-            [] => (Vec::new(), MAX_TRANSACTION_BYTES),
-            data => (encode_blobs(data).map_err(L1Error::Blobs)?, MAX_BLOB_TRANSACTION_BYTES),
-        };
-        let (to, value) = (TxKind::Call(to), U256::ZERO);
-        let (input, size_limit_bytes) = (call.abi_encode().into(), Some(limit));
-        self.sender.send(Call { name, to, value, input, blobs, size_limit_bytes, nonce: None }).await
+        self.sender.send(call_with_blobs(name, to, call, data)?).await
     }
+}
+
+/// A call with this data in blobs, if there is any.
+fn call_with_blobs<C: SolCall>(
+    name: &'static str,
+    to: Address,
+    call: &C,
+    data: &[u8],
+) -> Result<Call, L1Error> {
+    let (blobs, limit) = match data {
+        [] => (Vec::new(), MAX_TRANSACTION_BYTES),
+        data => (encode_blobs(data).map_err(L1Error::Blobs)?, MAX_BLOB_TRANSACTION_BYTES),
+    };
+    let (to, value) = (TxKind::Call(to), U256::ZERO);
+    let (input, size_limit_bytes) = (call.abi_encode().into(), Some(limit));
+    Ok(Call { name, to, value, input, blobs, size_limit_bytes, nonce: None })
 }
 
 fn post_call(
