@@ -339,8 +339,8 @@ impl Sequencer {
             hub: cx.hub.clone(),
             role: Arc::new(view),
         });
-        let receipts = reads.clone().tell_receipts(base.serving().stop());
-        base.serving().spawn("receipts", receipts);
+        // Ends before the calls that wait for it: they are told so.
+        base.tasks().spawn("receipts", reads.clone().tell_receipts(base.tasks().stop()));
         let methods = SequencerRpc {
             cx: Arc::clone(&cx),
             admission: Arc::new(admission),

@@ -132,8 +132,8 @@ impl ReadApi {
                     changed = executed.changed() => (changed, true),
                 };
                 if alive.is_err() {
-                    // What it is read from ends, and this with it.
-                    return until(&mut stop.clone()).await;
+                    // What it is read from ends, and this with it: when the board has told so.
+                    return std::future::pending().await;
                 }
                 let status = of_receipts(&executed.borrow());
                 if !of_execution || status != known {
@@ -143,6 +143,7 @@ impl ReadApi {
             }
         };
         tokio::select! {
+            biased;
             () = self.board.clone().run(stop.clone()) => {}
             () = moving => {}
         }

@@ -20,7 +20,7 @@ use jsonrpsee::{
 use serde_json::value::to_raw_value;
 use tokio::{
     sync::{Notify, mpsc},
-    time::{sleep, sleep_until, timeout_at},
+    time::{sleep_until, timeout_at},
 };
 
 use crate::{
@@ -212,58 +212,65 @@ impl ReceiptBoard {
     async fn read_on(&self) {
         // What is still to be read since the chain moved.
         let mut due: VecDeque<B256> = VecDeque::new();
+        let interval = Duration::from_millis(ENDED_RECEIPTS_INTERVAL_MS);
         let mut ended_read_at = now();
+        // Since the chain moved last, what has ended was not read.
+        let mut skipped_ended = false;
         // After a failure.
-        let mut again_at = None;
+        let mut again_at: Option<Instant> = None;
         loop {
-            let fresh: Vec<B256> = {
-                let mut followed = self.0.followed();
-                let some = followed.fresh.iter().take(MAX_RECEIPTS).copied().collect();
-                for id in &some {
-                    followed.fresh.remove(id);
-                }
-                some
+            let is_idle = due.is_empty() && self.0.followed().fresh.is_empty();
+            // While there is something to read, only looked at.
+            let patience =
+                async { if is_idle { std::future::pending().await } else { std::future::ready(()).await } };
+            let ended_at = skipped_ended.then(|| ended_read_at + interval);
+            let begins = tokio::select! {
+                biased;
+                () = self.0.moved.notified(), if due.is_empty() => true,
+                () = at(again_at), if due.is_empty() => true,
+                () = at(ended_at), if due.is_empty() => true,
+                () = self.0.fresh.notified(), if is_idle => false,
+                () = patience => false,
             };
-            let ids = match fresh.is_empty() {
-                true => due.drain(..due.len().min(MAX_RECEIPTS)).collect(),
-                false => fresh,
-            };
-            if ids.is_empty() {
-                let retry = async {
-                    match again_at {
-                        Some(at) => sleep_until(at).await,
-                        None => std::future::pending().await,
-                    }
-                };
-                tokio::select! {
-                    biased;
-                    () = self.0.fresh.notified() => continue,
-                    () = self.0.moved.notified() => {}
-                    () = retry => {}
-                }
+            if begins {
                 again_at = None;
-                let interval = Duration::from_millis(ENDED_RECEIPTS_INTERVAL_MS);
-                let with_ended = ended_read_at.elapsed() >= interval;
-                if with_ended {
+                skipped_ended = ended_read_at.elapsed() < interval;
+                if !skipped_ended {
                     ended_read_at = now();
                 }
-                due = self.open(with_ended);
-                continue;
+                due = self.open(!skipped_ended);
             }
-            if let Err(error) = self.read(&ids).await {
+            let ids = self.next(&mut due);
+            if !ids.is_empty()
+                && let Err(error) = self.read(&ids).await
+            {
                 tracing::warn!(%error, ids = ids.len(), "receipts that are followed could not be read");
-                again_at = Some(now() + Duration::from_millis(RECEIPTS_RETRY_MS));
-                // Not at once: the others have their turn, and what was asked for first stays first.
-                sleep(Duration::from_millis(1)).await;
+                again_at.get_or_insert(now() + Duration::from_millis(RECEIPTS_RETRY_MS));
             }
         }
     }
 
-    /// The ids that may change; with those that came to an end, which L1 may take back.
+    /// What is read next: new ones first, and always some of the others, so that neither waits for ever.
+    fn next(&self, due: &mut VecDeque<B256>) -> Vec<B256> {
+        let mut followed = self.0.followed();
+        let for_fresh = MAX_RECEIPTS - due.len().min(MAX_RECEIPTS / 2);
+        let mut ids: Vec<B256> = followed.fresh.iter().take(for_fresh).copied().collect();
+        for id in &ids {
+            followed.fresh.remove(id);
+        }
+        let others = due.len().min(MAX_RECEIPTS - ids.len());
+        ids.extend(due.drain(..others));
+        ids
+    }
+
+    /// The ids that may change, or of which somebody has heard nothing; with those that came to an end, which L1 may take back.
     fn open(&self, with_ended: bool) -> VecDeque<B256> {
         let followed = self.0.followed();
-        let is_open =
-            |entry: &Entry| with_ended || entry.told.as_ref().is_none_or(|told| !told.state.has_ended());
+        let is_open = |entry: &Entry| {
+            with_ended
+                || entry.told.as_ref().is_none_or(|told| !told.state.has_ended())
+                || entry.followers.iter().any(|follower| !follower.heard)
+        };
         followed.ids.iter().filter(|(_, entry)| is_open(entry)).map(|(id, _)| *id).collect()
     }
 
@@ -275,6 +282,7 @@ impl ReceiptBoard {
         };
         let receipts = self.0.source.receipts(ids.to_vec()).await?;
         let mut followed = self.0.followed();
+        let mut without_room = Vec::new();
         for (id, receipt) in ids.iter().zip(receipts) {
             let Some(entry) = followed.ids.get_mut(id) else { continue };
             let differs = entry.told.as_deref() != receipt.as_ref();
@@ -283,14 +291,21 @@ impl ReceiptBoard {
             }
             // Of one that is not known, or not any more, there is nothing to tell.
             let Some(told) = entry.told.clone() else { continue };
-            entry.followers.retain_mut(|follower| {
+            for follower in &mut entry.followers {
                 if read < follower.since || (follower.heard && !differs) {
-                    return true;
+                    continue;
                 }
                 follower.heard = true;
-                // Who has no room any more is told so by its end.
-                follower.changes.try_send(Arc::clone(&told)).is_ok()
-            });
+                if follower.changes.try_send(Arc::clone(&told)).is_err() {
+                    without_room.push(follower.key);
+                }
+            }
+        }
+        if !without_room.is_empty() {
+            // They are told so by their end: of none of their ids anything comes any more.
+            for entry in followed.ids.values_mut() {
+                entry.followers.retain(|follower| !without_room.contains(&follower.key));
+            }
         }
         Ok(())
     }
@@ -416,6 +431,13 @@ impl ReceiptBoard {
     }
 }
 
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// A list of ids that nobody answers for.
 pub fn too_many(ids: usize) -> RpcError {
     RpcError::invalid_params("too_many_ids", format!("{ids} ids; one call has 1 to {MAX_RECEIPTS}"))
@@ -424,7 +446,7 @@ pub fn too_many(ids: usize) -> RpcError {
 #[cfg(test)]
 mod tests {
     use blindfold_runtime::spawn;
-    use tokio::{sync::watch, task::JoinHandle};
+    use tokio::{sync::watch, task::JoinHandle, time::sleep};
 
     use super::*;
 
@@ -562,8 +584,11 @@ mod tests {
         running.moved().await;
         assert_eq!(running.reads(), [1], "only what may go on");
         sleep(Duration::from_millis(ENDED_RECEIPTS_INTERVAL_MS)).await;
-        running.moved().await;
-        assert_eq!(running.reads(), [MAX_RECEIPTS, 1], "L1 may take back what has ended");
+        assert_eq!(
+            running.reads(),
+            [MAX_RECEIPTS, 1],
+            "L1 may take back what has ended, and nothing else moves"
+        );
         drop(first);
     }
 
@@ -609,6 +634,49 @@ mod tests {
         running.told.set(1, Executed);
         running.moved().await;
         assert_eq!(states(&mut quick), [Executed]);
+    }
+
+    /// Of one of several ids there is no room: all of them end, so that whoever reads on knows it.
+    #[tokio::test(start_paused = true)]
+    async fn who_follows_several_and_does_not_read_hears_of_none_any_more() {
+        let running = Running::start();
+        let mut slow = running.follow([1, 2]);
+        for round in 0..=2 * CHANGES_PER_ID {
+            running.told.set(1, if round % 2 == 0 { Pending } else { Sealed });
+            running.moved().await;
+        }
+        running.told.set(2, Certified);
+        running.moved().await;
+        let mut told = 0;
+        while slow.changes.recv().await.is_some() {
+            told += 1;
+        }
+        assert_eq!(told, 2 * CHANGES_PER_ID);
+    }
+
+    /// However many come anew, those who wait are told that the chain moved.
+    #[tokio::test(start_paused = true)]
+    async fn new_ones_do_not_keep_the_others_waiting() {
+        let running = Running::start();
+        let mut waiting = running.follow([1]);
+        running.settled().await;
+        let mut others = Vec::new();
+        for round in 0..20 {
+            others.push(running.follow(1_000 * (round + 1)..1_000 * (round + 1) + 200));
+        }
+        running.told.set(1, Sealed);
+        running.board.moved();
+        let told = async {
+            for round in 20..60 {
+                others.push(running.follow(1_000 * (round + 1)..1_000 * (round + 1) + 200));
+                tokio::task::yield_now().await;
+                if let Some(state) = states(&mut waiting).first() {
+                    return *state;
+                }
+            }
+            panic!("it was never told");
+        };
+        assert_eq!(told.await, Sealed);
     }
 
     #[tokio::test(start_paused = true)]

@@ -319,6 +319,8 @@ impl Run {
         let receipt: Value = serde_json::from_slice(&output.stdout)?;
         ensure!(receipt["status"] == "0x1", "cast send was not executed: {receipt}");
         account.nonce += 1;
+        self.progress.step("eth_sendRawTransactionSync through the proxy");
+        account.send_sync().await?;
         Ok(())
     }
 

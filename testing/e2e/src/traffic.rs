@@ -250,6 +250,31 @@ impl Ordinary {
     /// # Errors
     /// When the proxy refuses.
     pub async fn send(&mut self) -> Result<Bytes> {
+        let (raw, hash) = self.signed();
+        let answered = self.proxy.call("eth_sendRawTransaction", &[json!(raw)]).await?;
+        let answered: B256 = answered.as_str().context("a transaction hash")?.parse()?;
+        if answered != hash {
+            bail!("the proxy answered {answered} for {hash}");
+        }
+        self.nonce += 1;
+        Ok(raw)
+    }
+
+    /// Sends one and waits for its receipt in the same call.
+    ///
+    /// # Errors
+    /// When the proxy refuses, or the transfer was not executed.
+    pub async fn send_sync(&mut self) -> Result<()> {
+        let (raw, hash) = self.signed();
+        let receipt = self.proxy.call("eth_sendRawTransactionSync", &[json!(raw)]).await?;
+        if receipt["transactionHash"] != json!(hash) || receipt["status"] != "0x1" {
+            bail!("the proxy answered {receipt} for {hash}");
+        }
+        self.nonce += 1;
+        Ok(())
+    }
+
+    fn signed(&self) -> (Bytes, B256) {
         let fields = TransactionFields {
             chain_id: self.chain_id,
             nonce: self.nonce,
@@ -260,13 +285,6 @@ impl Ordinary {
             max_fee_per_gas: MAX_FEE_PER_GAS,
             max_priority_fee_per_gas: 0,
         };
-        let (raw, hash) = sign(&fields, &self.key);
-        let answered = self.proxy.call("eth_sendRawTransaction", &[json!(raw)]).await?;
-        let answered: B256 = answered.as_str().context("a transaction hash")?.parse()?;
-        if answered != hash {
-            bail!("the proxy answered {answered} for {hash}");
-        }
-        self.nonce += 1;
-        Ok(raw)
+        sign(&fields, &self.key)
     }
 }

@@ -109,21 +109,21 @@ impl Sender {
     }
 
     /// The same for calls of which none needs what another one does: several are on their way at a time, so that they may
-    /// come into one block. Gives the last. One that is stuck gives way first, and calls with blobs go one by one.
+    /// come into one block. Gives the last. What is stuck gives way first, one by one; so go calls with blobs. Others may send
+    /// between two rows.
     ///
     /// # Errors
     /// Of the first that is not taken, or does not come into a block in time. Those before it are there, and those after it
     /// may be.
     pub async fn send_in_a_row(&self, calls: Vec<Call>) -> Result<Option<Sent>, L1Error> {
-        let mut stuck = self.stuck.lock().await;
         let mut calls = VecDeque::from(calls);
         let mut last = None;
         while let Some(first) = calls.pop_front() {
+            let mut stuck = self.stuck.lock().await;
             let plain = |call: &Call| call.blobs.is_empty() && call.nonce.is_none();
             let mut row = vec![first];
-            if stuck.is_none() {
-                while row.iter().all(plain)
-                    && row.len() < MAX_IN_FLIGHT
+            if stuck.is_none() && row.iter().all(plain) && !self.has_pending().await? {
+                while row.len() < MAX_IN_FLIGHT
                     && let Some(next) = calls.pop_front_if(|next| plain(next))
                 {
                     row.push(next);
@@ -131,49 +131,66 @@ impl Sender {
             }
             last = Some(match <[Call; 1]>::try_from(row) {
                 Ok([alone]) => self.send_alone(alone, &mut stuck).await?,
-                Err(row) => self.send_row(&row, &mut stuck).await?,
+                Err(row) => {
+                    let (sent, rest) = self.send_row(row, &mut stuck).await?;
+                    for call in rest.into_iter().rev() {
+                        calls.push_front(call);
+                    }
+                    sent
+                }
             });
         }
         Ok(last)
     }
 
-    /// Sends calls without blobs at once, with nonces that follow each other, and waits for all.
-    async fn send_row(&self, row: &[Call], stuck: &mut Option<Fees>) -> Result<Sent, L1Error> {
+    /// Whether transactions of the account wait to come into a block, of this process or of one before it.
+    async fn has_pending(&self) -> Result<bool, L1Error> {
+        let pending = self.rpc.nonce(self.address(), BlockId::pending()).await?;
+        Ok(pending > self.nonce().await?)
+    }
+
+    /// Sends calls without blobs at once, with nonces that follow each other, and waits for those that L1 took. Gives the last,
+    /// and the calls that it did not take: a node that takes one may have no room for the next, or find that the account cannot
+    /// pay for all at their dearest.
+    async fn send_row(&self, row: Vec<Call>, stuck: &mut Option<Fees>) -> Result<(Sent, Vec<Call>), L1Error> {
         let mut limits = Vec::with_capacity(row.len());
-        for call in row {
+        for call in &row {
             limits.push(self.gas_limit(call, None).await?);
         }
         let fees = Fees::fresh(&self.rpc, self.nonce().await?, false).await?;
-        let mut on_their_way: Vec<(&Call, B256, Fees)> = Vec::with_capacity(row.len());
-        // Why there are no more of them, and what is in the way of the next one then.
-        let (mut fault, mut after) = (None, None);
+        let mut on_their_way: Vec<(&'static str, B256, Fees)> = Vec::with_capacity(row.len());
+        // What is in the way of the next one where they are not all taken.
+        let mut after = None;
         for ((call, gas_limit), nonce) in row.iter().zip(limits).zip(fees.nonce..) {
             let fees = Fees { nonce, ..fees };
             let mut offered = None;
             match self.offer(call, None, gas_limit, &fees, &mut offered).await {
-                Ok(transaction) => on_their_way.push((call, transaction, fees)),
-                Err(error) => {
-                    (fault, after) = (Some(error), offered);
+                Ok(transaction) => on_their_way.push((call.name, transaction, fees)),
+                Err(fault) if on_their_way.is_empty() => {
+                    *stuck = offered;
+                    return Err(fault);
+                }
+                Err(fault) => {
+                    tracing::debug!(%fault, taken = on_their_way.len(), "the others follow when these are there");
+                    after = offered;
                     break;
                 }
             }
         }
-        *stuck = after;
+        let rest: Vec<Call> = row.into_iter().skip(on_their_way.len()).collect();
         let mut last = None;
         let mut left = on_their_way.into_iter().peekable();
-        while let Some((call, transaction, fees)) = left.next() {
+        while let Some((name, transaction, fees)) = left.next() {
             // Should it not come into a block, the next transaction takes its place.
             *stuck = Some(fees);
-            let sent = self.confirmed(call.name, transaction).await;
+            let sent = self.confirmed(name, transaction).await;
             if matches!(sent, Ok(_) | Err(L1Error::Failed { .. })) {
                 *stuck = left.peek().map(|(_, _, fees)| *fees).or(after);
             }
             last = Some(sent?);
         }
-        match (fault, last) {
-            (Some(fault), _) => Err(fault),
-            (None, last) => last.ok_or(L1Error::Run(RunError::Empty)),
-        }
+        // One was taken at least.
+        Ok((last.ok_or(L1Error::Run(RunError::Empty))?, rest))
     }
 
     async fn send_alone(&self, mut call: Call, stuck: &mut Option<Fees>) -> Result<Sent, L1Error> {

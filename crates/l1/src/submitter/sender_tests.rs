@@ -134,6 +134,8 @@ struct Row {
     most: usize,
     /// This nonce is refused.
     refuses: Option<u64>,
+    /// So many of an account are kept.
+    room: Option<usize>,
     /// From this nonce on nothing comes into a block.
     holds_from: Option<u64>,
 }
@@ -146,6 +148,7 @@ impl Row {
         let tip = alloy_consensus::Transaction::max_priority_fee_per_gas(&transaction).unwrap();
         let message = match self.pool.get(&nonce) {
             _ if self.refuses == Some(nonce) => "insufficient funds",
+            None if self.room.is_some_and(|room| self.pool.len() >= room) => "account limit exceeded",
             Some((_, before)) if tip < 2 * before => "replacement transaction underpriced",
             _ => {
                 self.pool.insert(nonce, (*transaction.tx_hash(), tip));
@@ -184,7 +187,10 @@ fn row() -> (Sender, Arc<Mutex<Row>>) {
         let mut row = seen.lock().unwrap();
         match method {
             "eth_estimateGas" => Answer::Result("0x5208".into()),
-            "eth_getTransactionCount" => Answer::Result(format!("{:#x}", row.nonce).into()),
+            "eth_getTransactionCount" => {
+                let pending = if params[1] == "pending" { row.pool.len() as u64 } else { 0 };
+                Answer::Result(format!("{:#x}", row.nonce + pending).into())
+            }
             "eth_maxPriorityFeePerGas" => Answer::Result("0x1".into()),
             "eth_getBlockByNumber" => Answer::Result(block()),
             "eth_sendRawTransaction" => row.take(params),
@@ -220,11 +226,21 @@ async fn what_is_refused_in_a_row_leaves_those_before_it_and_no_gap() {
     row.lock().unwrap().refuses = Some(2);
     let error = sender.send_in_a_row(calls(4)).await.unwrap_err();
     assert!(error.to_string().contains("insufficient funds"), "{error}");
-    assert_eq!(row.lock().unwrap().nonce, 2);
+    assert_eq!(row.lock().unwrap().nonce, 2, "those before it are there, each once");
     row.lock().unwrap().refuses = None;
     sender.send_in_a_row(calls(3)).await.unwrap();
     let seen = row.lock().unwrap();
     assert_eq!((seen.nonce, seen.pool.len()), (5, 0));
+}
+
+/// A node that takes only so many of an account, or an account that cannot pay for all at their dearest: the others follow.
+#[tokio::test]
+async fn what_a_node_has_no_room_for_follows_and_nothing_is_paid_for_twice() {
+    let (sender, row) = row();
+    row.lock().unwrap().room = Some(2);
+    sender.send_in_a_row(calls(5)).await.unwrap();
+    let seen = row.lock().unwrap();
+    assert_eq!((seen.nonce, seen.most, seen.pool.len()), (5, 2, 0));
 }
 
 #[tokio::test]
