@@ -197,6 +197,8 @@ async fn headers_without_data_go_out_as_many_as_a_transaction_holds() {
     world.inbox.away.store(false, std::sync::atomic::Ordering::SeqCst);
     let mut posted = world.inbox.posted.subscribe();
     within("a posting", posted.wait_for(|posted| *posted >= 6)).await.unwrap();
-    assert_eq!(*world.inbox.runs.lock(), [(1, 1), (2, 6)]);
+    let runs = world.inbox.runs.lock().clone();
+    // One that was chosen while the last header was not certified yet may come first.
+    assert!(runs == [(1, 1), (2, 6)] || runs == [(1, 1), (2, 5), (6, 6)], "{runs:?}");
     running.handle.shutdown().await;
 }
