@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"reflect"
 	"testing"
@@ -131,5 +132,28 @@ func TestRefusedExecutionsChangeNothing(t *testing.T) {
 				t.Fatal("the head moved")
 			}
 		})
+	}
+}
+
+// Whoever asked was told that it failed: nothing comes to stand afterwards.
+func TestACancelledExecutionMovesNoHead(t *testing.T) {
+	n, _ := testNode(t, nil)
+	genesis := genesisHash(t, n)
+	lists := newFilterAPI(n.backend.BlockChain())
+	cancelled, cancel := context.WithCancel(context.Background())
+	cancel()
+	for range 20 {
+		// With an empty list the filter itself does not look.
+		if _, err := lists.ExecuteV1(cancelled, genesis, testAttributes(10, testGasLimit), nil); err == nil {
+			t.Fatal("a cancelled call has a result")
+		}
+	}
+	if n.backend.BlockChain().CurrentBlock().Hash() != genesis {
+		t.Fatal("the head moved")
+	}
+	// While a list is executed nothing goes back below it.
+	lists.turn <- struct{}{}
+	if err := (&RewindAPI{n.backend.BlockChain(), lists.turn}).RewindV1(cancelled, genesis); err == nil {
+		t.Fatal("it went back in the middle of a list")
 	}
 }
