@@ -103,6 +103,12 @@ async fn a_batch_with_all_that_follows() {
         let skipped = store.envelope_location(id(2)).await.unwrap().unwrap();
         assert_eq!(skipped.fault.as_deref(), Some("fee_nonce_used"));
         assert_eq!(store.envelope_location(id(3)).await.unwrap(), None);
+        let at_once = store.envelope_pasts((1..=3).map(id).collect()).await.unwrap();
+        for (number, past) in (1..=3).zip(at_once) {
+            let one_by_one =
+                (store.envelope_location(id(number)).await, store.envelope_outcome(id(number)).await);
+            assert_eq!((Ok(past.0), Ok(past.1)), one_by_one);
+        }
         assert_eq!(store.account(payer(1)).await.unwrap(), Some(account(100)));
         assert_eq!(store.accounts().await.unwrap(), [(payer(1), account(100))]);
         assert_eq!(store.nonces().await.unwrap(), [live(1, 9, 40), live(1, 7, 50)]);
