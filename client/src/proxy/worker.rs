@@ -590,17 +590,7 @@ mod tests {
     use super::*;
 
     fn receipt(state: EnvelopeState, transactions: Option<Vec<TransactionOutcome>>) -> Receipt {
-        Receipt {
-            id: B256::ZERO,
-            state,
-            reason: None,
-            number: None,
-            index: None,
-            header_hash: None,
-            block_number: None,
-            block_hash: None,
-            transactions,
-        }
+        Receipt { transactions, ..Receipt::new(B256::ZERO, state) }
     }
 
     #[test]

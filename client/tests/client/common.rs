@@ -247,17 +247,7 @@ impl State {
 }
 
 pub fn receipt(id: B256, state: EnvelopeState) -> Receipt {
-    Receipt {
-        id,
-        state,
-        reason: None,
-        number: None,
-        index: None,
-        header_hash: None,
-        block_number: None,
-        block_hash: None,
-        transactions: None,
-    }
+    Receipt::new(id, state)
 }
 
 /// A scripted server, as node or as sequencer; it can go away and come back on its port.
