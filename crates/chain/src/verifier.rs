@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindfold_protocol::validity::{CheckedEnvelope, check_proofs, check_static};
+use blindfold_protocol::validity::{CheckedEnvelope, check_proofs, check_static_all};
 use blindfold_protocol::{ChainConfig, EnvelopeError, Epoch};
 use blindfold_runtime::{Cancelled, Spawner, blocking, now, rng, until};
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -126,12 +126,15 @@ async fn form_groups(
     }
 }
 
-/// Signatures one by one, then all proofs at once. Whoever asked may have gone away; nothing is lost then.
+/// All signatures at once, then all proofs. Whoever asked may have gone away; nothing is lost then.
 fn check_group(chain: &ChainConfig, group: Vec<Job>) {
+    let items: Vec<_> =
+        group.iter().map(|job| (job.epoch.as_ref(), job.number, job.bytes.as_ref())).collect();
+    let checked = check_static_all(chain, &items);
     let mut asking = Vec::with_capacity(group.len());
     let mut passed = Vec::with_capacity(group.len());
-    for job in group {
-        match check_static(chain, &job.epoch, job.number, &job.bytes) {
+    for (job, checked) in group.into_iter().zip(checked) {
+        match checked {
             Ok(envelope) => {
                 passed.push(envelope);
                 asking.push(job.answer);

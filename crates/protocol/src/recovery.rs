@@ -1,50 +1,45 @@
-//! The key behind a secp256k1 signature: the half of [`recover`](crate::signature::recover) that takes the time.
+//! The keys behind secp256k1 signatures: the part of [`recover`](crate::signature::recover) that takes the time.
 //!
-//! Every envelope has a payer's signature, and every role recovers its key, so this is libsecp256k1 where it can be built:
-//! several times as fast as `k256`, which stays where it cannot, in browsers, and for signing. Both give the same key, or none.
+//! Every envelope has a payer's signature, and every role recovers its key, so this is [`blindfold_recovery`] where it can be
+//! built, several times as fast as `k256`, which stays where it cannot, in browsers, and for signing. Both give the same key,
+//! or none.
 
-use alloy_primitives::B256;
-
-/// r or s is zero or not below the group order: there is no such signature.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OutOfRange;
-
-/// x ‖ y of the key; `None` if no key fits. `odd` says which of the two points with that r is meant; r itself stands for x,
-/// never r plus the group order. s may be in either half.
 #[cfg(not(target_family = "wasm"))]
-pub(crate) fn key(digest: &B256, rs: &[u8; 64], odd: bool) -> Result<Option<[u8; 64]>, OutOfRange> {
-    use secp256k1::{
-        Message,
-        ecdsa::{RecoverableSignature, RecoveryId},
-    };
-
-    if rs.as_chunks::<32>().0.iter().any(|half| half.iter().all(|byte| *byte == 0)) {
-        return Err(OutOfRange);
-    }
-    let id = if odd { RecoveryId::One } else { RecoveryId::Zero };
-    let signature = RecoverableSignature::from_compact(rs, id).map_err(|_| OutOfRange)?;
-    let found = secp256k1::SECP256K1.recover_ecdsa(Message::from_digest(digest.0), &signature);
-    Ok(found.ok().map(|key| {
-        let mut point = [0; 64];
-        // Behind the byte that says that it is not compressed.
-        point.copy_from_slice(&key.serialize_uncompressed()[1..]);
-        point
-    }))
-}
+pub(crate) use blindfold_recovery::{OutOfRange, Signed, keys};
 
 /// The same with `k256`.
 #[cfg(target_family = "wasm")]
-pub(crate) fn key(digest: &B256, rs: &[u8; 64], odd: bool) -> Result<Option<[u8; 64]>, OutOfRange> {
-    key_with_k256(digest, rs, odd)
+pub(crate) use with_k256::{OutOfRange, Signed, keys};
+
+#[cfg(target_family = "wasm")]
+mod with_k256 {
+    /// A signature whose key is asked for.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Signed {
+        pub(crate) digest: [u8; 32],
+        /// r ‖ s, big-endian; s may be in either half.
+        pub(crate) rs: [u8; 64],
+        /// Which of the two points with that r is meant. r itself stands for x, never r plus the group order.
+        pub(crate) odd: bool,
+    }
+
+    /// r or s is zero or not below the group order: there is no such signature.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct OutOfRange;
+
+    /// The key of each; `None` if no key fits.
+    pub(crate) fn keys(signed: &[Signed]) -> Vec<Result<Option<[u8; 64]>, OutOfRange>> {
+        signed.iter().map(super::key_with_k256).collect()
+    }
 }
 
 #[cfg(any(test, target_family = "wasm"))]
-fn key_with_k256(digest: &B256, rs: &[u8; 64], odd: bool) -> Result<Option<[u8; 64]>, OutOfRange> {
+fn key_with_k256(signed: &Signed) -> Result<Option<[u8; 64]>, OutOfRange> {
     use k256::ecdsa::{RecoveryId, Signature, VerifyingKey};
 
-    let signature = Signature::from_slice(rs).map_err(|_| OutOfRange)?;
-    let id = RecoveryId::new(odd, false);
-    let found = VerifyingKey::recover_from_prehash(digest.as_slice(), &signature, id);
+    let signature = Signature::from_slice(&signed.rs).map_err(|_| OutOfRange)?;
+    let id = RecoveryId::new(signed.odd, false);
+    let found = VerifyingKey::recover_from_prehash(&signed.digest, &signature, id);
     Ok(found.ok().map(|key| {
         let mut point = [0; 64];
         point.copy_from_slice(&key.to_sec1_point(false).as_bytes()[1..]);
@@ -56,6 +51,7 @@ fn key_with_k256(digest: &B256, rs: &[u8; 64], odd: bool) -> Result<Option<[u8; 
 mod tests {
     use super::*;
     use crate::signature::SigningKey;
+    use alloy_primitives::B256;
     use rand_chacha::ChaCha20Rng;
     use rand_chacha::rand_core::{Rng, SeedableRng};
 
@@ -65,8 +61,11 @@ mod tests {
 
     fn same(digest: &B256, rs: &[u8; 64]) -> [Result<Option<[u8; 64]>, OutOfRange>; 2] {
         [false, true].map(|odd| {
-            let found = key(digest, rs, odd);
-            assert_eq!(found, key_with_k256(digest, rs, odd), "{digest} {rs:?} {odd}");
+            let signed = Signed { digest: digest.0, rs: *rs, odd };
+            let found = blindfold_recovery::key(&signed);
+            assert_eq!(found, key_with_k256(&signed), "{signed:?}");
+            // Lanes take as many as eight.
+            assert_eq!(keys(&[signed; 8]), [found; 8]);
             found
         })
     }

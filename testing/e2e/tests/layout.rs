@@ -17,7 +17,8 @@ const CHAIN: &[(&str, &[&str])] = &[
     ("blindfold-reference", &[]),
     ("blindfold-gpu", &["bte", "ptx"]), // ptx: optional, for tests, outside the workspace
     ("blindfold-rlwe", &[]),
-    ("blindfold-protocol", &["bte"]),
+    ("blindfold-recovery", &[]),
+    ("blindfold-protocol", &["bte", "recovery"]),
     ("blindfold-rpc", &["protocol", "bte", "runtime", "telemetry", "tls"]),
     ("blindfold-store", &["protocol", "bte", "runtime", "telemetry", "tls"]),
     ("blindfold-otlp", &["telemetry", "tls"]),

@@ -18,9 +18,13 @@ impl OpenedRun {
     /// then fits no header. A recovery of a secp256k1 key for each opened item.
     pub fn of(run: &RunTerms, batches: &[OpenBatch<'_>]) -> Self {
         let batch = |batch: &OpenBatch<'_>| {
+            let keyed = batch.items.iter().zip(batch.keys);
+            let keyed = keyed.filter_map(|(item, key)| Some((item.as_slice(), key.as_ref()?)));
+            let mut opened = OpenedItem::of_all(run, &batch.terms, keyed).into_iter();
             let items = batch.items.iter().zip(batch.codes).zip(batch.keys);
             let stored = items.map(|((item, code), key)| {
-                let opened = key.as_ref().and_then(|key| OpenedItem::of(run, &batch.terms, item, key));
+                // One for each key.
+                let opened = key.as_ref().and_then(|_| opened.next().flatten());
                 let stored = opened
                     .map_or_else(|| Stored::Raw(item.clone()), |opened| Stored::Opened(Box::new(opened)));
                 (*code, stored)

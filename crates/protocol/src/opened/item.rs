@@ -9,7 +9,7 @@ use crate::limits::SIZE_BUCKETS;
 use crate::opened::columns::{add_difference, difference};
 use crate::opened::transaction::Structured;
 use crate::opened::{BatchTerms, RunTerms};
-use crate::signature::Signature65;
+use crate::signature::{Signature65, recover_all};
 use alloy_primitives::Address;
 
 /// What its chain, its batch and its key do not say of an envelope.
@@ -45,9 +45,30 @@ pub(super) enum Inner {
 }
 
 impl OpenedItem {
-    /// The envelope with these bytes, opened with this key, if it can be restored from that. A wrong key gives one that
-    /// restores to something else.
-    pub fn of(run: &RunTerms, batch: &BatchTerms, bytes: &[u8], key: &SessionKey) -> Option<Self> {
+    /// The envelopes of a batch with these bytes, opened with these keys, each if it can be restored from that. A wrong key
+    /// gives one that restores to something else.
+    pub fn of_all<'a>(
+        run: &RunTerms,
+        batch: &BatchTerms,
+        items: impl Iterator<Item = (&'a [u8], &'a SessionKey)>,
+    ) -> Vec<Option<Self>> {
+        let mut found: Vec<_> = items.map(|(bytes, key)| Self::drafted(run, batch, bytes, key)).collect();
+        let first = |item: &Self| item.first.as_ref().map(|first| first.signed(run.chain_id));
+        let signed: Vec<_> = found.iter().flatten().filter_map(first).collect();
+        let mut senders = recover_all(&signed).into_iter();
+        for item in found.iter_mut().flatten().filter(|item| item.first.is_some()) {
+            // One sender for each first transaction.
+            if item.payer.is_some() && senders.next().and_then(Result::ok) == item.payer {
+                item.payer = None;
+            } else {
+                item.first = None;
+            }
+        }
+        found
+    }
+
+    /// One of them, with its payer and with its first transaction, whoever signed that.
+    fn drafted(run: &RunTerms, batch: &BatchTerms, bytes: &[u8], key: &SessionKey) -> Option<Self> {
         let envelope = Envelope::decode(bytes).ok()?;
         let header = &envelope.header;
         let common = header.chain_id == run.chain_id
@@ -72,10 +93,9 @@ impl OpenedItem {
             Some(Inner::Transaction(first)) => Some(Box::new(first)),
             _ => None,
         };
-        let first = first.filter(|first| first.sender(run.chain_id) == Some(header.payer));
         strip_padding(&mut message);
         Some(Self {
-            payer: first.is_none().then_some(header.payer),
+            payer: Some(header.payer),
             first,
             fee_nonce: header.fee_nonce,
             max_fee: header.max_fee,

@@ -165,18 +165,27 @@ impl OpenedBatch {
     /// transaction; no exponentiation.
     pub fn is_of(&self, run: &RunTerms, own: &OpenBatch<'_>, keys: &[Option<SessionKey>]) -> bool {
         let counts = [own.codes.len(), own.items.len(), own.keys.len(), keys.len()];
+        if counts.iter().any(|count| *count != self.items.len()) {
+            return false;
+        }
+        let mut opened = Vec::with_capacity(self.items.len());
         let owned = own.codes.iter().zip(own.items).zip(own.keys);
-        let mut pairs = self.items.iter().zip(keys).zip(owned);
-        counts.iter().all(|count| *count == self.items.len())
-            && pairs.all(|(((code, stored), key), ((own_code, bytes), own_key))| {
-                code == own_code
-                    && match stored {
-                        Stored::Raw(stored) => stored == bytes,
-                        Stored::Opened(stored) => own_key.as_ref().is_some_and(|own_key| {
-                            key.as_ref() == Some(own_key)
-                                && OpenedItem::of(run, &own.terms, bytes, own_key).as_ref() == Some(&**stored)
-                        }),
+        for (((code, stored), key), ((own_code, bytes), own_key)) in self.items.iter().zip(keys).zip(owned) {
+            let is_same = match stored {
+                Stored::Raw(stored) => stored == bytes,
+                Stored::Opened(stored) => match own_key {
+                    Some(own_key) if key.as_ref() == Some(own_key) => {
+                        opened.push((stored, bytes.as_slice(), own_key));
+                        true
                     }
-            })
+                    _ => false,
+                },
+            };
+            if !is_same || code != own_code {
+                return false;
+            }
+        }
+        let own = OpenedItem::of_all(run, &own.terms, opened.iter().map(|(_, bytes, key)| (*bytes, *key)));
+        own.iter().zip(&opened).all(|(own, (stored, ..))| own.as_ref() == Some(&***stored))
     }
 }

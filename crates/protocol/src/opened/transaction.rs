@@ -55,11 +55,15 @@ impl Structured {
 
     /// Who signed it.
     pub fn sender(&self, chain_id: u64) -> Option<Address> {
-        let mut signature = [0; 65];
-        let (rs, v) = signature.split_at_mut(64);
-        rs.copy_from_slice(&self.signature);
-        v.copy_from_slice(&[27 + u8::from(self.odd_y)]);
-        recover(&self.unsigned(chain_id).signature_hash(), &Signature65(signature)).ok()
+        let (hash, signature) = self.signed(chain_id);
+        recover(&hash, &signature).ok()
+    }
+
+    /// What was signed, and how.
+    pub fn signed(&self, chain_id: u64) -> (B256, Signature65) {
+        let mut signature = [27 + u8::from(self.odd_y); 65];
+        signature[..64].copy_from_slice(&self.signature);
+        (self.unsigned(chain_id).signature_hash(), Signature65(signature))
     }
 
     fn unsigned(&self, chain_id: u64) -> TxEip1559 {

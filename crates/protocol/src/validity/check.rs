@@ -7,6 +7,7 @@ use crate::epoch::Epoch;
 use crate::fault::EnvelopeError;
 use crate::limits::{EXPIRY_WINDOW, SIZE_BUCKETS};
 use crate::merkle;
+use crate::signature::recover_all;
 use alloy_primitives::{B256, keccak256};
 use blindfold_bte::{CiphertextPoint, ProofError, verify_proofs};
 use rand_core::CryptoRng;
@@ -127,59 +128,89 @@ pub fn check_forced_expiry(expiry: u64, number: u64, epoch: &Epoch) -> Result<()
     if expiry > epoch.last { Err(EnvelopeError::ExpiryTooFar) } else { Ok(()) }
 }
 
-/// Decodes and checks fields and signature (V-11, V-12).
-fn check_static_part(
-    config: &ChainConfig,
-    epoch: &Epoch,
-    item: &[u8],
-) -> Result<StaticEnvelope, RejectedItem> {
+/// Decodes and checks the fields (V-11).
+fn check_encoding(config: &ChainConfig, epoch: &Epoch, item: &[u8]) -> Result<StaticEnvelope, RejectedItem> {
     let item_hash = keccak256(item);
     // Saturating: an item that long is far above the largest envelope, which makes the header itself invalid.
     let item_bytes = u32::try_from(item.len()).unwrap_or(u32::MAX);
-    let rejected =
-        |fault, id, expiry, gas_limit| RejectedItem { fault, id, item_bytes, item_hash, expiry, gas_limit };
+    let rejected = |fault, id| RejectedItem { fault, id, item_bytes, item_hash, expiry: None, gas_limit: 0 };
 
     let Ok(envelope) = Envelope::decode(item) else {
-        return Err(rejected(EnvelopeError::Undecodable, B256::ZERO, None, 0));
+        return Err(rejected(EnvelopeError::Undecodable, B256::ZERO));
     };
     let id = envelope.id();
     let header = &envelope.header;
-    check_fields(config, epoch, header, envelope.ciphertext.e.len())
-        .map_err(|fault| rejected(fault, id, None, 0))?;
-    // The id binds the deployment, so the digest can be made from it.
-    let signer = crate::signature::recover(&config.deployment.digest(&id), &envelope.fee_signature);
-    if signer != Ok(header.payer) {
-        return Err(rejected(
-            EnvelopeError::InvalidFeeSignature,
-            id,
-            Some(header.expiry.number()),
-            header.gas_limit,
-        ));
-    }
+    check_fields(config, epoch, header, envelope.ciphertext.e.len()).map_err(|fault| rejected(fault, id))?;
     let ad = header.hash();
     Ok(StaticEnvelope { envelope, id, ad, item_bytes, item_hash })
 }
 
+/// Decodes and checks fields and signatures (V-11, V-12), each item of its epoch. All signatures at once.
+fn check_static_parts<'a>(
+    config: &ChainConfig,
+    items: impl Iterator<Item = (&'a Epoch, &'a [u8])>,
+) -> Vec<Result<StaticEnvelope, RejectedItem>> {
+    let mut parts: Vec<_> = items.map(|(epoch, item)| check_encoding(config, epoch, item)).collect();
+    // The id binds the deployment, so the digest can be made from it.
+    let signed: Vec<_> = parts
+        .iter()
+        .flatten()
+        .map(|item| (config.deployment.digest(&item.id), item.envelope.fee_signature))
+        .collect();
+    let mut signers = recover_all(&signed).into_iter();
+    for part in &mut parts {
+        let Ok(item) = part else { continue };
+        let header = &item.envelope.header;
+        // One signer for each that is left.
+        if signers.next() != Some(Ok(header.payer)) {
+            *part = Err(RejectedItem {
+                fault: EnvelopeError::InvalidFeeSignature,
+                id: item.id,
+                item_bytes: item.item_bytes,
+                item_hash: item.item_hash,
+                expiry: Some(header.expiry.number()),
+                gas_limit: header.gas_limit,
+            });
+        }
+    }
+    parts
+}
+
 /// Everything that admission can say of an envelope for a batch number without looking at proof or ledger, in the
 /// rule's order. About 0.1 ms, the signature.
+///
+/// # Errors
+/// The first rule that it breaks.
 pub fn check_static(
     config: &ChainConfig,
     epoch: &Epoch,
     number: u64,
     item: &[u8],
 ) -> Result<StaticEnvelope, EnvelopeError> {
-    match check_static_part(config, epoch, item) {
+    let checked = check_static_all(config, &[(epoch, number, item)]).pop();
+    checked.unwrap_or(Err(EnvelopeError::Undecodable))
+}
+
+/// [`check_static`] of each, for its epoch and number: signatures of eight and more take a fifth of the time where the
+/// processor has AVX-512 IFMA.
+pub fn check_static_all(
+    config: &ChainConfig,
+    items: &[(&Epoch, u64, &[u8])],
+) -> Vec<Result<StaticEnvelope, EnvelopeError>> {
+    let parts = check_static_parts(config, items.iter().map(|(epoch, _, item)| (*epoch, *item)));
+    let judged = parts.into_iter().zip(items).map(|(part, (epoch, number, _))| match part {
         Ok(envelope) => {
-            check_expiry(envelope.envelope.header.expiry.number(), number, epoch)?;
+            check_expiry(envelope.envelope.header.expiry.number(), *number, epoch)?;
             Ok(envelope)
         }
         Err(RejectedItem { fault, expiry, .. }) => {
             if let Some(expiry) = expiry {
-                check_expiry(expiry, number, epoch)?;
+                check_expiry(expiry, *number, epoch)?;
             }
             Err(fault)
         }
-    }
+    });
+    judged.collect()
 }
 
 /// Verifies the proofs of many envelopes at once, each result in its place (V-12).
@@ -220,7 +251,7 @@ pub fn check_items<R: CryptoRng + ?Sized>(
     items: &[&[u8]],
     rng: &mut R,
 ) -> Vec<CheckedItem> {
-    let parts = items.iter().map(|item| check_static_part(config, epoch, item)).collect();
+    let parts = check_static_parts(config, items.iter().map(|item| (epoch, *item)));
     join_proofs(parts, rng)
 }
 
@@ -237,13 +268,11 @@ pub fn check_items_parallel<R: CryptoRng + ?Sized>(
     if cfg!(target_family = "wasm") || chunk == items.len() {
         return check_items(config, epoch, items, rng);
     }
-    let mut parts: Vec<Option<Result<StaticEnvelope, RejectedItem>>> = vec![None; items.len()];
+    let mut parts = vec![Vec::new(); items.len().div_ceil(chunk)];
     std::thread::scope(|scope| {
-        for (items, parts) in items.chunks(chunk).zip(parts.chunks_mut(chunk)) {
+        for (items, part) in items.chunks(chunk).zip(&mut parts) {
             scope.spawn(move || {
-                for (item, part) in items.iter().zip(parts) {
-                    *part = Some(check_static_part(config, epoch, item));
-                }
+                *part = check_static_parts(config, items.iter().map(|item| (epoch, *item)));
             });
         }
     });

@@ -15,7 +15,7 @@ mod state;
 pub use base_fee::{BaseFees, Load, most_after, next_fee};
 pub use check::{
     CheckedEnvelope, CheckedItem, RejectedItem, StaticEnvelope, check_expiry, check_forced_expiry,
-    check_items, check_items_parallel, check_proofs, check_static, item_leaf,
+    check_items, check_items_parallel, check_proofs, check_static, check_static_all, item_leaf,
 };
 pub use facts::{
     AppliedBatch, Deposit, FORCED_TRANSACTION_REASON, L1Facts, LastBatchError, LedgerEvent, OriginFacts,
