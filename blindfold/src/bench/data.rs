@@ -137,15 +137,16 @@ fn address(rng: &mut StdRng) -> Address {
 }
 
 fn transfer(rng: &mut StdRng, key: &SigningKey, nonce: u64, base_fee: u128) -> Transfer {
-    transfer_on(CHAIN_ID, rng, key, (nonce, 12..18), base_fee)
+    transfer_on(CHAIN_ID, rng, key, (nonce, 12..18, 0), base_fee)
 }
 
-/// A transfer like those of wallets, on that chain; of up to four digits at one of these powers of ten.
+/// A transfer like those of wallets, on that chain; of up to four digits at one of these powers of ten, with so many random
+/// bytes as its input.
 pub(super) fn transfer_on(
     chain_id: u64,
     rng: &mut StdRng,
     key: &SigningKey,
-    (nonce, powers): (u64, Range<u8>),
+    (nonce, powers, input_bytes): (u64, Range<u8>, usize),
     base_fee: u128,
 ) -> Transfer {
     let tip = TIPS[rng.random_range(0..TIPS.len())];
@@ -156,8 +157,9 @@ pub(super) fn transfer_on(
         nonce,
         to: address(rng),
         value,
-        input: Bytes::new(),
-        gas_limit: TRANSFER_GAS,
+        input: (0..input_bytes).map(|_| rng.random::<u8>()).collect(),
+        // EIP-7623's floor.
+        gas_limit: TRANSFER_GAS + 40 * input_bytes as u64,
         max_fee_per_gas: 2 * base_fee + tip,
         max_priority_fee_per_gas: tip,
     };

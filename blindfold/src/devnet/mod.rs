@@ -30,10 +30,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::roles::asked_to_stop;
 use ports::Ports;
 
-/// Members of the development network's committee, and how many must act together.
+/// Members of the development network's committee.
 pub const MEMBERS: u16 = 4;
-/// t: acknowledgements of a certificate, and shares of a release.
-pub const THRESHOLD: u16 = 3;
+/// t of these.
+pub const THRESHOLD: u16 = threshold_of(MEMBERS);
+/// t of so many: acknowledgements of a certificate, and shares of a release. More than two thirds.
+pub const fn threshold_of(members: u16) -> u16 {
+    members * 2 / 3 + 1
+}
 
 /// Options of `blindfold devnet`.
 #[derive(Args, Clone, Debug)]

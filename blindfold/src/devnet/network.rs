@@ -31,7 +31,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::{
-    MEMBERS, THRESHOLD,
+    MEMBERS,
     accounts::{
         GATEWAY, HINT_PUBLISHER, PROXY, SECOND_HINT_PUBLISHER, SEQUENCER, WATCHER, account_key, named_key,
     },
@@ -39,6 +39,7 @@ use super::{
     ports::{NodePorts, Ports, http},
     process::RoleProcess,
     settings::Layout,
+    threshold_of,
 };
 use crate::{
     dealer::{Deal, Dealt, deal},
@@ -146,6 +147,8 @@ pub struct DevnetOptions {
     pub confidential: bool,
     /// Keep the records of all roles in a PostgreSQL server of the run.
     pub postgres: bool,
+    /// How long a slot is, in milliseconds, if not as by default.
+    pub slot_ms: Option<u64>,
     /// The collector that gets traces of all envelopes, if there is one.
     pub traces_url: Option<String>,
     /// Where roles find L1, if not at its own port.
@@ -178,6 +181,7 @@ impl DevnetOptions {
             last_number: LAST_NUMBER,
             confidential: false,
             postgres: false,
+            slot_ms: None,
             traces_url: None,
             l1_url: None,
         }
@@ -243,12 +247,14 @@ impl Devnet {
         .await?;
         let l1_url = anvil.url().to_owned();
 
+        let members = u16::try_from(options.ports.members.len())?;
         progress.step(format!(
-            "committee keys: {MEMBERS} members, {THRESHOLD} needed, B = {}",
+            "committee keys: {members} members, {} needed, B = {}",
+            threshold_of(members),
             options.max_batch
         ));
         write_secret(&dir.join("password"), &format!("{:032x}\n", random::<u128>()))?;
-        let dealt = dealt(&dir, options.max_batch).await?;
+        let dealt = dealt(&dir, options.max_batch, members).await?;
 
         progress.step("L1: contracts, committee, fee deposits");
         let (chain, writer) = deployed(&l1_url, &dealt, &options).await?;
@@ -672,15 +678,15 @@ pub fn remove_run(dir: &Path) -> Result<()> {
     fs::remove_dir_all(dir).with_context(at)
 }
 
-async fn dealt(dir: &Path, max_batch: u32) -> Result<Dealt> {
+async fn dealt(dir: &Path, max_batch: u32, members: u16) -> Result<Dealt> {
     let out = dir.join("committee");
     let password = fs::read_to_string(dir.join("password"))?.trim().to_owned();
     // Dealing is minutes of arithmetic for large B.
     blocking(move || {
         deal(&Deal {
             max_batch,
-            members: MEMBERS,
-            threshold: THRESHOLD,
+            members,
+            threshold: threshold_of(members),
             out: &out,
             password: &password,
             cost: KEY_FILE_COST,
@@ -836,7 +842,9 @@ fn role_processes(
     };
     let sequencer_urls = &sequencer_urls;
     let traces_url = options.traces_url.as_deref();
-    let layout = Layout { dir, ports: &options.ports, l1_url, sequencer_urls, stores, redis_url, traces_url };
+    let slot_ms = options.slot_ms;
+    let layout =
+        Layout { dir, ports: &options.ports, l1_url, sequencer_urls, stores, redis_url, slot_ms, traces_url };
     let mut processes = BTreeMap::new();
     if options.ports.signer.is_some() {
         layout.write_certificates()?;

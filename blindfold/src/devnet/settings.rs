@@ -73,6 +73,8 @@ pub struct Layout<'a> {
     pub stores: &'a BTreeMap<String, StoreSettings>,
     /// The Redis server that gateways, and hint publishers, share, if there is one.
     pub redis_url: Option<&'a str>,
+    /// How long a slot is, in milliseconds, if not as by default.
+    pub slot_ms: Option<u64>,
     /// The collector that gets traces of all envelopes, if there is one.
     pub traces_url: Option<&'a str>,
 }
@@ -169,7 +171,11 @@ impl Layout<'_> {
                 rpc_addr: local(ports.node.0),
                 admin_addr: local(ports.node.1),
                 data_dir: self.dir.join(name),
-                sealing: SealingConfig { max_l1_age_ms: MAX_L1_AGE_MS, ..SealingConfig::default() },
+                sealing: SealingConfig {
+                    max_l1_age_ms: MAX_L1_AGE_MS,
+                    slot_ms: self.slot_ms.unwrap_or(SealingConfig::default().slot_ms),
+                    ..SealingConfig::default()
+                },
                 posting: PostingConfig { interval_ms: POSTING_INTERVAL_MS, ..PostingConfig::default() },
                 accusations: AccusationsConfig { interval_ms: ACCUSATIONS_INTERVAL_MS },
                 outputs: OutputsConfig {

@@ -154,6 +154,37 @@ impl OpGeth {
         Ok(info)
     }
 
+    /// Starts a block on `parent` that the client fills from its own pool, as a sequencer does that can read what it orders:
+    /// what benchmarks compare with. The answer names it to [`take_from_pool`](Self::take_from_pool).
+    ///
+    /// # Errors
+    /// As [`execute`](ExecutionClient::execute).
+    pub async fn start_from_pool(
+        &self,
+        parent: B256,
+        inputs: &BlockInputs,
+    ) -> Result<PayloadId, EngineError> {
+        let mut list = vec![attributes_deposit(inputs)];
+        list.extend_from_slice(&inputs.l1_deposits);
+        let attributes = OpPayloadAttributes { no_tx_pool: Some(false), ..wire::attributes(inputs, list) };
+        self.build(parent, &attributes).await
+    }
+
+    /// That block as far as it was filled, not imported, and the hashes of its transactions.
+    ///
+    /// # Errors
+    /// When the client has no such block.
+    pub async fn take_from_pool(
+        &self,
+        id: PayloadId,
+        inputs: &BlockInputs,
+    ) -> Result<(StoredPayload, Vec<B256>), EngineError> {
+        let envelope: PayloadEnvelope = self.call("engine_getPayloadV5", [id]).await?;
+        let payload = envelope.execution_payload;
+        let transactions = wire::block(&payload).transactions.iter().map(keccak256).collect();
+        Ok((StoredPayload::new(payload, inputs.l1_origin.parent_beacon_block_root), transactions))
+    }
+
     async fn call<R: DeserializeOwned>(
         &self,
         method: &str,

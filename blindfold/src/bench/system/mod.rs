@@ -5,6 +5,7 @@
 //! of it is offered.
 
 mod drive;
+mod plain;
 mod polled;
 mod posted;
 mod report;
@@ -15,6 +16,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use anyhow::{Context, Result, bail, ensure};
 use blindfold_client::{CommitteeKey, Node};
+use blindfold_protocol::limits::MAX_MEMBERS;
 use blindfold_rpc::{BlindApiClient, ClientConfig, HttpClient, Topic, http_client};
 use blindfold_runtime::{now, spawn};
 use clap::Args;
@@ -81,12 +83,25 @@ pub struct SystemArgs {
     /// Look for no rate: take this one, in envelopes per second, as if it had been held
     #[arg(long)]
     held: Option<u64>,
+    /// Before anything else, offer these rates one after the other, each for the whole time: latency against rate, or how a
+    /// chain ages
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
+    rates: Vec<u64>,
     /// Accounts that send, each over a connection of its own; a sequencer takes 256 of one address
     #[arg(long, default_value_t = 200)]
     accounts: usize,
+    /// Members of the committee, of whom more than two thirds must act together
+    #[arg(long, default_value_t = MEMBERS, value_parser = clap::value_parser!(u16).range(1..=MAX_MEMBERS as i64))]
+    members: u16,
+    /// Length of a slot in milliseconds, if not as by default
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    slot_ms: Option<u64>,
     /// B of the committee's dealing
     #[arg(long, default_value_t = 128)]
     batch: u32,
+    /// Random bytes in each transfer's input
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=16_000))]
+    input_bytes: u32,
     /// Seed of the transfers
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -96,6 +111,9 @@ pub struct SystemArgs {
     /// Offer no more than what was held
     #[arg(long, conflicts_with = "soak")]
     no_overload: bool,
+    /// Then send the same transfers, in the clear, to the same execution client without Blindfold
+    #[arg(long)]
+    plain: bool,
     /// Folder for the network, removed in the end
     #[arg(long, default_value = "target/devnet/bench-system")]
     dir: PathBuf,
@@ -142,7 +160,8 @@ struct Bench {
 impl Bench {
     async fn start(args: &SystemArgs, progress: &Progress) -> Result<Self> {
         let options = DevnetOptions {
-            ports: Ports::free(MEMBERS)?,
+            ports: Ports::free(args.members)?,
+            slot_ms: args.slot_ms,
             accounts: args.accounts,
             paying: args.accounts,
             max_batch: args.batch,
@@ -161,7 +180,12 @@ impl Bench {
             sequencer: http_client(&sequencer, &config)?,
             node: Node::new(&node)?,
             l1: Node::new(devnet.l1_url())?,
-            supply: Supply::new(devnet.chain.clone(), committee, args.accounts, args.seed),
+            supply: Supply::new(
+                devnet.chain.clone(),
+                committee,
+                args.accounts,
+                (args.seed, args.input_bytes as usize),
+            ),
             observed,
             watchers,
             posted: Posted::default(),
@@ -186,6 +210,10 @@ impl Bench {
     async fn measure(&mut self, args: &SystemArgs, progress: &Progress) -> Result<Report> {
         self.load("first transfers, not counted", (args.from as f64, 3), false, progress).await?;
         let mut loads = Loads::default();
+        for rate in &args.rates {
+            let load = (*rate as f64, args.seconds);
+            loads.rates.push(self.load("as was asked for", load, false, progress).await?.0);
+        }
         let held = match args.held {
             Some(rate) => rate as f64,
             None => self.held(args, &mut loads, progress).await?,
@@ -198,6 +226,15 @@ impl Bench {
         let ids: Vec<_> = self.observed.lock().executed.keys().copied().collect();
         let receipts = polled::poll(&self.sequencer, &ids).await?;
         progress.step(format!("  {:.0} receipts a second", receipts.per_second));
+        let plain_chain = if args.plain {
+            progress.step("the same transfers on the same execution client, without Blindfold");
+            let who = (args.accounts, args.seed, args.input_bytes as usize);
+            let plain = plain::measure(&args.dir, &self.devnet.chain, who, (rate, args.seconds)).await?;
+            progress.step(format!("  {plain}"));
+            Some(plain)
+        } else {
+            None
+        };
         let overload = match (args.no_overload, args.soak) {
             (true, _) => None,
             (false, soak) => {
@@ -216,7 +253,10 @@ impl Bench {
             machine: Machine::this(),
             seed: args.seed,
             accounts: args.accounts,
-            members: MEMBERS.into(),
+            members: args.members.into(),
+            slot_ms: args.slot_ms,
+            batch: args.batch,
+            input_bytes: args.input_bytes,
             held_per_second: held,
             looked_for: args.held.is_none(),
             certified_ms: latency.certified_ms,
@@ -226,6 +266,7 @@ impl Bench {
             fsyncs: latency.fsyncs.clone(),
             queue_peaks: latency.queue_peaks.clone(),
             receipts,
+            plain_chain,
             soak: overload.as_ref().filter(|_| args.soak).map(Soak::of),
             overload: overload.map(|flood| Overload::of(flood, &latency)),
             loads,
@@ -326,6 +367,7 @@ impl Bench {
         drop(observed);
         self.executed += phase.executed;
         progress.step(format!("  {phase}"));
+        progress.step(format!("  {}", phase.usage()));
         Ok((phase, transfers))
     }
 

@@ -12,6 +12,7 @@ use super::{
         observe::{Latency, Observed},
     },
     ByName,
+    plain::Plain,
     polled::Polled,
     posted::PostedBytes,
 };
@@ -30,6 +31,10 @@ pub(super) struct Report {
     pub(super) seed: u64,
     pub(super) accounts: usize,
     pub(super) members: usize,
+    /// If not as by default.
+    pub(super) slot_ms: Option<u64>,
+    pub(super) batch: u32,
+    pub(super) input_bytes: u32,
     pub(super) held_per_second: f64,
     /// False: the rate was given.
     pub(super) looked_for: bool,
@@ -43,15 +48,18 @@ pub(super) struct Report {
     pub(super) fsyncs: ByName,
     pub(super) queue_peaks: ByName,
     pub(super) receipts: Polled,
+    /// The same load on the same execution client without Blindfold.
+    pub(super) plain_chain: Option<Plain>,
     pub(super) overload: Option<Overload>,
     pub(super) soak: Option<Soak>,
     pub(super) latency: Phase,
     pub(super) loads: Loads,
 }
 
-/// The loads by which the rate was found.
+/// The loads by which the rate was found, and those that were asked for.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Loads {
+    pub(super) rates: Vec<Phase>,
     pub(super) probes: Vec<Phase>,
     pub(super) holds: Vec<Phase>,
 }
@@ -196,6 +204,15 @@ impl Phase {
         }
     }
 
+    /// What each process used for an envelope, and how much memory it has, in a line.
+    pub(super) fn usage(&self) -> String {
+        let of = |(name, us): (&String, &f64)| format!("{name} {us:.0}");
+        let used: Vec<_> = self.cpu_us.iter().map(of).collect();
+        let of = |(name, kib): (&String, &u64)| format!("{name} {}", kib / 1024);
+        let held: Vec<_> = self.resident_kib[1].iter().map(of).collect();
+        format!("µs an envelope: {}; MiB: {}", used.join(", "), held.join(", "))
+    }
+
     /// Everything came through, and no slower at the end.
     pub(super) fn held(&self) -> bool {
         let all = self.refused.is_empty()
@@ -260,6 +277,9 @@ pub(super) fn print(report: &Report, json: bool) -> Result<()> {
     );
     let Polled { ids_per_call, per_second, .. } = report.receipts;
     println!("receipts, {ids_per_call} in a call: {per_second:.0} per second");
+    if let Some(plain) = &report.plain_chain {
+        println!("{plain}");
+    }
     if let Some(overload) = &report.overload {
         println!("at three times of it: {}", overload.flood);
         println!(

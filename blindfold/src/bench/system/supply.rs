@@ -14,9 +14,9 @@ use super::super::data::{Transfer, transfer_on};
 use crate::devnet::accounts::account_key;
 
 /// What envelopes offer, over the fees of the moment: blocks and batches may fill up.
-const FEE_MARGIN: u128 = 16;
+pub(super) const FEE_MARGIN: u128 = 16;
 /// Sums of transfers are so small that no account is ever empty: at most four digits at such a power of ten, in wei.
-const POWERS: std::ops::Range<u8> = 6..10;
+pub(super) const POWERS: std::ops::Range<u8> = 6..10;
 
 /// An envelope that waits to be sent.
 #[derive(Clone)]
@@ -32,15 +32,22 @@ pub(super) struct Supply {
     pub(super) committee: Arc<CommitteeKey>,
     pub(super) keys: Arc<Vec<SigningKey>>,
     pub(super) seed: u64,
+    /// Length of each transfer's input.
+    pub(super) input_bytes: usize,
     /// How many were made.
     pub(super) made: u64,
 }
 
 impl Supply {
     /// The same accounts each time.
-    pub(super) fn new(chain: Arc<ChainConfig>, committee: CommitteeKey, accounts: usize, seed: u64) -> Self {
+    pub(super) fn new(
+        chain: Arc<ChainConfig>,
+        committee: CommitteeKey,
+        accounts: usize,
+        (seed, input_bytes): (u64, usize),
+    ) -> Self {
         let keys = Arc::new((0..accounts).map(account_key).collect());
-        Self { chain, committee: Arc::new(committee), keys, seed, made: 0 }
+        Self { chain, committee: Arc::new(committee), keys, seed, input_bytes, made: 0 }
     }
 
     /// The nonce of each account's next transaction.
@@ -72,6 +79,7 @@ impl Supply {
         let nonces = self.nonces(node).await?;
         let base_fee = node.base_fee().await?.saturating_mul(FEE_MARGIN);
         let (chain, committee, keys) = (self.chain.clone(), self.committee.clone(), self.keys.clone());
+        let input_bytes = self.input_bytes;
         let seed = self.seed.wrapping_mul(1 << 32).wrapping_add(self.made);
         self.made += count as u64;
         blocking(move || {
@@ -80,8 +88,13 @@ impl Supply {
                 let (account, earlier) = (index % accounts, (index / accounts) as u64);
                 let mut rng = StdRng::seed_from_u64(seed.wrapping_add(index as u64));
                 let nonce = nonces[account] + earlier;
-                let transfer =
-                    transfer_on(chain.chain_id, &mut rng, &keys[account], (nonce, POWERS), base_fee);
+                let transfer = transfer_on(
+                    chain.chain_id,
+                    &mut rng,
+                    &keys[account],
+                    (nonce, POWERS, input_bytes),
+                    base_fee,
+                );
                 let signed = SignedTransaction::decode(transfer.raw.clone(), chain.chain_id)?;
                 let maker = EnvelopeMaker { chain: &chain, committee: &committee, payer: &keys[account] };
                 let envelope = maker.of_transactions(&[signed], &offer)?;
