@@ -7,10 +7,12 @@
 //!
 //! What a member promises, whatever kills it: the pair "number N: header hash H" is on disk before the signature
 //! over it exists, and a second hash for N is never signed. A disk that cannot know what was signed before does not
-//! vote (`voting`). With an account on L1 it posts certified headers that the sequencer keeps from there (`posting`). What it does not promise: that fewer than t members
+//! vote (`voting`). With an account on L1 it posts certified headers that the sequencer keeps from there (`posting`). Data that
+//! the sequencer is about to post it reads first, as others will (`attest`). What it does not promise: that fewer than t members
 //! cannot be made to release early by t of them together; see `SECURITY.md`.
 
 mod acknowledge;
+mod attest;
 mod catch_up;
 mod config;
 mod evidence;
@@ -27,6 +29,7 @@ mod share;
 mod unreleased;
 mod voting;
 
+pub use attest::AttestationRefusal;
 pub use blindfold_runtime::{Clock, SteadyClock};
 pub use config::{ConfigError, MemberConfig, MemberLimits, PeerUrl};
 pub use evidence::Evidence;

@@ -15,6 +15,7 @@ use blindfold_telemetry::MetricsError;
 use crate::{
     ConfigError, Evidence, MemberConfig, MemberMetrics,
     acknowledge::Acknowledger,
+    attest::Attester,
     catch_up::Sources,
     evidence::{EvidenceError, EvidenceStore},
     follow::{CLOCK, FOLLOWING, Follower, TOPICS, watch_clock},
@@ -212,7 +213,8 @@ impl Member {
             voting,
         });
         let shares = ShareService::new(Arc::clone(&context));
-        let service = Service { context: Arc::clone(&context), shares: Arc::clone(&shares) };
+        let attester = Attester::new(Arc::clone(&context));
+        let service = Service { context: Arc::clone(&context), shares: Arc::clone(&shares), attester };
         let mut server = ServerConfig::new(context.config.rpc_addr);
         server.inbound = context.config.inbound.clone();
         let doorkeeper = doorkeeper(&context);

@@ -65,6 +65,7 @@ pub struct MemberMetrics {
     pub(crate) posting_failures: Counter,
     pub(crate) shares: CounterSet,
     pub(crate) singletons: CounterSet,
+    pub(crate) attestations: CounterSet,
     pub(crate) check_seconds: Histogram,
     pub(crate) share_seconds: Histogram,
     pub(crate) overruled: CounterSet,
@@ -113,6 +114,11 @@ impl MemberMetrics {
             singletons: registry.counters(
                 "committee_singletons_total",
                 "Calls for singleton shares",
+                &[("outcome", SHARE_OUTCOMES)],
+            )?,
+            attestations: registry.counters(
+                "committee_attestations_total",
+                "Calls to read data before the sequencer posts them",
                 &[("outcome", SHARE_OUTCOMES)],
             )?,
             check_seconds: registry.histogram(

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use blindfold_runtime::{Instant, now};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-/// One task at a time, and [`Pace::REST`] times as much rest as work once the [`Pace::SAVED`] is used up. A
+/// One task at a time, and so many times as much rest as work once the [`Pace::SAVED`] is used up. A
 /// call that would take more is turned away at once: whoever may wait is somebody who can ask again.
 #[derive(Clone)]
 pub(crate) struct Pace(Arc<Mutex<Savings>>);
@@ -14,6 +14,8 @@ pub(crate) struct Pace(Arc<Mutex<Savings>>);
 struct Savings {
     left: Duration,
     at: Instant,
+    /// Rest for each unit of work.
+    rest: u32,
 }
 
 /// Leave to work; its time is taken off when it is dropped.
@@ -23,13 +25,18 @@ pub(crate) struct Turn {
 }
 
 impl Pace {
-    /// Rest for each unit of work.
+    /// Rest for each unit of work that anybody may ask for.
     pub(crate) const REST: u32 = 10;
     /// Time for work that can be saved while nobody asks.
     pub(crate) const SAVED: Duration = Duration::from_millis(500);
 
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Mutex::new(Savings { left: Self::SAVED, at: now() })))
+        Self::resting(Self::REST)
+    }
+
+    /// So many times as much rest as work.
+    pub(crate) fn resting(rest: u32) -> Self {
+        Self(Arc::new(Mutex::new(Savings { left: Self::SAVED, at: now(), rest })))
     }
 
     /// `None` while somebody works, or while all that was saved is used up.
@@ -42,7 +49,7 @@ impl Pace {
 
 impl Savings {
     fn is_enough(&mut self, now: Instant) -> bool {
-        self.left = (self.left + now.duration_since(self.at) / Pace::REST).min(Pace::SAVED);
+        self.left = (self.left + now.duration_since(self.at) / self.rest).min(Pace::SAVED);
         self.at = self.at.max(now);
         !self.left.is_zero()
     }
@@ -51,7 +58,7 @@ impl Savings {
     fn spend(&mut self, took: Duration, now: Instant) {
         let debt = took.saturating_sub(self.left);
         self.left = self.left.saturating_sub(took);
-        self.at = now + debt * Pace::REST;
+        self.at = now + debt * self.rest;
     }
 }
 
@@ -82,7 +89,7 @@ mod tests {
     #[test]
     fn rest_takes_ten_times_as_long_as_work() {
         let start = now();
-        let mut savings = Savings { left: Pace::SAVED, at: start };
+        let mut savings = Savings { left: Pace::SAVED, at: start, rest: Pace::REST };
         let mut now = start;
         assert!(savings.is_enough(now));
         now += ms(300);

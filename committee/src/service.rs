@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use alloy_primitives::Bytes;
 use async_trait::async_trait;
-use blindfold_protocol::{Certificate, CertifiedBatch, ReleaseShare, SingletonShare};
+use blindfold_protocol::{Certificate, CertifiedBatch, DataAttestation, Party, ReleaseShare, SingletonShare};
 use blindfold_rpc::{
     CommitteeApiServer, Encoded, KnownPeer, RpcError,
     jsonrpsee::Extensions,
@@ -12,6 +13,7 @@ use blindfold_rpc::{
 use blindfold_telemetry::CounterSet;
 
 use crate::{
+    attest::{AttestationRefusal, Attester},
     member::Context,
     share::{ShareRequestError, ShareService},
 };
@@ -19,6 +21,7 @@ use crate::{
 pub(crate) struct Service {
     pub(crate) context: Arc<Context>,
     pub(crate) shares: Arc<ShareService>,
+    pub(crate) attester: Arc<Attester>,
 }
 
 #[async_trait]
@@ -60,6 +63,42 @@ impl CommitteeApiServer for Service {
     ) -> Result<Encoded<SingletonShare>, RpcError> {
         let result = self.shares.singleton(number, index, is_peer(caller)).await;
         count(&self.context.metrics.singletons, &result);
+        Ok(Encoded::new(&result?))
+    }
+
+    async fn attest_data(
+        &self,
+        caller: &Extensions,
+        first_number: u64,
+        last_number: u64,
+        data: Bytes,
+    ) -> Result<Encoded<DataAttestation>, RpcError> {
+        let result = match caller.get::<KnownPeer>() {
+            Some(KnownPeer(Party::Sequencer)) => {
+                self.attester.attest((first_number, last_number), data).await
+            }
+            _ => Err(AttestationRefusal::NotTheSequencer),
+        };
+        let outcome = match &result {
+            Ok(_) => "given",
+            Err(AttestationRefusal::Busy) => "busy",
+            Err(_) => "refused",
+        };
+        self.context.metrics.attestations.get(&[outcome]).increment();
+        match &result {
+            // Anybody can ask.
+            Ok(_) | Err(AttestationRefusal::NotTheSequencer | AttestationRefusal::Busy) => {}
+            Err(refusal) => {
+                let reason = refusal.as_str();
+                tracing::warn!(
+                    first_number,
+                    last_number,
+                    reason,
+                    %refusal,
+                    "data that the sequencer is about to post are not attested"
+                );
+            }
+        }
         Ok(Encoded::new(&result?))
     }
 

@@ -13,8 +13,8 @@ use blindfold_kit::{
     resigned, within,
 };
 use blindfold_protocol::{
-    B256, Canonical, Certificate, CertifiedBatch, ReleaseShare, SealedBatch, SingletonShare,
-    limits::MAX_UNCERTIFIED_RUN,
+    B256, Bytes, Canonical, Certificate, CertifiedBatch, DataAttestation, ReleaseShare, SealedBatch,
+    SingletonShare, limits::MAX_UNCERTIFIED_RUN,
 };
 use blindfold_rpc::{
     CommitteeApiServer, Encoded, RpcError, SequencerUrls, ServerConfig, ServerHandle,
@@ -778,6 +778,16 @@ impl CommitteeApiServer for PeerDouble {
         _: u64,
         _: u32,
     ) -> Result<Encoded<SingletonShare>, RpcError> {
+        Err(RpcError::unavailable("not_certified", "not here"))
+    }
+
+    async fn attest_data(
+        &self,
+        _: &Extensions,
+        _: u64,
+        _: u64,
+        _: Bytes,
+    ) -> Result<Encoded<DataAttestation>, RpcError> {
         Err(RpcError::unavailable("not_certified", "not here"))
     }
 

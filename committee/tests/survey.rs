@@ -15,7 +15,9 @@ use async_trait::async_trait;
 use blindfold_chain::FallbackHeader;
 use blindfold_committee::{MemberHandle, PeerUrl};
 use blindfold_kit::{Sealer, SequencerDouble, SequencerState, certify, envelope, within};
-use blindfold_protocol::{Certificate, CertifiedBatch, ReleaseShare, SealedBatch, SingletonShare};
+use blindfold_protocol::{
+    Bytes, Certificate, CertifiedBatch, DataAttestation, ReleaseShare, SealedBatch, SingletonShare,
+};
 use blindfold_rpc::{
     CommitteeApiServer, Encoded, RpcError, ServerConfig, ServerHandle,
     jsonrpsee::Extensions,
@@ -82,6 +84,16 @@ impl CommitteeApiServer for Peer {
         _: u64,
         _: u32,
     ) -> Result<Encoded<SingletonShare>, RpcError> {
+        Err(RpcError::unavailable("not_certified", "not here"))
+    }
+
+    async fn attest_data(
+        &self,
+        _: &Extensions,
+        _: u64,
+        _: u64,
+        _: Bytes,
+    ) -> Result<Encoded<DataAttestation>, RpcError> {
         Err(RpcError::unavailable("not_certified", "not here"))
     }
 

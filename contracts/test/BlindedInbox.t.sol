@@ -18,6 +18,10 @@ contract Middleman {
     {
         inbox.post(headers, "", c);
     }
+
+    function postData(BlindedInbox inbox, uint64 first) external {
+        inbox.postData(first, "");
+    }
 }
 
 /// @dev Posts while it is made, when it has no code yet.
@@ -272,6 +276,7 @@ contract BlindedInboxTest is Deployment {
         check(!isPosted(headers[1], posting, proof), "no header of a run");
     }
 
+    /// @dev Numbers, block, and the root whose leaves' data are the header hashes, in order (L-8).
     function testRunCommitment() public {
         BatchHeader[] memory headers = run(5);
         RunReference memory posting = postRun(headers);
@@ -280,9 +285,21 @@ contract BlindedInboxTest is Deployment {
             keccak256(abi.encode(uint64(1), uint64(5), uint64(block.number), posting.headerRoot)),
             "commitment"
         );
+        bytes32 left = keccak256(abi.encodePacked(hex"01", leafOf(headers[0]), leafOf(headers[1])));
+        bytes32 right = keccak256(abi.encodePacked(hex"01", leafOf(headers[2]), leafOf(headers[3])));
+        left = keccak256(abi.encodePacked(hex"01", left, right));
+        right = keccak256(abi.encodePacked(hex"01", leafOf(headers[4]), bytes32(0)));
+        right = keccak256(
+            abi.encodePacked(hex"01", right, keccak256(abi.encodePacked(hex"01", bytes32(0), bytes32(0))))
+        );
+        checkEqual(posting.headerRoot, keccak256(abi.encodePacked(hex"01", left, right)), "root");
         checkEqual(inbox.runCommitment(4), bytes32(0), "no run ends here");
         RunReference memory none;
         check(!inbox.isRun(none), "the empty reference");
+    }
+
+    function leafOf(BatchHeader memory header) private view returns (bytes32) {
+        return keccak256(abi.encodePacked(hex"00", inbox.hashHeader(header)));
     }
 
     function testEmptyRun() public {
@@ -643,6 +660,7 @@ contract BlindedInboxTest is Deployment {
         inbox.post(headers, "", c);
     }
 
+    /// @dev Readers find headers and data in the input of the transaction itself (L-7).
     function testOnlyTopLevel() public {
         BatchHeader[] memory headers = run(1);
         BlindedInbox.Certificate memory c = certificate(headers[0], THREE_OF_FOUR);
@@ -651,6 +669,9 @@ contract BlindedInboxTest is Deployment {
         vm.prank(POSTER, POSTER);
         vm.expectRevert(reason);
         middleman.post(inbox, headers, c);
+        vm.prank(POSTER, POSTER);
+        vm.expectRevert(reason);
+        middleman.postData(inbox, 1);
         // An account that delegates (EIP-7702) could wrap the call although it is the origin.
         vm.etch(POSTER, abi.encodePacked(hex"ef0100", address(middleman)));
         vm.prank(POSTER, POSTER);
@@ -659,9 +680,14 @@ contract BlindedInboxTest is Deployment {
         vm.prank(POSTER, POSTER);
         vm.expectRevert(reason);
         inbox.postData(1, "");
+        vm.etch(POSTER, "");
+        vm.prank(POSTER, POSTER);
+        inbox.post(headers, "", c);
+        vm.prank(POSTER, POSTER);
+        inbox.postData(1, "");
     }
 
-    /// @dev Whatever its address, and its maker's.
+    /// @dev Whatever its address, and its maker's (L-7).
     function testNoContractPostsWhileItIsMade() public {
         postRun(run(1));
         for (uint256 i = 0; i < 2; i++) {

@@ -25,8 +25,8 @@ use blindfold_chain::{EpochParameters, verify_hints};
 use blindfold_hint_publisher::{HintPublisher, HintPublisherConfig, HintPublisherDeps, MemberUrl};
 use blindfold_kit::{Committee, SequencerDouble, chain_config, fields, payer, sequencer_key, transaction};
 use blindfold_protocol::{
-    B256, BatchHeader, Bundle, Canonical, Certificate, CertifiedBatch, Envelope, ReleaseShare, SealedBatch,
-    SingletonShare,
+    B256, BatchHeader, Bundle, Bytes, Canonical, Certificate, CertifiedBatch, DataAttestation, Envelope,
+    ReleaseShare, SealedBatch, SingletonShare,
     envelope_builder::build,
     merkle,
     validity::{Verdict, item_leaf},
@@ -88,6 +88,16 @@ impl CommitteeApiServer for Member {
         _: u32,
     ) -> Result<Encoded<SingletonShare>, RpcError> {
         Err(RpcError::refused("not_here", "nothing is malformed"))
+    }
+
+    async fn attest_data(
+        &self,
+        _: &Extensions,
+        _: u64,
+        _: u64,
+        _: Bytes,
+    ) -> Result<Encoded<DataAttestation>, RpcError> {
+        Err(RpcError::refused("not_here", "not a part of this double"))
     }
 
     async fn get_status(&self) -> Result<CommitteeStatus, RpcError> {

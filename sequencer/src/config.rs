@@ -173,6 +173,9 @@ pub struct PostingConfig {
     /// L1 blocks for which the data of posted headers waits for hints on L1, with which it is posted as what it was opened
     /// to; then it is posted as it is. 0 posts it as it is, with its headers.
     pub opened_wait_blocks: u64,
+    /// How long members may take to read such data before it is posted, in milliseconds, each time they are asked. 0: they
+    /// are not asked.
+    pub attestation_wait_ms: u64,
     /// First pause after a failed posting, in milliseconds; it doubles up to `max_retry_ms`.
     pub retry_ms: u64,
     /// Longest pause after failed postings, in milliseconds.
@@ -293,6 +296,7 @@ impl Default for PostingConfig {
             max_bytes: 96 * 1024,
             data: DataPlace::Calldata,
             opened_wait_blocks: 300,
+            attestation_wait_ms: 20_000,
             retry_ms: 1_000,
             max_retry_ms: 30_000,
         }
@@ -384,6 +388,7 @@ impl SequencerConfig {
             ("posting.max_headers", o.max_headers as u64, 1, MAX_TRANSACTION_HEADERS as u64),
             ("posting.max_bytes", o.max_bytes as u64, 1, 8 << 20),
             ("posting.opened_wait_blocks", o.opened_wait_blocks, 0, 1_800),
+            ("posting.attestation_wait_ms", o.attestation_wait_ms, 0, 120_000),
             ("posting.retry_ms", o.retry_ms, 1, 3_600_000),
             ("posting.max_retry_ms", o.max_retry_ms, 1, 3_600_000),
             ("accusations.interval_ms", self.accusations.interval_ms, 1, 3_600_000),

@@ -21,7 +21,7 @@
 //! | `certifier`; `gate` | `Certifier` | members' acknowledgements to certificates |
 //! | `hints` | `HintReceiver` | releases and hints |
 //! | `poster` | `Poster` | runs of certified headers to L1 |
-//! | `supplier`; `opened` | `Supplier` | data that L1 lacks, once its hints stand there |
+//! | `supplier`; `opened`, `attestations` | `Supplier` | data that L1 lacks, once its hints stand there and members read it |
 //! | `accusations` | `Answerer` | answers on L1 to accusations of broken promises |
 //! | `outputs` | `Proposer` | claims of executed blocks on L1 |
 //! | `housekeeping` | `Housekeeping` | headers announced again, old outcomes forgotten, readiness |
@@ -31,6 +31,7 @@
 
 mod accusations;
 mod admission;
+mod attestations;
 mod backlog;
 mod candidate;
 mod certifier;
@@ -71,6 +72,6 @@ pub use config::{
 };
 pub use introduce::introduction;
 pub use lock::{DataLock, LOCK_FILE, LockError};
-pub use members::{Committee, CommitteeClient, HeldBatch, MemberError};
+pub use members::{AttestError, Committee, CommitteeClient, HeldBatch, MemberError};
 pub use refusal::{ADMISSION_REASONS, AdmissionRefusal, SUBMISSION_REASONS, SubmissionError};
 pub use start::{ROLE, Sequencer, SequencerDeps, SequencerHandle, StartError};

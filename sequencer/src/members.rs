@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use blindfold_protocol::{Certificate, Party, SealedBatch};
+use blindfold_protocol::{Bytes, Certificate, DataAttestation, Party, SealedBatch};
 use blindfold_rpc::{
     ClientBuildError, ClientConfig, CommitteeApiClient, HttpClient, Introduction, ReceivedError, http_client,
+    limits::{MAX_PEER_REQUEST_BYTES, MAX_REQUEST_BYTES},
 };
 use thiserror::Error;
 use tokio::time::timeout;
@@ -26,6 +27,22 @@ pub struct HeldBatch {
 #[error("{0}")]
 pub struct MemberError(pub String);
 
+/// Why a member gives no attestation of data.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum AttestError {
+    /// It read the data, and they do not give the batches back that it holds. Its reason.
+    #[error("it cannot read them: {0}")]
+    Refuted(String),
+    /// It has not read them: it cannot now, or does not answer, or will not.
+    #[error(transparent)]
+    Silent(#[from] MemberError),
+}
+
+/// What members say of data that they read, and no other reason is.
+const REFUTATIONS: [&str; 3] = ["data_undecodable", "data_mismatch", "data_unsigned"];
+/// How long a member may take to read data, in milliseconds.
+const READING_TIMEOUT_MS: u64 = 60_000;
+
 /// Asking the committee what it holds, as a seam: the client of the members implements it, tests script it.
 #[async_trait]
 pub trait Committee: Send + Sync {
@@ -37,11 +54,21 @@ pub trait Committee: Send + Sync {
 
     /// What a member holds under a number.
     async fn sealed(&self, member: u16, number: u64) -> Result<Option<HeldBatch>, MemberError>;
+
+    /// A member's word that this `RunData` gives the batches `first ..= last` back. Nothing of it is checked here.
+    async fn attest(
+        &self,
+        member: u16,
+        (first, last): (u64, u64),
+        data: &Bytes,
+    ) -> Result<DataAttestation, AttestError>;
 }
 
 /// The members, asked over JSON-RPC.
 pub struct CommitteeClient {
     members: Vec<(u16, HttpClient)>,
+    /// The same, for what takes long.
+    readers: Vec<(u16, HttpClient)>,
     limit: Duration,
 }
 
@@ -52,16 +79,21 @@ impl CommitteeClient {
         timeout_ms: u64,
         introduce: impl Fn(Party) -> Introduction,
     ) -> Result<Self, ClientBuildError> {
-        let client = |member: &MemberUrl| {
-            let config = ClientConfig {
-                request_timeout_ms: timeout_ms,
-                introduction: Some(introduce(Party::Member(member.member))),
-                ..ClientConfig::default()
+        let clients = |request_timeout_ms, max_request_bytes| {
+            let client = |member: &MemberUrl| {
+                let config = ClientConfig {
+                    request_timeout_ms,
+                    max_request_bytes,
+                    introduction: Some(introduce(Party::Member(member.member))),
+                    ..ClientConfig::default()
+                };
+                Ok((member.member, http_client(&member.url, &config)?))
             };
-            Ok((member.member, http_client(&member.url, &config)?))
+            members.iter().map(client).collect::<Result<Vec<_>, ClientBuildError>>()
         };
-        let members = members.iter().map(client).collect::<Result<_, ClientBuildError>>()?;
-        Ok(Self { members, limit: Duration::from_millis(timeout_ms) })
+        let own = clients(timeout_ms, MAX_REQUEST_BYTES)?;
+        let readers = clients(READING_TIMEOUT_MS, MAX_PEER_REQUEST_BYTES)?;
+        Ok(Self { members: own, readers, limit: Duration::from_millis(timeout_ms) })
     }
 
     async fn ask<T>(
@@ -69,13 +101,17 @@ impl CommitteeClient {
         member: u16,
         call: impl AsyncFnOnce(&HttpClient) -> Result<T, ReceivedError>,
     ) -> Result<T, MemberError> {
-        let client = self.members.iter().find(|(index, _)| *index == member).map(|(_, client)| client);
-        let client = client.ok_or_else(|| MemberError(format!("no URL of member {member} is known")))?;
+        let client = of(&self.members, member)?;
         match timeout(self.limit, call(client)).await {
             Ok(answer) => answer.map_err(|error| MemberError(error.to_string())),
             Err(_) => Err(MemberError("no answer in time".to_owned())),
         }
     }
+}
+
+fn of(clients: &[(u16, HttpClient)], member: u16) -> Result<&HttpClient, MemberError> {
+    let client = clients.iter().find(|(index, _)| *index == member).map(|(_, client)| client);
+    client.ok_or_else(|| MemberError(format!("no URL of member {member} is known")))
 }
 
 #[async_trait]
@@ -103,5 +139,21 @@ impl Committee for CommitteeClient {
             return Err(MemberError(format!("it gave batch {} for {number}", sealed.header.number)));
         }
         Ok(Some(HeldBatch { sealed, certificate }))
+    }
+
+    async fn attest(
+        &self,
+        member: u16,
+        (first, last): (u64, u64),
+        data: &Bytes,
+    ) -> Result<DataAttestation, AttestError> {
+        let answer = of(&self.readers, member)?.attest_data(first, last, data.clone()).await;
+        match answer.map_err(ReceivedError::from) {
+            Ok(given) => given.decode().map_err(|fault| AttestError::Silent(MemberError(fault.to_string()))),
+            Err(ReceivedError::Refused(refusal)) if REFUTATIONS.contains(&refusal.reason.as_ref()) => {
+                Err(AttestError::Refuted(refusal.reason.into_owned()))
+            }
+            Err(error) => Err(AttestError::Silent(MemberError(error.to_string()))),
+        }
     }
 }

@@ -94,6 +94,8 @@ pub struct SequencerMetrics {
     /// Runs that were posted to L1.
     pub postings: Counter,
     pub opened_postings: Counter,
+    /// What the committee said of such data before it was posted.
+    pub attestations: CounterSet,
     /// Postings that failed and are tried again.
     pub posting_failures: Counter,
     /// Accusations on L1 that wait for an answer.
@@ -232,6 +234,11 @@ impl SequencerMetrics {
             postings: m.counter("postings_total", "Runs posted to L1")?,
             opened_postings: m
                 .counter("opened_postings_total", "Postings of data as what it was opened to, of those")?,
+            attestations: m.counters(
+                "data_attestations_total",
+                "Data as what it was opened to that members were asked to read before it was posted",
+                &[("outcome", &["attested", "refuted", "silent"])],
+            )?,
             posting_failures: m.counter("posting_failures_total", "Postings that failed")?,
             accusations_open: m.gauge("accusations_open", "Accusations on L1 that wait for an answer")?,
             accusations_lost: m

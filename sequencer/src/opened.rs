@@ -3,11 +3,12 @@
 //! The session keys of such data stand in a posting of hints, so it waits for one that says what this sequencer's own hints
 //! say. Only final blocks count: an id that L1 gave can change before that.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use blindfold_l1::{
     DataPlace, HintEvent, HintPosting, HintRoots, HintsReference, L1Error, L1Reader, PostedLog,
 };
+use blindfold_runtime::{Instant, now};
 use blindfold_store::Store;
 
 use crate::poster::L1RoundError;
@@ -39,6 +40,8 @@ pub(crate) struct OpenedBy {
     judged: BTreeMap<u64, bool>,
     /// How often L1 refused data that was opened by them.
     failures: BTreeMap<u64, u32>,
+    /// When members are asked again to read data, if they were in vain.
+    ask_again: Option<Instant>,
 }
 
 impl OpenedBy {
@@ -47,12 +50,16 @@ impl OpenedBy {
         let mut through = *self.through.get_or_insert(after);
         while through < finalized {
             let next = finalized.min(through.saturating_add(STEP_BLOCKS));
-            let events = l1.hint_events(through, next).await?;
-            let posted = events.into_iter().filter_map(|event| match event {
-                HintEvent::Posted(posted) => Some((posted.id, posted)),
-                _ => None,
-            });
-            self.known.extend(posted);
+            for event in l1.hint_events(through, next).await? {
+                match event {
+                    HintEvent::Posted(posted) => {
+                        self.known.insert(posted.id, posted);
+                    }
+                    // It was wrong somewhere: nothing more is opened by it.
+                    HintEvent::Slashed { id, .. } => self.refuse(id),
+                    _ => {}
+                }
+            }
             (through, self.through) = (next, Some(next));
         }
         if self.known.len() > MAX_KNOWN {
@@ -94,6 +101,17 @@ impl OpenedBy {
         if is_final || *failures >= MAX_FAILURES {
             self.refuse(id);
         }
+    }
+
+    /// Members did not say in time whether they can read data: they are asked again after this pause. Nothing else waits for
+    /// them meanwhile.
+    pub fn not_heard(&mut self, pause_ms: u64) {
+        self.ask_again = Some(now() + Duration::from_millis(pause_ms));
+    }
+
+    /// Whether it is too early to ask members again.
+    pub fn is_unheard(&self) -> bool {
+        self.ask_again.is_some_and(|at| now() < at)
     }
 
     /// It is of no use after all.

@@ -22,6 +22,7 @@ use thiserror::Error;
 use crate::{
     accusations::Answerer,
     admission::Admission,
+    attestations::Readers,
     backlog::Backlog,
     candidate::Predecessor,
     certifier::Certifier,
@@ -286,7 +287,7 @@ impl Sequencer {
             displaced: Arc::clone(&displaced),
             l1: Arc::clone(&follower),
             recovered: Arc::clone(&recovered),
-            committee: deps.committee,
+            committee: Arc::clone(&deps.committee),
             poster: poster.clone(),
             adopted: AtomicBool::new(false),
         };
@@ -402,7 +403,8 @@ impl Sequencer {
         }
         if let Some(l1) = poster {
             tasks.spawn("posting", Poster::new(Arc::clone(&cx), Arc::clone(&l1)).run());
-            tasks.spawn("data", Supplier::new(Arc::clone(&cx), l1).run());
+            let readers = Readers::new(Arc::clone(&cx), deps.committee);
+            tasks.spawn("data", Supplier::new(Arc::clone(&cx), l1, readers).run());
         }
         match deps.accusations {
             Some(l1) => tasks.spawn("accusations", Answerer { cx: Arc::clone(&cx), l1 }.run()),

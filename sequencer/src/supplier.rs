@@ -8,18 +8,20 @@
 //! posted here as for anything else (PD-5). What was sent and is not final yet is remembered; after a restart it is found
 //! in L1's newest blocks.
 //!
-//! Data waits for hints on L1, with which it is posted as what it was opened to ([`crate::opened`]), for as long as the
-//! settings say. A committee or a hint publisher that is silent makes it dearer, and never absent.
+//! Data waits for hints on L1, with which it is posted as what it was opened to ([`crate::opened`]), and for members to read
+//! it as that ([`crate::attestations`]), for as long as the settings say. A committee or a hint publisher that is silent makes
+//! it dearer, and never absent.
 
 use std::{collections::VecDeque, sync::Arc};
 
 use blindfold_chain::keyed;
-use blindfold_l1::{CodedBatch, DataStanding, L1Submitter, Sent};
+use blindfold_l1::{CodedBatch, DataStanding, L1Error, L1Submitter, Sent};
 use blindfold_protocol::Canonical;
 use blindfold_store::{Store, StoreError, What};
 use tokio::sync::Mutex;
 
 use crate::{
+    attestations::{Readers, Word},
     context::Context,
     opened::{OpenedBy, Opens},
     poster::{L1RoundError, batch_of, check_posted, repeat, under_way},
@@ -135,12 +137,13 @@ pub(crate) async fn forget_supplied_above(store: &dyn Store, number: u64) -> Res
 pub(crate) struct Supplier {
     cx: Arc<Context>,
     l1: Arc<dyn L1Submitter>,
+    readers: Readers,
     supply: Mutex<Supply>,
 }
 
 impl Supplier {
-    pub(crate) fn new(cx: Arc<Context>, l1: Arc<dyn L1Submitter>) -> Self {
-        Self { cx, l1, supply: Mutex::new(Supply::default()) }
+    pub(crate) fn new(cx: Arc<Context>, l1: Arc<dyn L1Submitter>, readers: Readers) -> Self {
+        Self { cx, l1, readers, supply: Mutex::new(Supply::default()) }
     }
 
     /// Supplies until the sequencer stops.
@@ -274,7 +277,10 @@ impl Supplier {
         for opens in opens {
             for (first, last) in step.lacking.clone() {
                 let piece = (first.max(opens.first), last.min(opens.last));
-                if piece.0 <= piece.1 {
+                if piece.0 <= piece.1
+                    && opened_by.may_open(opens.hints.id)
+                    && !opened_by.is_unheard()
+                {
                     self.supply_opened(step, piece, opens, opened_by).await?;
                 }
             }
@@ -285,7 +291,7 @@ impl Supplier {
         Ok(())
     }
 
-    /// Posts the data of these headers as what it was opened to.
+    /// Posts the data of these headers as what it was opened to, once the committee has read it (OD-6).
     async fn supply_opened(
         &self,
         step: &mut Step,
@@ -298,19 +304,50 @@ impl Supplier {
             let missing = StoreError::Missing { what: What::Batch, number };
             batches.push(keyed(self.cx.store.batch(number).await?.ok_or(missing)?)?);
         }
-        let receipt = match self.l1.post_opened_data(self.cx.chain.chain_id, &batches, opens.hints).await {
-            Ok(receipt) => receipt,
-            Err(fault) => {
-                (step.lacking, step.ask_at) = (Vec::new(), Some(0));
-                opened_by.failed(opens.hints.id, &fault);
-                return Err(fault.into());
-            }
-        };
-        step.posted((first, last), Some(opens.hints.id), receipt);
-        self.cx.metrics.postings.increment();
-        self.cx.metrics.opened_postings.increment();
         let hints = opens.hints.id;
-        tracing::info!(first, last, hints, transaction = %receipt.transaction, "data posted to L1, opened");
+        let vain = |step: &mut Step, opened_by: &mut OpenedBy, fault: L1Error| {
+            (step.lacking, step.ask_at) = (Vec::new(), Some(0));
+            opened_by.failed(hints, &fault);
+            Err(L1RoundError::from(fault))
+        };
+        let pieces = match self.l1.opened_data(self.cx.chain.chain_id, &batches, opens.hints).await {
+            Ok(pieces) => pieces,
+            Err(fault) => return vain(step, opened_by, fault),
+        };
+        for piece in pieces {
+            let Some((first, last)) = piece.numbers() else { continue };
+            match self.readers.word_on(&piece).await {
+                Word::Attested | Word::NotAsked => {}
+                Word::Refuted => {
+                    tracing::error!(
+                        first,
+                        last,
+                        hints,
+                        "so many members cannot read data as it is opened here that it is posted as it is"
+                    );
+                    opened_by.refuse(hints);
+                    return Ok(());
+                }
+                Word::Silent => {
+                    tracing::warn!(
+                        first,
+                        last,
+                        hints,
+                        "fewer members than the threshold have read data that was opened: it waits"
+                    );
+                    opened_by.not_heard(self.cx.config.posting.max_retry_ms);
+                    return Ok(());
+                }
+            }
+            let receipt = match self.l1.post_opened_data(&piece).await {
+                Ok(receipt) => receipt,
+                Err(fault) => return vain(step, opened_by, fault),
+            };
+            step.posted((first, last), Some(hints), receipt);
+            self.cx.metrics.postings.increment();
+            self.cx.metrics.opened_postings.increment();
+            tracing::info!(first, last, hints, transaction = %receipt.transaction, "data posted to L1, opened");
+        }
         Ok(())
     }
 

@@ -1,12 +1,12 @@
 //! What following the chain needs from L1: [`L1Reader`], and what of its answers the rules look at.
 
-use blindfold_l1::{DataError, Posting};
+use blindfold_l1::Posting;
 use blindfold_protocol::{Bytes, validity::OriginFacts};
 
 pub use blindfold_engine::L1Origin;
 pub use blindfold_l1::{
-    AnnouncedEnd, FallbackHeader, L1Deposit, L1Error, L1News, L1Reader, L1Submitter, MAX_FORCED_ENTRIES,
-    PendingFallbackHeader, VoidRun,
+    AnnouncedEnd, DataError, FallbackHeader, L1Deposit, L1Error, L1News, L1Reader, L1Submitter,
+    MAX_FORCED_ENTRIES, PendingFallbackHeader, VoidRun,
 };
 
 /// The part of an origin that the validity rule looks at.

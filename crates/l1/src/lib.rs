@@ -63,7 +63,7 @@ pub use posting::hint_blobs::{HintBlobs, HintData, HintIndex};
 pub use posting::hint_posting::{HintPosting, MAX_RUN_HINT_BYTES, PostedBatch, PostedEntry, PostedError};
 pub use posting::hint_roots::HintRoots;
 pub use posting::hint_tree::{Chunk, HintTree};
-pub use posting::opened_data::{HintsReference, KeyedBatch, OpenedData};
+pub use posting::opened_data::{HintsReference, KeyedBatch, OpenedData, OpenedPiece};
 pub use posting::run::{PostedRun, RunReference};
 pub use posting::run_data::{BatchData, CodedBatch, DataPart, RunData, split_run_data};
 pub use reader::accusations::{OpenAccusation, open_accusations};

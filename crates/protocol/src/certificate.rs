@@ -6,7 +6,9 @@
 use crate::eip712::Deployment;
 use crate::epoch::Epoch;
 use crate::limits::MAX_MEMBERS;
-use crate::messages::{Acknowledgement, Certificate, G1_BYTES, acknowledgement_digest};
+use crate::messages::{
+    Acknowledgement, AttestedData, Certificate, DataAttestation, G1_BYTES, acknowledgement_digest,
+};
 use alloy_primitives::B256;
 use blindfold_bte::bls::{self, PublicKey, SecretKey, Signature};
 
@@ -64,6 +66,32 @@ pub fn sign_acknowledgement(
     let digest = acknowledgement_digest(deployment, epoch, number, header_hash);
     let signature = key.sign(&digest.0).to_bytes();
     Acknowledgement { epoch, number, header_hash, member, signature }
+}
+
+/// Signs for posted data.
+pub fn sign_attestation(
+    key: &SecretKey,
+    deployment: &Deployment,
+    data: AttestedData,
+    member: u16,
+) -> DataAttestation {
+    let signature = key.sign(&data.signing_digest(deployment).0).to_bytes();
+    DataAttestation { data, member, signature }
+}
+
+/// Checks one attestation of data of this epoch. Costs two pairings.
+pub fn verify_attestation(
+    attestation: &DataAttestation,
+    epoch: &Epoch,
+    deployment: &Deployment,
+) -> Result<(), CertificateError> {
+    let DataAttestation { data, member, signature } = attestation;
+    check_place(data.epoch, data.first_number, epoch)?;
+    check_place(data.epoch, data.last_number, epoch)?;
+    let key = epoch.member(*member).ok_or(CertificateError::Member(*member))?;
+    let signature = point(signature)?;
+    let digest = data.signing_digest(deployment);
+    key.verify(&digest.0, &signature).map_err(|_| CertificateError::Signature)
 }
 
 /// Checks one acknowledgement. Costs two pairings.

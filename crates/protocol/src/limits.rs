@@ -76,5 +76,8 @@ pub const MAX_MEMBERS: usize = 64;
 /// A batch's data are hashed in chunks of so many bytes, so that L1 can check them one by one.
 pub const DATA_CHUNK_BYTES: usize = 65_536;
 
+/// The longest data that members are asked to attest, in bytes: in hex they leave room in a peer's largest request, of 4 MiB.
+pub const MAX_ATTESTED_DATA_BYTES: usize = (2 << 20) - (64 << 10);
+
 /// The longest encoding of a sealed batch, in bytes: its fixed part, and a second's worth of items with their lengths.
 pub const MAX_SEALED_BATCH_BYTES: usize = 1 + 259 + 65 + 4 + MAX_BATCH_ITEMS * 4 + MAX_SECOND_BYTES as usize;

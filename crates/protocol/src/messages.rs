@@ -202,8 +202,9 @@ impl Canonical for Certificate {
     }
 }
 
-/// One member's word that the batches `first_number ..= last_number` are those that L1 has data of in a form that it
-/// cannot hash itself.
+/// One member's word that posted data, or data that are about to be, give back the batches `first_number ..= last_number` that
+/// it holds certified (OD-6). It is true or false of the bytes, whoever looks and however often: of one run there may be any
+/// number of data with different hashes that all give it back, so a member may attest them all, and keeps no record (OD-7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DataAttestation {
     /// The posted data that the member vouches for.
@@ -223,9 +224,10 @@ pub struct AttestedData {
     pub first_number: u64,
     /// Last batch number of the data.
     pub last_number: u64,
-    /// Form of the data: [`KIND_RAW`](crate::data::KIND_RAW); the other kinds are reserved.
+    /// Form of the data: [`KIND_OPENED`](crate::data::KIND_OPENED). The other forms need no attestation: anybody hashes them.
     pub kind: u8,
-    /// Hash of the posted data, as L1 computes it: for blobs keccak256 of their versioned hashes, 32 bytes each.
+    /// keccak256 of the whole `RunData`, wherever and in however many parts it is posted. It names the posting of hints that
+    /// the data are opened with.
     pub data_hash: B256,
 }
 

@@ -8,10 +8,10 @@
 
 #![expect(clippy::disallowed_methods, reason = "tasks that the macro of the library spawns")]
 
-use alloy_primitives::{Address, B256};
+use alloy_primitives::{Address, B256, Bytes};
 use blindfold_protocol::{
-    Acknowledgement, BatchHeader, BatchHints, Certificate, CertifiedBatch, Promise, Release, ReleaseShare,
-    SignedHeader, SingletonShare,
+    Acknowledgement, BatchHeader, BatchHints, Certificate, CertifiedBatch, DataAttestation, Promise, Release,
+    ReleaseShare, SignedHeader, SingletonShare,
 };
 use jsonrpsee::{core::SubscriptionResult, proc_macros::rpc};
 use serde_json::value::RawValue;
@@ -310,6 +310,32 @@ pub trait CommitteeApi {
     /// - `busy`: too many calls wait for shares.
     #[method(name = "getSingleton", with_extensions)]
     async fn get_singleton(&self, number: u64, index: u32) -> Result<Encoded<SingletonShare>, RpcError>;
+
+    /// Reads data of kind 2 (opened batches) as any node that has L1 alone would, were they posted now, and signs their hash
+    /// if they give these batches back. Asked by the sequencer in office alone, by its hello, before it posts them; one at a
+    /// time, and for a quarter of the time. The same data again get the same answer at once.
+    ///
+    /// # Parameters
+    /// - `firstNumber`: number of the first batch, from 1.
+    /// - `lastNumber`: number of the last batch, of the same epoch.
+    /// - `data`: the `RunData`, at most 2,031,616 bytes.
+    ///
+    /// # Errors
+    /// - `data_undecodable`, `data_mismatch`, `data_unsigned`: it is no `RunData` of kind 2, does not give the batches back
+    ///   that this member holds certified, or does not have the sequencer's signatures.
+    /// - `no_such_hints`, `hints_unreadable`: the hints that it names are not in a final block here, or were slashed or
+    ///   released; or no beacon node gives their blobs.
+    /// - `not_the_sequencer`, `too_large`, `bad_range`, `wrong_epoch`, `not_a_member`: it is not read.
+    /// - `not_certified`: a number is not certified at this member yet.
+    /// - `no_epoch`, `l1_unavailable`, `unknown_rules`, `shutting_down`: the member cannot judge now.
+    /// - `busy`: as much is read as may be.
+    #[method(name = "attestData", with_extensions)]
+    async fn attest_data(
+        &self,
+        first_number: u64,
+        last_number: u64,
+        data: Bytes,
+    ) -> Result<Encoded<DataAttestation>, RpcError>;
 
     /// Where the member stands: what it acknowledged, knows and refused.
     #[method(name = "getStatus")]

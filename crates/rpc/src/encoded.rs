@@ -4,8 +4,8 @@ use std::{fmt, marker::PhantomData};
 
 use alloy_primitives::Bytes;
 use blindfold_protocol::{
-    Acknowledgement, BatchHeader, BatchHints, Certificate, CertifiedBatch, Promise, Release, ReleaseShare,
-    SealedBatch, SignedHeader, SingletonShare,
+    Acknowledgement, BatchHeader, BatchHints, Certificate, CertifiedBatch, DataAttestation, Promise, Release,
+    ReleaseShare, SealedBatch, SignedHeader, SingletonShare,
     codec::{Canonical, DecodeError},
     limits::{MAX_ENVELOPE_BYTES, MAX_SEALED_BATCH_BYTES},
 };
@@ -50,6 +50,7 @@ wire! {
     Promise: KIB,
     Acknowledgement: KIB,
     Certificate: KIB,
+    DataAttestation: KIB,
     // 48 bytes for each sub-batch, of which there are at most as many as items (4,096).
     Release: 200 * KIB,
     ReleaseShare: 200 * KIB,

@@ -66,6 +66,13 @@ async fn malformed_requests() {
     assert_eq!(post(addr, "[1]").await[0]["error"]["code"], -32600);
     let (head, body) = request(addr, "POST /", "", "\"x\"").await;
     assert!(head.starts_with("http/1.1 400") && body.contains("-32700"), "{head} {body}");
+    for below in ["{", r#"{"id":1}"#, "[]"] {
+        let answer = post(addr, below).await;
+        assert!(
+            answer["error"]["data"]["reason"].is_null(),
+            "the library's error, and no reason of ours: {answer}"
+        );
+    }
     let (head, _) = request(addr, "GET /", "", "").await;
     assert!(head.starts_with("http/1.1 405"), "{head}");
     let text = "POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\n{}";
@@ -146,6 +153,7 @@ async fn sizes_and_batches_are_limited() {
     assert_eq!(answers.as_array().unwrap().len(), 3);
     let answer = post(addr, &format!("[{one},{one},{one},{one}]")).await;
     assert_eq!(answer["error"]["code"], -32010);
+    assert!(answer["error"]["data"]["reason"].is_null(), "{answer}");
     let mixed = r#"{"jsonrpc":"2.0","id":2,"method":"eth_sendRawTransaction","params":["0x"]}"#;
     let notification = r#"{"jsonrpc":"2.0","method":"blind_getStatus"}"#;
     let answers = post(addr, &format!("[{mixed},{notification},5]")).await;
@@ -158,7 +166,7 @@ async fn sizes_and_batches_are_limited() {
     assert_eq!(answers.as_array().unwrap().len(), 2);
 }
 
-/// Rule J-1.
+/// Rule J-1, and J-3 where the execution client refuses.
 #[tokio::test]
 async fn what_is_served_and_what_is_refused() {
     let server = start(Hub::default()).await;

@@ -14,8 +14,8 @@ use blindfold_chain::{NewBlock, ReadApi, ReadContext, RoleView, Sealed, announce
 use blindfold_full_node::{FullNode, FullNodeConfig, FullNodeDeps, MemberEndpoint, Source, StartError};
 use blindfold_kit::*;
 use blindfold_protocol::{
-    BatchHints, Certificate, CertifiedBatch, Envelope, Release, ReleaseShare, SealedBatch, SingletonShare,
-    Verdict,
+    BatchHints, Bytes, Certificate, CertifiedBatch, DataAttestation, Envelope, Release, ReleaseShare,
+    SealedBatch, SingletonShare, Verdict,
 };
 use blindfold_rpc::jsonrpsee::core::SubscriptionResult;
 use blindfold_rpc::jsonrpsee::{Extensions, PendingSubscriptionSink};
@@ -466,6 +466,16 @@ impl CommitteeApiServer for MemberDouble {
         let share = self.key().singleton_share(point);
         let header_hash = sealed.header.hash();
         Ok(Encoded::new(&SingletonShare { number, header_hash, index, member: self.member, share }))
+    }
+
+    async fn attest_data(
+        &self,
+        _: &Extensions,
+        _: u64,
+        _: u64,
+        _: Bytes,
+    ) -> Result<Encoded<DataAttestation>, RpcError> {
+        Err(RpcError::refused("not_here", "not a part of this double"))
     }
 
     async fn get_status(&self) -> Result<CommitteeStatus, RpcError> {

@@ -12,8 +12,8 @@ use blindfold_hint_publisher::{
 };
 use blindfold_kit::*;
 use blindfold_protocol::{
-    BatchHints, Canonical, Certificate, CertifiedBatch, Envelope, HintEntry, Release, ReleaseShare,
-    SealedBatch, SingletonShare, certificate,
+    BatchHints, Bytes, Canonical, Certificate, CertifiedBatch, DataAttestation, Envelope, HintEntry, Release,
+    ReleaseShare, SealedBatch, SingletonShare, certificate,
     validity::{Verdict, sub_batches},
 };
 use blindfold_redis::RedisOptions;
@@ -187,6 +187,16 @@ impl CommitteeApiServer for Api {
         }
         let header_hash = header.hash();
         Ok(Encoded::new(&SingletonShare { number, header_hash, index, member: self.member, share }))
+    }
+
+    async fn attest_data(
+        &self,
+        _: &Extensions,
+        _: u64,
+        _: u64,
+        _: Bytes,
+    ) -> Result<Encoded<DataAttestation>, RpcError> {
+        Err(RpcError::refused("not_here", "not a part of this double"))
     }
 
     async fn get_status(&self) -> Result<CommitteeStatus, RpcError> {

@@ -10,13 +10,16 @@ use std::{
 
 use async_trait::async_trait;
 use blindfold_chain::{L1Error, L1Origin, L1Reader, L1Submitter};
-use blindfold_kit::{MEMBERS, l1_block, sequencer_key};
+use blindfold_kit::{MEMBERS, chain_config, committee, l1_block, sequencer_key};
 use blindfold_l1::{
     CodedBatch, DataStanding, GivenPromise, HintEvent, HintsReference, KeyedBatch, OmissionAnswer,
-    OpenAccusation, Output, OutputStanding, PostedHead, PostedLog, PostedRun, Sent,
+    OpenAccusation, OpenedPiece, Output, OutputStanding, PostedHead, PostedLog, PostedRun, Sent,
 };
-use blindfold_protocol::{Address, B256, BatchHeader, Canonical, Certificate, merkle};
-use blindfold_sequencer::{Committee, HeldBatch, MemberError};
+use blindfold_protocol::{
+    Address, AttestedData, B256, BatchHeader, Bytes, Canonical, Certificate, DataAttestation, certificate,
+    data::KIND_OPENED, keccak256, merkle,
+};
+use blindfold_sequencer::{AttestError, Committee, HeldBatch, MemberError};
 use parking_lot::Mutex;
 
 /// The committee's members as a script: what each holds, and who is silent.
@@ -28,6 +31,23 @@ pub struct ScriptedCommittee {
     pub boasts: Mutex<BTreeMap<u16, u64>>,
     /// Members that show this one, with another number, where they have none.
     pub forges: Mutex<BTreeMap<u16, HeldBatch>>,
+    /// Members that do otherwise than read data and attest them.
+    pub readers: Mutex<BTreeMap<u16, Reads>>,
+    /// Who was asked to read which numbers.
+    pub asked: Mutex<Vec<(u16, (u64, u64))>>,
+}
+
+/// What a member does that is asked to read data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// It does not answer.
+    Silent,
+    /// It signs something else.
+    Lies,
+    /// It shows another member's signature.
+    Copies,
+    /// It cannot read them.
+    Refutes,
 }
 
 #[async_trait]
@@ -52,6 +72,32 @@ impl Committee for ScriptedCommittee {
             Some(forged)
         }))
     }
+
+    async fn attest(
+        &self,
+        member: u16,
+        (first_number, last_number): (u64, u64),
+        data: &Bytes,
+    ) -> Result<DataAttestation, AttestError> {
+        self.asked.lock().push((member, (first_number, last_number)));
+        let reads = self.readers.lock().get(&member).copied();
+        let mut data_hash = keccak256(data);
+        let mut signer = member;
+        match reads {
+            Some(Reads::Silent) => {
+                return Err(AttestError::Silent(MemberError("scripted silence".to_owned())));
+            }
+            Some(Reads::Refutes) => return Err(AttestError::Refuted("data_mismatch".to_owned())),
+            Some(Reads::Lies) => data_hash.0[0] ^= 1,
+            Some(Reads::Copies) => signer = member % MEMBERS + 1,
+            None => {}
+        }
+        let attested = AttestedData { epoch: 1, first_number, last_number, kind: KIND_OPENED, data_hash };
+        let key = &committee().bls[usize::from(signer) - 1];
+        let mut given = certificate::sign_attestation(key, &chain_config().deployment, attested, member);
+        given.data.data_hash = keccak256(data);
+        Ok(given)
+    }
 }
 
 /// Numbers of batches, the hints that their data names, and how many keys it uses.
@@ -69,6 +115,8 @@ pub struct ScriptedInbox {
     pub data: Mutex<Vec<(u64, u64)>>,
     /// Hints that were posted.
     pub hint_postings: Mutex<Vec<PostedLog>>,
+    /// Postings that were slashed, each with its block.
+    pub slashed: Mutex<Vec<(u64, u64)>>,
     /// Data that was posted opened.
     pub opened: Mutex<Vec<Opened>>,
     pub opened_faults: Mutex<Vec<L1Error>>,
@@ -127,6 +175,7 @@ impl ScriptedInbox {
             data_blocks: Mutex::default(),
             data: Mutex::default(),
             hint_postings: Mutex::default(),
+            slashed: Mutex::default(),
             opened: Mutex::default(),
             opened_faults: Mutex::default(),
             opened_counts_for_nothing: AtomicBool::new(false),
@@ -217,6 +266,11 @@ impl ScriptedInbox {
         id
     }
 
+    /// A posting of hints turns out wrong in the next block.
+    pub fn slash(&self, id: u64) {
+        self.slashed.lock().push((id, self.next_block()));
+    }
+
     fn is_final(&self, block: u64) -> bool {
         block <= *self.finality.lock()
     }
@@ -252,8 +306,21 @@ impl L1Reader for ScriptedInbox {
     }
 
     async fn hint_events(&self, after: u64, through: u64) -> Result<Vec<HintEvent>, L1Error> {
-        let within = |posted: &&PostedLog| (after + 1..=through).contains(&posted.l1_block);
-        Ok(self.hint_postings.lock().iter().filter(within).copied().map(HintEvent::Posted).collect())
+        let within = |l1_block: u64| (after + 1..=through).contains(&l1_block);
+        let postings = self.hint_postings.lock().clone();
+        let posted = postings.iter().filter(|posted| within(posted.l1_block)).copied();
+        let slashed = |(id, l1_block): (u64, u64)| HintEvent::Slashed {
+            id,
+            last: postings[id as usize - 1].last,
+            challenger: Address::repeat_byte(8),
+            publisher: Address::repeat_byte(7),
+            number: postings[id as usize - 1].first,
+            index: 0,
+            reason: 1,
+            l1_block,
+        };
+        let slashings = self.slashed.lock().clone().into_iter().filter(|(_, block)| within(*block));
+        Ok(posted.map(HintEvent::Posted).chain(slashings.map(slashed)).collect())
     }
 
     async fn run_of(&self, number: u64, _since: u64) -> Result<Option<PostedRun>, L1Error> {
@@ -315,14 +382,19 @@ impl L1Submitter for ScriptedInbox {
         Ok(sent(merkle::leaf(&certificate.encode()), self.next_block()))
     }
 
-    async fn post_opened_data(
+    async fn opened_data(
         &self,
         _chain_id: u64,
         batches: &[KeyedBatch],
         hints: HintsReference,
-    ) -> Result<Sent, L1Error> {
-        let number = |batch: &KeyedBatch| batch.batch.sealed.header.number;
-        let span = (number(&batches[0]), number(&batches[batches.len() - 1]));
+    ) -> Result<Vec<OpenedPiece>, L1Error> {
+        let data = format!("opened by {hints:?}").into_bytes().into();
+        Ok(vec![OpenedPiece { batches: batches.to_vec(), hints, data }])
+    }
+
+    async fn post_opened_data(&self, piece: &OpenedPiece) -> Result<Sent, L1Error> {
+        let OpenedPiece { batches, hints, .. } = piece;
+        let (span, hints) = (piece.numbers().unwrap(), *hints);
         if let Some(fault) = self.opened_faults.lock().pop() {
             return Err(fault);
         }

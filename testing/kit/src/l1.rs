@@ -11,8 +11,8 @@ use std::{
 
 use async_trait::async_trait;
 use blindfold_chain::{
-    AnnouncedEnd, FallbackHeader, L1Deposit, L1Error, L1News, L1Origin, L1Reader, MAX_FORCED_ENTRIES,
-    PendingFallbackHeader, VoidRun,
+    AnnouncedEnd, DataError, FallbackHeader, L1Deposit, L1Error, L1News, L1Origin, L1Reader,
+    MAX_FORCED_ENTRIES, PendingFallbackHeader, VoidRun,
 };
 use blindfold_l1::{FoundData, PostedData, PostedHead, PostedHints, PostedRun, Posting};
 use blindfold_protocol::{
@@ -20,7 +20,7 @@ use blindfold_protocol::{
     SequencerChange, merkle,
 };
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::{RICH, START_MS, epoch, payer};
 
@@ -56,6 +56,12 @@ pub struct ScriptedL1 {
     pub posted: Mutex<BTreeMap<u64, u64>>,
     /// Whether hints of everything stand on L1.
     pub hints: AtomicBool,
+    /// Why data that are about to be posted cannot be read.
+    pub unreadable: Mutex<Option<DataError>>,
+    /// How often such data were read.
+    pub readings: AtomicU64,
+    /// No reading ends before there is a permit; none: it ends at once.
+    pub reading_gate: Mutex<Option<Arc<Semaphore>>>,
     /// What it answers to everything.
     pub fault: Mutex<Option<L1Error>>,
     /// The one question that is answered with an error, and that.
@@ -116,6 +122,9 @@ impl ScriptedL1 {
             void_runs: Mutex::default(),
             posted: Mutex::default(),
             hints: AtomicBool::default(),
+            unreadable: Mutex::default(),
+            readings: AtomicU64::default(),
+            reading_gate: Mutex::default(),
             fault: Mutex::default(),
             fault_of: Mutex::default(),
             usable: Mutex::default(),
@@ -297,6 +306,20 @@ impl L1Reader for ScriptedL1 {
     async fn hints_on_l1(&self, _number: u64) -> Result<bool, L1Error> {
         self.up().await?;
         Ok(self.hints.load(SeqCst))
+    }
+
+    async fn would_give(
+        &self,
+        _data: &[u8],
+        _headers: &[BatchHeader],
+    ) -> Result<Result<(), DataError>, L1Error> {
+        self.up().await?;
+        self.readings.fetch_add(1, SeqCst);
+        let gate = self.reading_gate.lock().clone();
+        if let Some(gate) = gate {
+            gate.acquire().await.expect("open").forget();
+        }
+        Ok(self.unreadable.lock().clone().map_or(Ok(()), Err))
     }
 
     async fn epochs(&self) -> Result<Epochs, L1Error> {

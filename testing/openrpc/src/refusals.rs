@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
-use blindfold_chain::{L1Error, TrackerError};
-use blindfold_committee::ShareRequestError;
-use blindfold_protocol::{Address, B256, EnvelopeError, certificate::CertificateError};
+use blindfold_chain::{DataError, L1Error, TrackerError};
+use blindfold_committee::{AttestationRefusal, ShareRequestError};
+use blindfold_protocol::{Address, B256, DecodeError, EnvelopeError, certificate::CertificateError};
 use blindfold_rpc::{
     RpcError,
     jsonrpsee::types::{ErrorCode, ErrorObjectOwned},
@@ -41,7 +41,10 @@ pub fn refusals(api: &str) -> Result<Vec<RpcError>> {
             admission.chain(submission_errors().into_iter().map(RpcError::from)).collect()
         }
         "SignerApi" => signing_refusals().into_iter().map(RpcError::from).collect(),
-        "CommitteeApi" => share_request_errors().into_iter().map(RpcError::from).collect(),
+        "CommitteeApi" => {
+            let shares = share_request_errors().into_iter().map(RpcError::from);
+            shares.chain(attestation_refusals().into_iter().map(RpcError::from)).collect()
+        }
         // What the JSON-RPC library says by itself, and a sequencer that stands by.
         EVERY => [ErrorCode::InvalidParams, ErrorCode::InternalError]
             .map(|code| RpcError::from(ErrorObjectOwned::from(code)))
@@ -196,5 +199,30 @@ pub fn share_request_errors() -> Vec<ShareRequestError> {
         ShareRequestError::Unavailable(TrackerError::Stopped),
         ShareRequestError::Store(StoreError::Certified(number)),
         ShareRequestError::Internal(String::new()),
+    ]
+}
+
+/// One of each kind; where a kind has several reasons, one of each that a caller can get.
+pub fn attestation_refusals() -> Vec<AttestationRefusal> {
+    let (number, first, last) = (1, 1, 2);
+    vec![
+        AttestationRefusal::NotTheSequencer,
+        AttestationRefusal::TooLarge { bytes: 1 },
+        AttestationRefusal::BadRange { first, last },
+        AttestationRefusal::WrongEpoch { first, last },
+        AttestationRefusal::NotAMember { number },
+        AttestationRefusal::NotCertified { number },
+        AttestationRefusal::Unreadable(DataError::Decode(DecodeError::Compressed)),
+        AttestationRefusal::Unreadable(DataError::Mismatch),
+        AttestationRefusal::Unreadable(DataError::Unsigned),
+        AttestationRefusal::Unreadable(DataError::Hints(1)),
+        AttestationRefusal::Unreadable(DataError::NoBeacon),
+        AttestationRefusal::Busy,
+        AttestationRefusal::L1(L1Error::NoStakes),
+        AttestationRefusal::Unavailable(TrackerError::NoEpoch { number }),
+        AttestationRefusal::Unavailable(TrackerError::L1(L1Error::NoStakes)),
+        AttestationRefusal::Unavailable(TrackerError::UnknownRules { number, rules: 2 }),
+        AttestationRefusal::Unavailable(TrackerError::Stopped),
+        AttestationRefusal::Store(StoreError::Certified(number)),
     ]
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail, ensure};
 use blindfold_protocol::{
-    Acknowledgement, BatchHeader, BatchHints, Certificate, CertifiedBatch, Promise, Release, ReleaseShare,
-    SealedBatch, SignedHeader, SingletonShare,
+    Acknowledgement, BatchHeader, BatchHints, Certificate, CertifiedBatch, DataAttestation, Promise, Release,
+    ReleaseShare, SealedBatch, SignedHeader, SingletonShare,
 };
 use blindfold_rpc::{RawEnvelope, Wire, limits::MAX_TEXT_BYTES};
 use syn::{Attribute, Field, Fields, Item, ItemEnum, ItemStruct, Type, Variant};
@@ -149,6 +149,7 @@ fn structures() -> Result<Vec<(String, Node)>> {
         SignedHeader,
         SingletonShare,
         BatchHints,
+        DataAttestation,
     ];
     all.into_iter().collect()
 }

@@ -13,8 +13,8 @@ use blindfold_kit::chain_config;
 use blindfold_openrpc::{FILE, document as generated, refusals, source};
 use blindfold_protocol::{
     Account, Acknowledgement, Address, B256, BatchHeader, BatchHints, Bytes, Canonical, Certificate,
-    CertifiedBatch, ChainConfig, Deployment, Envelope, Hello, LedgerProof, Party, Promise, Release,
-    ReleaseShare, SealedBatch, SignedHeader, SingletonShare,
+    CertifiedBatch, ChainConfig, DataAttestation, Deployment, Envelope, Hello, LedgerProof, Party, Promise,
+    Release, ReleaseShare, SealedBatch, SignedHeader, SingletonShare, data::KIND_OPENED,
 };
 use blindfold_rpc::{
     BlindApiServer, CommitteeApiServer, Encoded, FeedEvent, ForwardApiServer, ProxyApiServer, RawEnvelope,
@@ -129,6 +129,7 @@ serve_nothing! {
         get_sealed(&Extensions, u64) -> Option<HeldBatch>;
         get_share(&Extensions, u64, Encoded<Certificate>) -> Encoded<ReleaseShare>;
         get_singleton(&Extensions, u64, u32) -> Encoded<SingletonShare>;
+        attest_data(&Extensions, u64, u64, Bytes) -> Encoded<DataAttestation>;
         get_status() -> CommitteeStatus;
     }
     SignerApiServer {
@@ -496,6 +497,13 @@ fn check_example(document: &Examples<'_>, method: &str, params: &[&str], result:
         ("committee_getSingleton", [number, index]) => {
             let share: SingletonShare = structure(result);
             assert_eq!((share.number, share.index), (real(number), real(index)));
+        }
+        ("committee_attestData", [first, last, data]) => {
+            let (given, data): (DataAttestation, Bytes) = (structure(result), real(data));
+            let of = given.data;
+            assert_eq!((of.first_number, of.last_number), (real(first), real(last)));
+            assert_eq!((of.kind, of.data_hash), (KIND_OPENED, keccak256(&data)));
+            assert_eq!(data.get(..2), Some([2, KIND_OPENED].as_slice()));
         }
         ("committee_getStatus", []) => drop(real::<CommitteeStatus>(result)),
         ("signer_getStatus", []) => drop(real::<SignerStatus>(result)),

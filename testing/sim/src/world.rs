@@ -440,6 +440,8 @@ impl World {
                     ..SequencerConfig::default()
                 };
                 config.sealing.slot_ms = self.plan.slot_ms;
+                // Data has no bytes here that members could read.
+                config.posting.attestation_wait_ms = 0;
                 // A run is too short for the defaults.
                 (config.outputs.depth_blocks, config.outputs.interval_ms) = (1, 3_000);
                 let (key, clock) = (Arc::new(key(9, 1)), self.clock(role));

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use blindfold_bte::SessionKey;
 use blindfold_protocol::{
-    DecodeError,
+    Bytes, DecodeError,
     data::KIND_OPENED,
     limits::VERSION,
     opened::{BatchTerms, MAX_BODY_BYTES, OpenBatch, OpenedRun, RunTerms},
@@ -53,6 +53,24 @@ impl KeyedBatch {
             items: &self.batch.sealed.items,
             keys: &self.keys,
         }
+    }
+}
+
+/// Data of consecutive batches as what they were opened to, made and not posted yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenedPiece {
+    /// The batches, with the keys by which they were made.
+    pub batches: Vec<KeyedBatch>,
+    /// The posting that has these keys.
+    pub hints: HintsReference,
+    /// A `RunData` of kind 2.
+    pub data: Bytes,
+}
+
+impl OpenedPiece {
+    /// First and last number; `None` for a piece of nothing.
+    pub fn numbers(&self) -> Option<(u64, u64)> {
+        self.batches.first().map(KeyedBatch::number).zip(self.batches.last().map(KeyedBatch::number))
     }
 }
 
@@ -117,6 +135,19 @@ impl OpenedData {
     /// # Errors
     /// [`DecodeError`]: the fault of whoever posted it.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let (hints, chain_id, mut reader) = Self::head(bytes)?;
+        let length = reader.length("opened data", MAX_BODY_BYTES)?;
+        let body = decompress(reader.0, length)?;
+        Ok(Self { hints, chain_id, run: OpenedRun::decode(chain_id, &body)? })
+    }
+
+    /// The hints that data name, by what stands in front of their body.
+    pub(crate) fn named_hints(bytes: &[u8]) -> Result<HintsReference, DecodeError> {
+        Self::head(bytes).map(|(hints, ..)| hints)
+    }
+
+    /// Hints and chain id, and the rest.
+    fn head(bytes: &[u8]) -> Result<(HintsReference, u64, Reader<'_>), DecodeError> {
         let mut reader = Reader(bytes);
         reader.version()?;
         match reader.array("kind of data")? {
@@ -126,9 +157,7 @@ impl OpenedData {
         let mut number = |field| reader.array(field).map(u64::from_be_bytes);
         let hints = HintsReference { id: number("hints")?, l1_block: number("L1 block of the hints")? };
         let chain_id = number("chain id")?;
-        let length = reader.length("opened data", MAX_BODY_BYTES)?;
-        let body = decompress(reader.0, length)?;
-        Ok(Self { hints, chain_id, run: OpenedRun::decode(chain_id, &body)? })
+        Ok((hints, chain_id, reader))
     }
 }
 

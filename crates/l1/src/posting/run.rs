@@ -63,3 +63,27 @@ impl PostedRun {
 fn leaves(headers: &[BatchHeader]) -> Vec<B256> {
     headers.iter().map(|header| merkle::leaf(header.hash().as_slice())).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use alloy_sol_types::SolValue;
+
+    use super::*;
+
+    /// L-8, as Solidity encodes it; a change of anything is another run.
+    #[test]
+    fn a_commitment_is_of_numbers_block_and_root() {
+        let run = RunReference { first: 3, last: 7, posted_at: u64::MAX, header_root: B256::repeat_byte(9) };
+        let encoded = (run.first, run.last, run.posted_at, run.header_root).abi_encode();
+        assert_eq!(run.commitment(), keccak256(encoded));
+        for other in [
+            RunReference { first: 4, ..run },
+            RunReference { last: 8, ..run },
+            RunReference { posted_at: 0, ..run },
+            RunReference { header_root: B256::ZERO, ..run },
+            RunReference { first: 7, last: 3, ..run },
+        ] {
+            assert_ne!(other.commitment(), run.commitment());
+        }
+    }
+}

@@ -6,7 +6,7 @@ use crate::{
     reader::log_reads::RPC_LIMIT_EXCEEDED,
     test_server::{Answer, serve, serve_batches},
 };
-use alloy_primitives::B256;
+use alloy_primitives::{B256, U256};
 use alloy_sol_types::SolEvent;
 use blindfold_protocol::{Deployment, L1Timing};
 use parking_lot::Mutex;
@@ -556,4 +556,33 @@ async fn a_chain_does_not_begin_above_l1s_newest_block() {
     let settings = DeployedWith { timing: L1Timing::default(), sequencer: SEQUENCER };
     let error = connected_from(settings, None, NEWEST + 1).await.unwrap_err();
     assert_eq!(error, L1Error::OriginAhead { origin: NEWEST + 1, newest: NEWEST });
+}
+
+/// L-13, by EIP-4844's own formula with Osaka's fraction: whatever schedule L1 has at that block, and however full it is.
+#[test]
+fn the_blob_base_fee_is_a_function_of_the_excess_alone() {
+    // fake_exponential of EIP-4844 with the factor 1, in numbers that do not overflow.
+    let expected = |excess: u64| {
+        let (numerator, denominator) = (U256::from(excess), U256::from(5_007_716u64));
+        let (mut term, mut sum) = (denominator, U256::ZERO);
+        let mut place = U256::ONE;
+        while !term.is_zero() {
+            sum += term;
+            term = term * numerator / (denominator * place);
+            place += U256::ONE;
+        }
+        (sum / denominator).to::<u128>()
+    };
+    assert_eq!(expected(0), 1);
+    assert_eq!(expected(5_007_716 * 10), 22_026, "e to the tenth");
+    // Times of the forks that changed targets and fractions on mainnet, and of ones to come.
+    for time in [0u64, 1_746_612_311, 1_764_798_551, 1_767_747_671, u64::from(u32::MAX)] {
+        for excess in [0u64, 1, 131_072, 3_338_477, 5_007_716, 11_684_671, 40_000_000, 100_000_000] {
+            let mut value = block(7, 0, None);
+            value["excessBlobGas"] = json!(format!("{excess:#x}"));
+            value["timestamp"] = json!(format!("{time:#x}"));
+            let origin = origin_of(serde_json::from_value(value).unwrap()).unwrap();
+            assert_eq!(origin.blob_base_fee, expected(excess), "{excess} at {time}");
+        }
+    }
 }

@@ -106,7 +106,7 @@ impl PostedData {
     }
 
     /// The batches of these headers, by what posted data hold of them.
-    fn of_entries(
+    pub(crate) fn of_entries(
         mut entries: Entries,
         headers: &[BatchHeader],
         signed: impl Fn(&SealedBatch) -> bool,

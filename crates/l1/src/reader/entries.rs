@@ -27,7 +27,10 @@ use crate::{
         parts::OwnBatches,
         run_data::{BatchData, Entries, RunData},
     },
-    reader::{client::L1Client, data::DataError},
+    reader::{
+        client::L1Client,
+        data::{DataError, PostedData},
+    },
 };
 
 /// Encryption keys that are kept, each with its tables: of epochs that follow each other.
@@ -62,6 +65,38 @@ impl L1Client {
             Some((number, entry.join(header)?))
         };
         Ok(Ok(numbered.filter_map(batch).collect()))
+    }
+
+    /// Whether data of kind 2, were they posted now, would give the batches of all these headers, of consecutive numbers, to
+    /// whoever reads them (OD-6): from hints in a final block, of a posting that was not slashed since. The inner error says
+    /// why not. Takes what reading takes, and no more memory than a body and its items may.
+    ///
+    /// # Errors
+    /// The errors of a call.
+    pub async fn would_give(
+        &self,
+        data: &[u8],
+        headers: &[BatchHeader],
+    ) -> Result<Result<(), DataError>, L1Error> {
+        let hints = match OpenedData::named_hints(data) {
+            Ok(hints) => hints,
+            Err(error) => return Ok(Err(error.into())),
+        };
+        let Some(from) = headers.first().map(|header| header.number) else {
+            return Ok(Err(DataError::Mismatch));
+        };
+        let standing = self.posting_log(hints.id).await?;
+        if standing.is_none_or(|posted| posted.l1_block != hints.l1_block) {
+            return Ok(Err(DataError::Hints(hints.id)));
+        }
+        let finalized = self.finalized().await?.number;
+        let entries = match self.opened_entries((from, finalized), data, headers, &OwnBatches::new()).await? {
+            Ok(entries) => entries,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let epochs = self.epochs().await?;
+        let given = PostedData::of_entries(entries, headers, |batch| self.is_signed(batch, &epochs));
+        Ok(given.whole().map(drop))
     }
 
     async fn opened_entries(

@@ -189,7 +189,7 @@ impl L1Client {
     }
 
     /// The event of a posting that is open, invalidated or final, after the newest final block.
-    async fn posting_log(&self, id: u64) -> Result<Option<PostedLog>, L1Error> {
+    pub(crate) async fn posting_log(&self, id: u64) -> Result<Option<PostedLog>, L1Error> {
         let registry = self.inner.config.contracts.hint_registry;
         let call = HintRegistry::postingsCall { id };
         let Some(posting) = self.final_view("postings", registry, &call).await? else { return Ok(None) };

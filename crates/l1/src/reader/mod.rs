@@ -205,6 +205,16 @@ pub trait L1Reader: Send + Sync {
         unsupported("posted_data")
     }
 
+    /// Whether data of kind 2, were they posted now, would give the batches of all these headers, of consecutive numbers, to
+    /// whoever reads them. The inner error says why not.
+    async fn would_give(
+        &self,
+        _data: &[u8],
+        _headers: &[BatchHeader],
+    ) -> Result<Result<(), DataError>, L1Error> {
+        unsupported("would_give")
+    }
+
     /// The hints posted in blocks `after + 1 ..= through`, in order, right or wrong. `through` is final.
     async fn posted_hints(&self, _after: u64, _through: u64) -> Result<Vec<PostedHints>, L1Error> {
         unsupported("posted_hints")
@@ -422,6 +432,14 @@ impl L1Reader for L1Client {
         through: u64,
     ) -> Result<PostedData, L1Error> {
         L1Client::posted_data(self, run, own, through).await
+    }
+
+    async fn would_give(
+        &self,
+        data: &[u8],
+        headers: &[BatchHeader],
+    ) -> Result<Result<(), DataError>, L1Error> {
+        L1Client::would_give(self, data, headers).await
     }
 
     async fn posted_hints(&self, after: u64, through: u64) -> Result<Vec<PostedHints>, L1Error> {

@@ -19,7 +19,7 @@ use crate::{
         challenge::HintEvidence,
         evidence::{DisputeContract, OmissionAnswer},
         hint_posting::HintPosting,
-        opened_data::{HintsReference, KeyedBatch},
+        opened_data::{HintsReference, KeyedBatch, OpenedPiece},
         run::RunReference,
         run_data::CodedBatch,
     },
@@ -59,14 +59,19 @@ pub trait L1Submitter: Send + Sync {
         unsupported("post_data")
     }
 
-    /// Posts the data of batches of one posted run as what their envelopes were opened to, by the hints of that posting.
-    /// Gives the last transaction.
-    async fn post_opened_data(
+    /// The data of batches of one posted run as what their envelopes were opened to, by the hints of that posting, in the
+    /// pieces that are posted one by one. Sends nothing.
+    async fn opened_data(
         &self,
         _chain_id: u64,
         _batches: &[KeyedBatch],
         _hints: HintsReference,
-    ) -> Result<Sent, L1Error> {
+    ) -> Result<Vec<OpenedPiece>, L1Error> {
+        unsupported("opened_data")
+    }
+
+    /// Posts one of them. Gives the last transaction.
+    async fn post_opened_data(&self, _piece: &OpenedPiece) -> Result<Sent, L1Error> {
         unsupported("post_opened_data")
     }
 
@@ -180,13 +185,17 @@ impl L1Submitter for L1Writer {
         L1Writer::post_data(self, batches).await
     }
 
-    async fn post_opened_data(
+    async fn opened_data(
         &self,
         chain_id: u64,
         batches: &[KeyedBatch],
         hints: HintsReference,
-    ) -> Result<Sent, L1Error> {
-        L1Writer::post_opened_data(self, chain_id, batches, hints).await
+    ) -> Result<Vec<OpenedPiece>, L1Error> {
+        L1Writer::opened_data(self, chain_id, batches, hints).await
+    }
+
+    async fn post_opened_data(&self, piece: &OpenedPiece) -> Result<Sent, L1Error> {
+        L1Writer::post_opened_data(self, piece).await
     }
 
     async fn end_at_head(&self, head: &BatchHeader) -> Result<Option<Sent>, L1Error> {

@@ -6,6 +6,7 @@ use alloy_primitives::keccak256;
 use blindfold_bte::EncryptionKey;
 use blindfold_protocol::{
     Epoch,
+    limits::MAX_ATTESTED_DATA_BYTES,
     opened::{BatchTerms, OpenedBatch, OpenedRun, RunTerms},
 };
 use blindfold_runtime::blocking;
@@ -13,53 +14,65 @@ use blindfold_runtime::blocking;
 use crate::{
     error::{L1Error, RunError},
     posting::{
-        opened_data::{HintsReference, KeyedBatch, OpenedData},
+        opened_data::{HintsReference, KeyedBatch, OpenedData, OpenedPiece},
         parts::MAX_POSTER_PART_BYTES,
     },
     submitter::{sender::Sent, writer::L1Writer},
 };
 
+/// What the items of one piece take at most, but where a single batch takes more. Members are asked to read a piece whole, so
+/// it has to fit a request of theirs; readers keep more of what is not complete.
+const MAX_PIECE_ITEM_BYTES: usize = MAX_ATTESTED_DATA_BYTES - (64 << 10);
+const _: () = assert!(MAX_PIECE_ITEM_BYTES < MAX_POSTER_PART_BYTES / 2);
+
 /// Data is made anew without the keys that gave something else, and then without any.
 const TRIES: usize = 3;
 
 impl L1Writer {
-    /// Posts the data of batches of one run, whose hints stand in that posting, as what their envelopes were opened to, in
-    /// as many transactions as it takes. Everything is restored and compared before it goes out: what its key does not give
-    /// back stands as it is. Gives the last transaction.
+    /// The data of batches of one run, whose hints stand in that posting, as what their envelopes were opened to, cut into as
+    /// many pieces as are posted one by one. Everything is restored and compared: what its key does not give back stands as
+    /// it is.
     ///
     /// # Errors
-    /// [`L1Error::UnknownEpoch`]; as [`L1Writer::post_data`].
-    pub async fn post_opened_data(
+    /// [`L1Error::UnknownEpoch`]; [`RunError::Opened`]; the errors of a call.
+    pub async fn opened_data(
         &self,
         chain_id: u64,
         batches: &[KeyedBatch],
         hints: HintsReference,
-    ) -> Result<Sent, L1Error> {
+    ) -> Result<Vec<OpenedPiece>, L1Error> {
         let run = RunTerms { chain_id, deployment: self.client().config().deployment };
-        let mut sent = None;
+        let mut pieces = Vec::new();
         let mut rest = batches;
-        while let Some(first) = rest.first() {
-            // As with the data as they are, readers keep no more of what is not complete.
+        while !rest.is_empty() {
             let mut bytes = 0usize;
             let fits = |batch: &&KeyedBatch| {
                 bytes = bytes.saturating_add(batch.item_bytes());
-                bytes <= MAX_POSTER_PART_BYTES / 2
+                bytes <= MAX_PIECE_ITEM_BYTES
             };
             let length = rest.iter().take_while(fits).count().max(1);
             let (now, later) = rest.split_at(length);
-            let data = self.opened_data(run, now, hints).await?;
-            let last = now.last().map_or(first.number(), KeyedBatch::number);
-            // It gives them back: nobody has to find that out again.
-            let headers = now.iter().map(|batch| (batch.batch.sealed.header.hash(), true));
-            self.client().inner.compared.note(first.number(), keccak256(&data), headers);
-            sent = Some(self.post_run_data((first.number(), last), &data).await?);
+            let data = self.piece(run, now, hints).await?.into();
+            pieces.push(OpenedPiece { batches: now.to_vec(), hints, data });
             rest = later;
         }
-        sent.ok_or(L1Error::Run(RunError::Empty))
+        Ok(pieces)
+    }
+
+    /// Posts one of these pieces, in as many transactions as it takes. Gives the last one.
+    ///
+    /// # Errors
+    /// As [`L1Writer::post_data`].
+    pub async fn post_opened_data(&self, piece: &OpenedPiece) -> Result<Sent, L1Error> {
+        let numbers = piece.numbers().ok_or(L1Error::Run(RunError::Empty))?;
+        // It gives them back: nobody has to find that out again.
+        let headers = piece.batches.iter().map(|batch| (batch.batch.sealed.header.hash(), true));
+        self.client().inner.compared.note(numbers.0, keccak256(&piece.data), headers);
+        self.post_run_data(numbers, &piece.data).await
     }
 
     /// The data of these batches, which give them back.
-    async fn opened_data(
+    async fn piece(
         &self,
         run: RunTerms,
         batches: &[KeyedBatch],

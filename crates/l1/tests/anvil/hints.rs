@@ -76,7 +76,7 @@ impl Game {
     }
 
     /// Disputes the entry of the first batch at `index`.
-    async fn dispute(
+    pub async fn dispute(
         &self,
         writer: &L1Writer,
         id: u64,

@@ -3,11 +3,11 @@
 use alloy_sol_types::SolCall;
 use blindfold_bte::SessionKey;
 use blindfold_l1::{
-    CodedBatch, DataError, DataPlace, HintPosting, HintsReference, KeyedBatch, L1Client, L1Writer,
-    OpenedData, RunData, Supplier, contracts::BlindedInbox, split_run_data,
+    CodedBatch, DataError, DataPlace, HintPosting, HintsReference, KeyedBatch, L1Client, L1Error, L1Writer,
+    OpenedData, RunData, Sent, Supplier, contracts::BlindedInbox, split_run_data,
 };
 use blindfold_protocol::{
-    Bytes, Canonical, HintEntry, SealedBatch,
+    Bytes, Canonical, DecodeError, HintEntry, SealedBatch,
     opened::{BatchTerms, OpenBatch, RunTerms},
 };
 use serde_json::json;
@@ -37,6 +37,18 @@ async fn post_hints(game: &Game, publisher: &L1Writer, hints: &HintPosting) -> H
     HintsReference { id: posted.id, l1_block: posted.l1_block }
 }
 
+/// Posts batches as what they were opened to, in one piece.
+async fn post_opened(
+    poster: &L1Writer,
+    chain_id: u64,
+    batches: &[KeyedBatch],
+    hints: HintsReference,
+) -> Result<Sent, L1Error> {
+    let pieces = poster.opened_data(chain_id, batches, hints).await?;
+    let [piece] = &pieces[..] else { panic!("{} pieces", pieces.len()) };
+    poster.post_opened_data(piece).await
+}
+
 async fn found(game: &Game, client: &L1Client) -> (Vec<SealedBatch>, Option<DataError>) {
     let through = game.stage.finalize().await;
     let found = client.reposted_data(&game.run.headers, 0, through).await.unwrap();
@@ -55,7 +67,7 @@ async fn opened_data_gives_the_batches_back_to_whoever_has_l1_alone() {
 
     let batches = keyed(&game);
     // The rollup's chain id is one above L1's here.
-    let sent = poster.post_opened_data(CHAIN_ID + 1, &batches, hints).await.unwrap();
+    let sent = post_opened(&poster, CHAIN_ID + 1, &batches, hints).await.unwrap();
     let coded: Vec<CodedBatch> = batches.iter().map(|keyed| keyed.batch.clone()).collect();
     println!("{} gas; as they are the data take {} bytes", sent.gas_used, RunData::of(&coded).encode().len());
     assert_eq!(found(&game, client).await, (game.batches.clone(), None));
@@ -81,7 +93,7 @@ async fn what_a_key_does_not_give_back_stands_as_it_is() {
     let hints = post_hints(&game, &publisher, &HintPosting::of(&game.truth)).await;
     let mut batches = keyed(&game);
     batches[1].keys = vec![Some(SessionKey::from_bytes([1; 16])), Some(SessionKey::from_bytes([2; 16]))];
-    publisher.post_opened_data(CHAIN_ID + 1, &batches, hints).await.unwrap();
+    post_opened(&publisher, CHAIN_ID + 1, &batches, hints).await.unwrap();
     assert_eq!(found(&game, publisher.client()).await, (game.batches.clone(), None));
 }
 
@@ -98,21 +110,21 @@ async fn wrong_hints_and_hints_that_are_not_there_give_no_data() {
     let absent = HintsReference { id: wrong.id + 1, ..wrong };
     let later = HintsReference { l1_block: u64::MAX, ..wrong };
     for hints in [absent, later] {
-        poster.post_opened_data(CHAIN_ID + 1, &batches, hints).await.unwrap();
+        post_opened(&poster, CHAIN_ID + 1, &batches, hints).await.unwrap();
         assert_eq!(found(&game, client).await, (vec![], None));
     }
-    poster.post_opened_data(CHAIN_ID + 1, &batches, wrong).await.unwrap();
+    post_opened(&poster, CHAIN_ID + 1, &batches, wrong).await.unwrap();
     // The second batch's hints are right; the first that does not fit ends the reading, however often it is read.
     for _ in 0..2 {
         let some = found(&game, client).await;
         assert!(some == (vec![], None), "{} batches", some.0.len());
     }
-    poster.post_opened_data(CHAIN_ID + 1, &batches[1..], wrong).await.unwrap();
+    post_opened(&poster, CHAIN_ID + 1, &batches[1..], wrong).await.unwrap();
     let some = found(&game, client).await;
     assert!(some == (game.batches[1..].to_vec(), None), "{} batches", some.0.len());
     // Of another chain.
     let right = post_hints(&game, &publisher, &HintPosting::of(&game.truth)).await;
-    poster.post_opened_data(CHAIN_ID, &batches[..1], right).await.unwrap();
+    post_opened(&poster, CHAIN_ID, &batches[..1], right).await.unwrap();
     let all = found(&game, client).await;
     assert!(all == (game.batches.clone(), None), "everything of it stands as it is");
 }
@@ -124,7 +136,7 @@ async fn hints_in_blobs_are_needed_to_read_it() {
     let publisher = game.publisher().await.with_data_in(DataPlace::Blobs);
     let hints = post_hints(&game, &publisher, &HintPosting::of(&game.truth)).await;
     let poster = game.stage.writer(USER).await;
-    poster.post_opened_data(CHAIN_ID + 1, &keyed(&game), hints).await.unwrap();
+    post_opened(&poster, CHAIN_ID + 1, &keyed(&game), hints).await.unwrap();
     assert_eq!(found(&game, poster.client()).await, (game.batches.clone(), None));
     let mut config = game.stage.config();
     config.beacon_url = None;
@@ -141,7 +153,7 @@ async fn what_was_compared_is_there_without_its_hints() {
     let hints = post_hints(&game, &publisher, &HintPosting::of(&game.truth)).await;
     let poster = game.stage.writer(USER).await;
     // The blobs of the hints are not asked for again, nor anything else of them.
-    poster.post_opened_data(CHAIN_ID + 1, &keyed(&game), hints).await.unwrap();
+    post_opened(&poster, CHAIN_ID + 1, &keyed(&game), hints).await.unwrap();
     let lacks = async |writer: &L1Writer| writer.lacks_new_data(&game.run.headers).await.unwrap();
     assert!(!lacks(&poster).await);
     game.stage.finalize().await;
@@ -163,7 +175,7 @@ async fn a_copy_from_another_number_on_is_not_taken_for_ours() {
     let poster = game.stage.writer(USER).await;
     game.stage.anvil.call("anvil_setBalance", json!([poster.address(), "0x0"])).await.unwrap();
     let batches = keyed(&game);
-    poster.post_opened_data(CHAIN_ID + 1, &batches, hints).await.expect_err("it has no ether");
+    post_opened(&poster, CHAIN_ID + 1, &batches, hints).await.expect_err("it has no ether");
 
     let run = RunTerms { chain_id: CHAIN_ID + 1, deployment: game.stage.deployment() };
     let encryption_key_hash = poster.client().epochs().await.unwrap().as_slice()[0].encryption_key_hash;
@@ -187,4 +199,106 @@ async fn a_copy_from_another_number_on_is_not_taken_for_ours() {
         game.stage.finalize().await;
         assert_eq!(poster.data_standing(0, 0).await.unwrap().lacking, lacking, "from {first} on");
     }
+}
+
+/// OD-4: what a slashed posting opened stays readable where its keys are right; where they are wrong the data is lacking, and
+/// data as it is completes it.
+#[tokio::test]
+async fn a_slashing_takes_no_right_data_away_and_wrong_data_is_supplied_as_it_is() {
+    let game = Game::new().await;
+    let publisher = game.publisher().await;
+    let mut wrong = HintPosting::of(&game.truth);
+    wrong.batches[0].entries[0].key[0] ^= 1;
+    let slashed = post_hints(&game, &publisher, &wrong).await;
+    let poster = game.stage.writer(USER).await;
+    let batches = keyed(&game);
+    for batches in [&batches[..1], &batches[1..]] {
+        post_opened(&poster, CHAIN_ID + 1, batches, slashed).await.unwrap();
+    }
+    for is_slashed in [false, true] {
+        if is_slashed {
+            game.dispute(&game.stage.writer(USER).await, slashed.id, &wrong, 0).await.unwrap();
+        }
+        let reader = game.stage.writer(USER).await;
+        assert_eq!(found(&game, reader.client()).await, (game.batches[1..].to_vec(), None));
+        assert_eq!(reader.data_standing(0, 0).await.unwrap().lacking, [(1, 1)]);
+    }
+    poster.post_data(std::slice::from_ref(&batches[0].batch)).await.unwrap();
+    let reader = game.stage.writer(USER).await;
+    assert_eq!(found(&game, reader.client()).await, (game.batches.clone(), None));
+    assert_eq!(reader.data_standing(0, 0).await.unwrap().lacking, []);
+}
+
+/// OD-6: a member reads what is not posted yet as it would read it from L1, whoever made it and with which library.
+#[tokio::test]
+async fn what_is_about_to_be_posted_is_read_as_it_will_be() {
+    let game = Game::new().await;
+    let publisher = game.publisher().await;
+    let mut wrong = HintPosting::of(&game.truth);
+    wrong.batches[0].entries[0].key[0] ^= 1;
+    let slashed = post_hints(&game, &publisher, &wrong).await;
+    let poster = game.stage.writer(USER).await;
+    let batches = keyed(&game);
+    let of = async |batches: &[KeyedBatch], hints| {
+        let mut pieces = poster.opened_data(CHAIN_ID + 1, batches, hints).await.unwrap();
+        (pieces.len() == 1).then(|| pieces.remove(0).data).unwrap()
+    };
+    // Each asks an own client: nothing is known from another's question.
+    let read = async |data: &[u8], headers: &[blindfold_protocol::BatchHeader]| {
+        let member = L1Client::connect(game.stage.config()).await.unwrap();
+        member.would_give(data, headers).await.unwrap()
+    };
+    let headers = &game.run.headers;
+    let by_slashed = of(&batches, slashed).await;
+    assert_eq!(read(&by_slashed, headers).await, Err(DataError::Mismatch), "the hints are wrong");
+    assert_eq!(read(&of(&batches[1..], slashed).await, &headers[1..]).await, Ok(()), "here they are right");
+    game.dispute(&game.stage.writer(USER).await, slashed.id, &wrong, 0).await.unwrap();
+    game.stage.finalize().await;
+    let gone = Err(DataError::Hints(slashed.id));
+    assert_eq!(read(&by_slashed, headers).await, gone, "slashed");
+    assert_eq!(read(&of(&batches[1..], slashed).await, &headers[1..]).await, gone);
+
+    let publisher = game.publisher().await;
+    let hints = post_hints(&game, &publisher, &HintPosting::of(&game.truth)).await;
+    let data = of(&batches, hints).await;
+    assert_eq!(read(&data, headers).await, Ok(()));
+    assert_eq!(read(&data, &headers[..1]).await, Ok(()), "of what is asked for");
+    // Compressed by another version, or with more haste: other bytes, the same content.
+    let (front, frame) = data.split_at(2 + 3 * 8 + 4);
+    let body = zstd::bulk::decompress(frame, 1 << 20).unwrap();
+    let again = [front, &zstd::bulk::compress(&body, 1).unwrap()[..]].concat();
+    assert_ne!(again, data.to_vec());
+    assert_eq!(read(&again, headers).await, Ok(()));
+
+    // One changed byte of the content, wherever it stands.
+    let member = L1Client::connect(game.stage.config()).await.unwrap();
+    for place in (0..body.len()).step_by(3) {
+        let mut body = body.clone();
+        body[place] ^= 1;
+        let changed = [front, &zstd::bulk::compress(&body, 1).unwrap()[..]].concat();
+        let judged = member.would_give(&changed, headers).await.unwrap();
+        assert!(matches!(judged, Err(DataError::Mismatch | DataError::Decode(_))), "{place}: {judged:?}");
+    }
+    // Of other numbers, and of more than there are.
+    assert_eq!(read(&data, &headers[1..]).await, Err(DataError::Mismatch));
+    assert_eq!(read(&of(&batches[..1], hints).await, headers).await, Err(DataError::Mismatch));
+    assert_eq!(read(&data, &[]).await, Err(DataError::Mismatch));
+    // Hints that are not there, or not where it says.
+    for (id, l1_block) in [(hints.id + 7, hints.l1_block), (hints.id, hints.l1_block + 1)] {
+        let named = of(&batches, HintsReference { id, l1_block }).await;
+        assert_eq!(read(&named, headers).await, Err(DataError::Hints(id)));
+    }
+    // Of another chain: nothing is opened then, and everything stands as it is.
+    let of_other = poster.opened_data(CHAIN_ID, &batches, hints).await.unwrap().remove(0).data;
+    assert_eq!(read(&of_other, headers).await, Ok(()));
+    // A bomb, an unknown version, another kind, nothing.
+    let bomb = zstd::bulk::compress(&vec![0; 64 << 20], 3).unwrap();
+    let bomb = [&front[..front.len() - 4], &(16u32 << 20).to_be_bytes()[..], &bomb].concat();
+    assert_eq!(read(&bomb, headers).await, Err(DecodeError::Compressed.into()));
+    let other = [&[3][..], &data[1..]].concat();
+    assert_eq!(read(&other, headers).await, Err(DecodeError::Version(3).into()));
+    let coded: Vec<CodedBatch> = batches.iter().map(|keyed| keyed.batch.clone()).collect();
+    let raw = read(&RunData::of(&coded).encode(), headers).await;
+    assert!(matches!(raw, Err(DataError::Decode(DecodeError::UnknownTag { value: 1, .. }))), "{raw:?}");
+    assert!(matches!(read(&[], headers).await, Err(DataError::Decode(DecodeError::Short { .. }))));
 }

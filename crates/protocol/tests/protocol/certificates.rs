@@ -3,9 +3,11 @@
 use crate::common::{MEMBERS, bls_key, deployment, epoch};
 use alloy_primitives::B256;
 use blindfold_protocol::certificate::{
-    CertificateError, aggregate, sign_acknowledgement, signers, verify, verify_acknowledgement,
+    CertificateError, aggregate, sign_acknowledgement, sign_attestation, signers, verify,
+    verify_acknowledgement, verify_attestation,
 };
-use blindfold_protocol::{Acknowledgement, Deployment, Epoch};
+use blindfold_protocol::data::KIND_OPENED;
+use blindfold_protocol::{Acknowledgement, AttestedData, DataAttestation, Deployment, Epoch};
 
 const HASH: B256 = B256::repeat_byte(0x77);
 
@@ -48,6 +50,56 @@ fn acknowledgements_are_refused() {
     assert_eq!(check(&Acknowledgement { signature: infinity, ..good }), Err(CertificateError::Point));
     let elsewhere = Deployment { l1_chain_id: 1, ..deployment() };
     assert_eq!(verify_acknowledgement(&good, &epoch(), &elsewhere), Err(CertificateError::Signature));
+}
+
+/// OD-7: two hashes for one run are no fault of anybody's, and each says what it says.
+#[test]
+fn attestations_stand_for_their_own_bytes_alone() {
+    let data = AttestedData {
+        epoch: 3,
+        first_number: 9,
+        last_number: 12,
+        kind: KIND_OPENED,
+        data_hash: B256::repeat_byte(1),
+    };
+    let good = sign_attestation(&bls_key(2), &deployment(), data, 2);
+    let check = |a: &DataAttestation| verify_attestation(a, &epoch(), &deployment());
+    assert_eq!(check(&good), Ok(()));
+    let others = AttestedData { data_hash: B256::repeat_byte(2), ..data };
+    assert_eq!(check(&sign_attestation(&bls_key(2), &deployment(), others, 2)), Ok(()));
+    let with = |data| DataAttestation { data, member: good.member, signature: good.signature };
+    assert_eq!(
+        check(&with(AttestedData { epoch: 4, ..data })),
+        Err(CertificateError::Epoch { got: 4, expected: 3 })
+    );
+    assert_eq!(
+        check(&with(AttestedData { last_number: 10_001, ..data })),
+        Err(CertificateError::Number(10_001))
+    );
+    assert_eq!(check(&with(AttestedData { first_number: 0, ..data })), Err(CertificateError::Number(0)));
+    for changed in [
+        others,
+        AttestedData { first_number: 8, ..data },
+        AttestedData { last_number: 13, ..data },
+        AttestedData { kind: 1, ..data },
+    ] {
+        assert_eq!(check(&with(changed)), Err(CertificateError::Signature), "{changed:?}");
+    }
+    for member in [0, 5, u16::MAX] {
+        assert_eq!(check(&DataAttestation { member, ..good }), Err(CertificateError::Member(member)));
+    }
+    assert_eq!(check(&DataAttestation { member: 3, ..good }), Err(CertificateError::Signature));
+    assert_eq!(check(&DataAttestation { signature: [0; 48], ..good }), Err(CertificateError::Point));
+    let elsewhere = Deployment { l1_chain_id: 1, ..deployment() };
+    assert_eq!(verify_attestation(&good, &epoch(), &elsewhere), Err(CertificateError::Signature));
+    // Nor is it an acknowledgement of anything, or one of those a word on data.
+    let vote = sign_acknowledgement(&bls_key(2), &deployment(), 3, 9, data.data_hash, 2);
+    assert_eq!(
+        check(&DataAttestation { signature: vote.signature, ..good }),
+        Err(CertificateError::Signature)
+    );
+    let vote = Acknowledgement { signature: good.signature, ..vote };
+    assert_eq!(verify_acknowledgement(&vote, &epoch(), &deployment()), Err(CertificateError::Signature));
 }
 
 #[test]

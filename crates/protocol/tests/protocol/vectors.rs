@@ -7,7 +7,9 @@ use crate::common::*;
 use alloy_primitives::{Address, B256, hex};
 use blindfold_bte::bls::{PublicKey, Signature};
 use blindfold_bte::{Ciphertext, Proof};
-use blindfold_protocol::certificate::{aggregate, sign_acknowledgement, verify};
+use blindfold_protocol::certificate::{
+    aggregate, sign_acknowledgement, sign_attestation, verify, verify_attestation,
+};
 use blindfold_protocol::*;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -385,6 +387,35 @@ fn bls_json(key: &PublicKey, proof: &Signature) -> Value {
         "possession": x(proof.to_bytes()),
         "possessionEip2537": x(proof.to_eip2537()),
     })
+}
+
+#[test]
+fn attestations() {
+    let (deployment, epoch) = (deployment(), epoch());
+    let hash = B256::repeat_byte;
+    let given: Vec<Value> =
+        [(9, 9, hash(0x11), 1), (9, 40, hash(0x22), 2), (epoch.first, epoch.last, B256::ZERO, 4)]
+            .into_iter()
+            .map(|(first_number, last_number, data_hash, member)| {
+                let kind = data::KIND_OPENED;
+                let attested =
+                    AttestedData { epoch: epoch.epoch, first_number, last_number, kind, data_hash };
+                let attestation = sign_attestation(&bls_key(member), &deployment, attested, member);
+                assert_eq!(verify_attestation(&attestation, &epoch, &deployment), Ok(()));
+                json!({
+                    "epoch": attested.epoch,
+                    "firstNumber": first_number,
+                    "lastNumber": last_number,
+                    "kind": kind,
+                    "dataHash": x(data_hash),
+                    "digest": x(attested.signing_digest(&deployment)),
+                    "member": member,
+                    "signature": x(attestation.signature),
+                    "encoded": attestation.to_hex(),
+                })
+            })
+            .collect();
+    golden("attestations.json", json!({ "domain": domain(), "attestations": given }));
 }
 
 #[test]

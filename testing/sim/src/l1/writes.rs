@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use blindfold_chain::{L1Error, L1Reader, L1Submitter};
 use blindfold_l1::{
     CodedBatch, DataStanding, DisputeContract, HintEvent, HintEvidence, HintPosting, HintTree,
-    HintsReference, KeyedBatch, OmissionAnswer, Output, RunReference, Sent, commitment,
+    HintsReference, KeyedBatch, OmissionAnswer, OpenedPiece, Output, RunReference, Sent, commitment,
 };
-use blindfold_protocol::{Address, B256, BatchHeader, Certificate, SealedBatch, SignedHeader};
+use blindfold_protocol::{Address, B256, BatchHeader, Bytes, Certificate, SealedBatch, SignedHeader};
 
 use super::{
     Mined, Transaction, View,
@@ -79,16 +79,20 @@ impl L1Submitter for View {
         Ok(self.send(Transaction::PostData(Arc::new(batches))).await?.into())
     }
 
-    async fn post_opened_data(
+    async fn opened_data(
         &self,
         _chain_id: u64,
         batches: &[KeyedBatch],
         hints: HintsReference,
-    ) -> Result<Sent, L1Error> {
+    ) -> Result<Vec<OpenedPiece>, L1Error> {
         if !self.read(|state| gives_back(state, batches, hints)).await? {
             return Err(L1Error::refused("opened data that nobody can read"));
         }
-        let batches = batches.iter().map(|keyed| keyed.batch.sealed.clone()).collect();
+        Ok(vec![OpenedPiece { batches: batches.to_vec(), hints, data: Bytes::new() }])
+    }
+
+    async fn post_opened_data(&self, piece: &OpenedPiece) -> Result<Sent, L1Error> {
+        let batches = piece.batches.iter().map(|keyed| keyed.batch.sealed.clone()).collect();
         Ok(self.send(Transaction::PostData(Arc::new(batches))).await?.into())
     }
 
