@@ -1,6 +1,6 @@
 //! Envelopes at a gateway: what can be checked without the ledger is, and what stands is forwarded.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use blindfold_chain::{Verifier, VerifierError};
@@ -8,7 +8,11 @@ use blindfold_protocol::{
     Address, B256, Canonical, Envelope, EnvelopeError, Epoch,
     limits::{EXPIRY_WINDOW, MAX_ENVELOPE_BYTES},
 };
-use blindfold_rpc::{Encoded, RawEnvelope, RpcError, SourceLimits, TokenBuckets, code, types::SentEnvelope};
+use blindfold_rpc::{
+    Encoded, RawEnvelope, RpcError, SourceLimits, TokenBuckets, code,
+    limits::{MAX_RETRY_AFTER_MS, RETRY_AFTER_MS},
+    types::SentEnvelope,
+};
 use blindfold_runtime::now;
 use blindfold_telemetry::traces;
 use lru::LruCache;
@@ -17,7 +21,6 @@ use parking_lot::Mutex;
 use crate::{
     forward::{Forwarder, NotForwarded},
     limits::MAX_HEAD_LAG_BATCHES,
-    metrics::GatewayMetrics,
     source::Followed,
 };
 
@@ -186,7 +189,7 @@ impl Admission {
         let (started, metrics) = (now(), &self.followed.metrics);
         let counted = match self.check(source, &envelope).await {
             Ok(counted) => counted,
-            Err(refusal) => return Err(refused(metrics, refusal)),
+            Err(refusal) => return Err(self.refused(refusal)),
         };
         metrics.envelopes_waiting.change(1);
         let begun = now();
@@ -207,10 +210,10 @@ impl Admission {
                 metrics.envelopes_refused.get(&["by_sequencer"]).increment();
                 Err(refusal)
             }
-            Err(NotForwarded::NoLeader) => Err(refused(metrics, GatewayRefusal::NoLeader)),
-            Err(NotForwarded::GatewayRefused) => Err(refused(metrics, GatewayRefusal::GatewayRefused)),
-            Err(NotForwarded::Full) => Err(refused(metrics, GatewayRefusal::Overloaded)),
-            Err(NotForwarded::Stopped) => Err(refused(metrics, GatewayRefusal::ShuttingDown)),
+            Err(NotForwarded::NoLeader) => Err(self.refused(GatewayRefusal::NoLeader)),
+            Err(NotForwarded::GatewayRefused) => Err(self.refused(GatewayRefusal::GatewayRefused)),
+            Err(NotForwarded::Full) => Err(self.refused(GatewayRefusal::Overloaded)),
+            Err(NotForwarded::Stopped) => Err(self.refused(GatewayRefusal::ShuttingDown)),
         }
     }
 
@@ -248,6 +251,32 @@ impl Admission {
         traces::envelope(&id.0, "verify", started);
         // Only now is it known to be the payer's own.
         self.count_payer(envelope.header.payer).await.map(Some).ok_or(GatewayRefusal::PayerLimit)
+    }
+
+    fn refused(&self, refusal: GatewayRefusal) -> RpcError {
+        self.followed.metrics.envelopes_refused.get(&[refusal.label()]).increment();
+        tracing::debug!(reason = refusal.reason(), %refusal, "envelope refused");
+        let time = self.time_to_come_back(&refusal);
+        RpcError::from(refusal).after_some(time)
+    }
+
+    /// When the same envelope may be taken, where anything is known of that (J-8).
+    fn time_to_come_back(&self, refusal: &GatewayRefusal) -> Option<Duration> {
+        match refusal {
+            GatewayRefusal::SourceLimit => Some(self.sources.time_for_one()),
+            GatewayRefusal::PayerLimit => Some(self.payers.time_for_one()),
+            GatewayRefusal::Overloaded => {
+                self.verifier.time_to_come_back().max(self.forwarder.time_to_come_back())
+            }
+            GatewayRefusal::NoLeader | GatewayRefusal::ShuttingDown => {
+                Some(Duration::from_millis(RETRY_AFTER_MS))
+            }
+            // What L1, or an operator, has to change first.
+            GatewayRefusal::NoEpoch { .. }
+            | GatewayRefusal::EpochOver { .. }
+            | GatewayRefusal::GatewayRefused => Some(Duration::from_millis(MAX_RETRY_AFTER_MS)),
+            GatewayRefusal::TooLarge { .. } | GatewayRefusal::Fault { .. } => None,
+        }
     }
 
     async fn allows_source(&self, source: IpAddr) -> bool {
@@ -305,10 +334,4 @@ impl Counted {
             _ => admission.payers.give_back(&self.payer),
         }
     }
-}
-
-fn refused(metrics: &GatewayMetrics, refusal: GatewayRefusal) -> RpcError {
-    metrics.envelopes_refused.get(&[refusal.label()]).increment();
-    tracing::debug!(reason = refusal.reason(), %refusal, "envelope refused");
-    refusal.into()
 }

@@ -5,6 +5,7 @@ use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 use blindfold_rpc::{
     HttpClient, ReceivedError, RpcError,
     jsonrpsee::core::{client::ClientT, traits::ToRpcParams},
+    limits::RETRY_AFTER_MS,
 };
 use blindfold_runtime::{Instant, now};
 use futures::{
@@ -135,10 +136,16 @@ fn read<T: DeserializeOwned>(method: &str, answer: &RawValue) -> Result<T, RpcEr
 pub(crate) fn away(error: ReceivedError) -> RpcError {
     match error {
         ReceivedError::Refused(refusal) if !refusal.is_standing_by() => refusal,
-        ReceivedError::Refused(_) => RpcError::unavailable("no_leader", "no sequencer leads now; ask again"),
+        ReceivedError::Refused(_) => {
+            RpcError::unavailable("no_leader", "no sequencer leads now; ask again").after(RETRY_AFTER)
+        }
         ReceivedError::NoAnswer(cause) => {
             tracing::debug!(cause, "the source does not answer");
             RpcError::unavailable("source_unavailable", "what stands behind this server does not answer")
+                .after(RETRY_AFTER)
         }
     }
 }
+
+/// A source that is away has a successor, or is started again, in some seconds.
+const RETRY_AFTER: Duration = Duration::from_millis(RETRY_AFTER_MS);

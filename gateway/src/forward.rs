@@ -4,7 +4,7 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use blindfold_rpc::{
-    Encoded, ForwardApiClient, HttpClient, RawEnvelope, ReceivedError, RpcError,
+    Encoded, ForwardApiClient, HttpClient, Pace, RawEnvelope, ReceivedError, RpcError,
     limits::{MAX_FORWARDED_BYTES, MAX_FORWARDED_ENVELOPES},
     types::{ForwardedAnswer, ForwardedEnvelope, SentEnvelope},
 };
@@ -56,6 +56,7 @@ impl Job {
 pub(crate) struct Forwarder {
     queue: mpsc::Sender<Job>,
     wait: Duration,
+    answered: Arc<Pace>,
 }
 
 impl Forwarder {
@@ -69,9 +70,17 @@ impl Forwarder {
         spawner: &Spawner,
     ) -> Self {
         let (queue, jobs) = mpsc::channel(MAX_WAITING_ENVELOPES);
-        let (stop, caller) = (spawner.stop(), Arc::new(Caller { sequencers, metrics }));
+        let answered = Arc::new(Pace::new());
+        let caller = Arc::new(Caller { sequencers, metrics, answered: Arc::clone(&answered) });
+        let stop = spawner.stop();
         spawner.spawn("forwarder", form_calls(caller, group_wait, jobs, spawner.clone(), stop));
-        Self { queue, wait: leader_wait }
+        Self { queue, wait: leader_wait, answered }
+    }
+
+    /// How long it takes until those that wait now are answered, at the pace of the last seconds.
+    pub(crate) fn time_to_come_back(&self) -> Option<Duration> {
+        let waiting = self.queue.max_capacity() - self.queue.capacity();
+        self.answered.time_for(waiting as u64)
     }
 
     /// Forwards an envelope, and waits for what becomes of it.
@@ -90,6 +99,7 @@ impl Forwarder {
 struct Caller {
     sequencers: HttpClient,
     metrics: GatewayMetrics,
+    answered: Arc<Pace>,
 }
 
 async fn form_calls(
@@ -160,9 +170,10 @@ impl Caller {
                 answer = timeout_at(deadline, self.sequencers.send_envelopes(call)) => answer,
                 () = ended => return give_up(waiting, &NotForwarded::Stopped),
             };
-            let mut fault = NotForwarded::NoLeader;
+            let (mut fault, mut told) = (NotForwarded::NoLeader, None);
             match answer.map(|answer| answer.map_err(ReceivedError::from)) {
                 Ok(Ok(answers)) if answers.len() == asked => {
+                    self.answered.note(asked as u64);
                     let mut again = VecDeque::new();
                     for (job, answer) in waiting.drain(..).zip(answers) {
                         match read(answer) {
@@ -190,6 +201,14 @@ impl Caller {
                     tracing::error!(%refusal, "the sequencer takes no envelopes from this gateway");
                     fault = NotForwarded::GatewayRefused;
                 }
+                Ok(Err(error)) if error.retry_after().is_some() => {
+                    // It leads, and has no room for more of ours: whoever waits in vain hears when there may be some.
+                    told = error.retry_after();
+                    tracing::debug!(%error, "the sequencer takes no more of this gateway's envelopes now");
+                    if let ReceivedError::Refused(refusal) = error {
+                        fault = NotForwarded::Refused(refusal);
+                    }
+                }
                 Ok(Err(error)) => tracing::debug!(%error, "no sequencer took the envelopes; trying again"),
                 Err(_) => tracing::debug!("no sequencer answered in time"),
             }
@@ -197,12 +216,16 @@ impl Caller {
             if *stop.borrow() {
                 return give_up(waiting, &NotForwarded::Stopped);
             }
-            let late = now();
+            let pause = pauses.pause_after(told);
+            // Nobody is let wait for a time at which he will be gone.
+            let late = if told.is_some() { now() + pause } else { now() };
             let (left, over): (VecDeque<_>, VecDeque<_>) =
                 waiting.into_iter().partition(|job| job.deadline > late);
             give_up(over, &fault);
             waiting = left;
-            sleep(pauses.pause()).await;
+            if !waiting.is_empty() {
+                sleep(pause).await;
+            }
         }
     }
 }

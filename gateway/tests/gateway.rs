@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use blindfold_kit::{EPOCH, Standby, committee, envelope, payer, refused, within};
@@ -212,8 +212,35 @@ async fn a_gateway_without_a_leader_says_so() {
     let asked = gateway.client.send_envelope(Encoded::from_bytes(envelope(1, 1).encode()), options).await;
     let refusal = asked.map_err(refused).expect_err("nobody leads");
     assert_eq!((refusal.reason.as_ref(), refusal.retry), ("no_leader", true));
+    assert!(refusal.retry_after_ms.is_some());
     let read = gateway.client.get_fee_account(payer(1).address()).await.map_err(refused);
-    assert_eq!(read.expect_err("nobody leads").reason, "no_leader");
+    let read = read.expect_err("nobody leads");
+    assert_eq!((read.reason.as_ref(), read.retry_after_ms.is_some()), ("no_leader", true));
+    gateway.handle.shutdown().await;
+}
+
+/// It had leaders, who said that they had no room, and was answered that there were none (J-8).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_without_room_for_this_gateway_is_passed_on_with_its_time() {
+    let mut stage = Stage::new().await;
+    stage.gateway.leader_wait_ms = 2_000;
+    let gateway = stage.gateway().await;
+    following(&gateway).await;
+    let refusal = |ms| RpcError::busy("overloaded", "scripted").after(Duration::from_millis(ms));
+    // After everybody's patience.
+    stage.sequencer.double.state.lock().refuses_forwards = Some(refusal(9_000));
+    let late = send(&gateway, &envelope(1, 1)).await.expect_err("no room");
+    assert_eq!((late.reason.as_ref(), late.retry_after_ms), ("overloaded", Some(9_000)));
+    // Within it: then it is tried again.
+    stage.sequencer.double.state.lock().refuses_forwards = Some(refusal(100));
+    let sent = envelope(1, 2);
+    let waiting = send(&gateway, &sent);
+    let room = async {
+        gateway.counts(r#"blindfold_gateway_forward_failures_total{role="gateway"} 2"#).await;
+        stage.sequencer.double.state.lock().refuses_forwards = None;
+    };
+    let (answer, ()) = within("there is room again", async { tokio::join!(waiting, room) }).await;
+    assert_eq!(answer.expect("taken").id, sent.id());
     gateway.handle.shutdown().await;
 }
 
@@ -231,16 +258,21 @@ async fn addresses_and_payers_are_counted() {
     }
     let sent = [1, 2, 3].map(|nonce| envelope(1, nonce));
     let answers = futures::future::join_all(sent.iter().map(|envelope| send(&gateway, envelope))).await;
-    let late: Vec<_> = answers.into_iter().filter_map(Result::err).map(|refusal| refusal.reason).collect();
-    assert_eq!(late, ["payer_limit"]);
+    let late: Vec<_> = answers.into_iter().filter_map(Result::err).collect();
+    assert_eq!((late.len(), late[0].reason.as_ref()), (1, "payer_limit"));
+    assert_eq!(late[0].retry_after_ms, Some(1_000), "one token in a second");
     send(&gateway, &envelope(2, 1)).await.expect("another payer's");
     gateway.handle.shutdown().await;
 
     (stage.gateway.source_rate_per_second, stage.gateway.source_burst) = (1, 1);
     let gateway = stage.gateway().await;
     following(&gateway).await;
-    let answers = futures::future::join_all([vec![1], vec![2]].map(|bytes| reason(&gateway, bytes))).await;
-    assert!(answers.contains(&"source_limit".to_owned()), "{answers:?}");
+    let sent = [vec![1], vec![2]].map(|bytes| gateway.client.send_envelope(Encoded::from_bytes(bytes), None));
+    let answers = futures::future::join_all(sent).await;
+    let answers: Vec<_> =
+        answers.into_iter().map(|sent| sent.map_err(refused).expect_err("refused")).collect();
+    let late = answers.iter().find(|refusal| refusal.reason == "source_limit").expect("the second one");
+    assert_eq!(late.retry_after_ms, Some(1_000));
     gateway.handle.shutdown().await;
 }
 

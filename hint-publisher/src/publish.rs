@@ -56,6 +56,6 @@ pub(crate) async fn publish(
             return Err(WorkError::NotTaken { reason: error.to_string() });
         }
         tracing::warn!(number, %error, "hints not taken; sending them again");
-        tokio::time::sleep(pauses.pause()).await;
+        tokio::time::sleep(pauses.pause_after(error.retry_after())).await;
     }
 }

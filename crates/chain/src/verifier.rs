@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use blindfold_protocol::validity::{CheckedEnvelope, check_proofs, check_static_all};
 use blindfold_protocol::{ChainConfig, EnvelopeError, Epoch};
+use blindfold_rpc::Pace;
 use blindfold_runtime::{Cancelled, Spawner, blocking, now, rng, until};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::timeout_at;
@@ -51,6 +52,7 @@ struct Job {
 #[derive(Clone)]
 pub struct Verifier {
     queue: mpsc::Sender<Job>,
+    verified: Arc<Pace>,
 }
 
 impl Verifier {
@@ -63,7 +65,8 @@ impl Verifier {
         spawner: &Spawner,
     ) -> Self {
         let (queue, jobs) = mpsc::channel(limits.queue_items);
-        let work = form_groups(chain, limits, Arc::new(watch), jobs, spawner.clone());
+        let verified = Arc::new(Pace::new());
+        let work = form_groups(chain, limits, Arc::new(watch), jobs, Arc::clone(&verified), spawner.clone());
         let mut stop = spawner.stop();
         spawner.spawn("verifier", async move {
             tokio::select! {
@@ -71,7 +74,13 @@ impl Verifier {
                 () = until(&mut stop) => {}
             }
         });
-        Self { queue }
+        Self { queue, verified }
+    }
+
+    /// How long it takes until those that wait now are verified, at the pace of the last seconds.
+    pub fn time_to_come_back(&self) -> Option<Duration> {
+        let waiting = self.queue.max_capacity() - self.queue.capacity();
+        self.verified.time_for(waiting as u64)
     }
 
     /// Checks one envelope of `epoch` for batch `number`: everything that does not depend on the fee ledger.
@@ -98,6 +107,7 @@ async fn form_groups(
     limits: VerifierLimits,
     watch: Watch,
     mut jobs: mpsc::Receiver<Job>,
+    verified: Arc<Pace>,
     spawner: Spawner,
 ) {
     let threads = Arc::new(Semaphore::new(limits.threads));
@@ -114,6 +124,7 @@ async fn form_groups(
         // A closed semaphore is impossible: this task owns it.
         let Ok(permit) = Arc::clone(&threads).acquire_owned().await else { return };
         watch(group.len());
+        verified.note(group.len() as u64);
         let chain = Arc::clone(&chain);
         let work = blocking(move || {
             check_group(&chain, group);
@@ -163,5 +174,7 @@ mod tests {
         let (first, second) = tokio::join!(ask(), ask());
         assert!(matches!(first, Ok(Err(EnvelopeError::Undecodable))));
         assert_eq!(second.map(drop), Err(VerifierError::Full));
+        let time = verifier.time_to_come_back();
+        assert_eq!(time, Some(Duration::ZERO), "one was verified, and nothing waits any more");
     }
 }

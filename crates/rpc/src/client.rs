@@ -26,12 +26,14 @@ use crate::limits::{
 };
 use crate::secure::{SPEAKS_TLS, UPGRADE_REQUIRED};
 use crate::several::Several;
+use crate::turned_away::{ReadTurnedAway, ReadTurnedAwayLayer};
 
 /// A client for single calls, at one server or at whichever leads of several.
 #[derive(Clone)]
 pub struct HttpClient(Servers);
 
-type OverHttp = jsonrpsee_http_client::HttpClient<RpcLogger<RpcService<Introduce<HttpBackend>>>>;
+type OverHttp =
+    jsonrpsee_http_client::HttpClient<RpcLogger<RpcService<ReadTurnedAway<Introduce<HttpBackend>>>>>;
 
 #[derive(Clone)]
 enum Servers {
@@ -274,7 +276,11 @@ fn way(url: &str, config: &ClientConfig) -> Result<Way, ClientBuildError> {
         .max_request_size(config.max_request_bytes)
         .max_response_size(config.max_response_bytes)
         .max_concurrent_requests(config.max_concurrent_calls)
-        .set_http_middleware(ServiceBuilder::new().layer(IntroduceLayer(config.introduction.clone())))
+        .set_http_middleware(
+            ServiceBuilder::new()
+                .layer(ReadTurnedAwayLayer)
+                .layer(IntroduceLayer(config.introduction.clone())),
+        )
         .build(url)
         .map(Way::Net)
         .map_err(|error| connect_error(url, &error.to_string()))

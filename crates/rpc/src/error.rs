@@ -1,11 +1,12 @@
-//! Errors of the JSON-RPC interface: a code, a message, and `data {reason, retry}` (J-1).
+//! Errors of the JSON-RPC interface: a code, a message, and `data {reason, retry}` (J-1), with the time to come back where a
+//! caller has to (J-8).
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, time::Duration};
 
 use jsonrpsee::{core::ClientError, types::ErrorObjectOwned};
 use serde::{Deserialize, Serialize};
 
-use crate::client::with_advice;
+use crate::{client::with_advice, limits::RETRY_AFTER_MS, pace::told_ms, turned_away::turned_away};
 
 /// JSON-RPC error codes. `-38000 … -38099` are Blindfold's.
 pub mod code {
@@ -46,6 +47,9 @@ pub struct RpcError {
     /// With [`standing_by`](RpcError::standing_by): the URL of the sequencer that leads, as the one that stands by knows it.
     /// A hint about whom of those that are known to ask first, and nothing to follow.
     pub leader: Option<Box<str>>,
+    /// With `retry`: when the same request may succeed, from now on in milliseconds; without it nothing is known. Whoever
+    /// comes back adds a random part of it (J-8).
+    pub retry_after_ms: Option<u64>,
 }
 
 /// The reason of a sequencer that stands by.
@@ -57,6 +61,8 @@ struct Data {
     retry: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     leader: Option<Box<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
 }
 
 impl RpcError {
@@ -67,7 +73,14 @@ impl RpcError {
         retry: bool,
         message: impl fmt::Display,
     ) -> Self {
-        Self { code, message: message.to_string(), reason: reason.into(), retry, leader: None }
+        Self {
+            code,
+            message: message.to_string(),
+            reason: reason.into(),
+            retry,
+            leader: None,
+            retry_after_ms: None,
+        }
     }
 
     /// Understood and refused for good (`-38000`).
@@ -75,9 +88,24 @@ impl RpcError {
         Self::new(code::REFUSED, reason, false, message)
     }
 
-    /// Queues full or caller too fast: retry (`-38001`).
+    /// Queues full or caller too fast: retry (`-38001`), in a second unless [`after`](Self::after) says when.
     pub fn busy(reason: impl Into<Cow<'static, str>>, message: impl fmt::Display) -> Self {
-        Self::new(code::BUSY, reason, true, message)
+        Self { retry_after_ms: Some(RETRY_AFTER_MS), ..Self::new(code::BUSY, reason, true, message) }
+    }
+
+    /// The same error, with when to come back: within the bounds of what callers are told.
+    #[must_use]
+    pub fn after(self, time: Duration) -> Self {
+        Self { retry_after_ms: Some(told_ms(time)), ..self }
+    }
+
+    /// The same error, with when to come back, where that is known.
+    #[must_use]
+    pub fn after_some(self, time: Option<Duration>) -> Self {
+        match time {
+            Some(time) => self.after(time),
+            None => self,
+        }
     }
 
     /// The method would show a plaintext here (`-38002`, reason `plaintext_refused`).
@@ -133,7 +161,8 @@ impl RpcError {
 
 impl From<RpcError> for ErrorObjectOwned {
     fn from(error: RpcError) -> Self {
-        let data = Data { reason: error.reason.into_owned(), retry: error.retry, leader: error.leader };
+        let RpcError { reason, retry, leader, retry_after_ms, .. } = error;
+        let data = Data { reason: reason.into_owned(), retry, leader, retry_after_ms };
         Self::owned(error.code, error.message, Some(data))
     }
 }
@@ -159,6 +188,14 @@ impl ReceivedError {
         }
     }
 
+    /// When the same call may succeed, where the server said so. Add a random part of it.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused(error) if error.retry => error.retry_after_ms.map(Duration::from_millis),
+            _ => None,
+        }
+    }
+
     /// The stable reason; `no_answer` when none came.
     pub fn reason(&self) -> &str {
         match self {
@@ -172,14 +209,18 @@ impl From<ErrorObjectOwned> for RpcError {
     /// Reads an error object from any server; one without our `data` gets its reason from the code.
     fn from(error: ErrorObjectOwned) -> Self {
         let data = error.data().and_then(|raw| serde_json::from_str::<Data>(raw.get()).ok());
-        let (reason, retry, leader) = match data {
-            Some(data) => (Cow::Owned(data.reason), data.retry, data.leader),
-            None => {
-                let (reason, retry) = standard_reason(error.code());
-                (Cow::Borrowed(reason), retry, None)
+        let (code, message) = (error.code(), error.message());
+        match data {
+            // Whatever stands there, nobody waits longer than we would tell.
+            Some(Data { reason, retry, leader, retry_after_ms }) => {
+                let retry_after_ms = retry_after_ms.map(|ms| told_ms(Duration::from_millis(ms)));
+                Self { leader, retry_after_ms, ..Self::new(code, reason, retry, message) }
             }
-        };
-        Self { code: error.code(), message: error.message().to_owned(), reason, retry, leader }
+            None => {
+                let (reason, retry) = standard_reason(code);
+                Self::new(code, reason, retry, message)
+            }
+        }
     }
 }
 
@@ -187,7 +228,10 @@ impl From<ClientError> for ReceivedError {
     fn from(error: ClientError) -> Self {
         match error {
             ClientError::Call(object) => Self::Refused(object.into_owned().into()),
-            other => Self::NoAnswer(with_advice(&causes(&other))),
+            other => match turned_away(&other) {
+                Some(refusal) => Self::Refused(refusal.clone()),
+                None => Self::NoAnswer(with_advice(&causes(&other))),
+            },
         }
     }
 }
@@ -226,12 +270,14 @@ pub(crate) fn standard_reason(code: i32) -> (&'static str, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::ForwardedRefusal;
 
     #[test]
     fn every_builder_survives_the_wire() {
         let cases = [
             (RpcError::refused("expired", "the envelope expired"), -38000, "expired", false),
             (RpcError::busy("mempool_full", "m"), -38001, "mempool_full", true),
+            (RpcError::busy("busy", "m").after(Duration::from_millis(1_234)), -38001, "busy", true),
             (RpcError::plaintext_refused("eth_call"), -38002, "plaintext_refused", false),
             (RpcError::unavailable("not_certified", "m"), -38003, "not_certified", true),
             (RpcError::standing_by(None), -38003, "standing_by", true),
@@ -247,7 +293,21 @@ mod tests {
             let json = serde_json::to_string(&object).expect("serializes");
             let back: ErrorObjectOwned = serde_json::from_str(&json).expect("parses");
             assert_eq!(RpcError::from(back), error);
+            let forwarded = ForwardedRefusal::from(error.clone());
+            assert_eq!(RpcError::from(forwarded), RpcError { leader: None, ..error });
         }
+    }
+
+    #[test]
+    fn whoever_is_told_to_come_back_is_told_when_and_waits_no_longer_than_that() {
+        let told = |error: RpcError| ReceivedError::Refused(error).retry_after();
+        assert_eq!(told(RpcError::busy("busy", "m")), Some(Duration::from_millis(RETRY_AFTER_MS)));
+        assert_eq!(told(RpcError::refused("expired", "m")), None);
+        assert_eq!(told(RpcError::refused("expired", "m").after(Duration::from_secs(1))), None);
+        let never = serde_json::json!({ "reason": "busy", "retry": true, "retry_after_ms": u64::MAX });
+        let object = ErrorObjectOwned::owned(code::BUSY, "m", Some(never));
+        let longest = Duration::from_millis(crate::limits::MAX_RETRY_AFTER_MS);
+        assert_eq!(ReceivedError::from(ClientError::Call(object)).retry_after(), Some(longest));
     }
 
     #[test]

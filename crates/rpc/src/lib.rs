@@ -29,6 +29,7 @@ mod inbound;
 pub mod limits;
 mod middleware;
 mod origins;
+mod pace;
 mod passthrough;
 mod peer_listener;
 mod peers;
@@ -41,6 +42,7 @@ mod several;
 mod sources;
 mod standing_by;
 mod tls_metrics;
+mod turned_away;
 mod turns;
 pub mod types;
 mod urls;
@@ -66,6 +68,7 @@ pub use jsonrpsee;
 pub use jsonrpsee_ws_client::WsClient;
 pub use middleware::{CallObserver, CallRecord};
 pub use origins::AllowedOrigins;
+pub use pace::Pace;
 pub use passthrough::{
     NODE_ONLY_METHODS, PLAINTEXT_METHODS, Passthrough, PassthroughFuture, READ_METHODS, is_plaintext_method,
 };

@@ -89,6 +89,22 @@ pub const MAX_CALLS_PER_ADDRESS_PER_SECOND: u32 = 2_000;
 pub const CALL_BURST_SECONDS: u32 = 5;
 /// Most addresses whose rate is remembered at once; beyond it the longest silent ones are forgotten.
 pub const MAX_TRACKED_ADDRESSES: usize = 16_384;
+/// How long a caller is told to stay away where nothing better is known.
+pub const RETRY_AFTER_MS: u64 = 1_000;
+/// Shortest time that a caller is told to stay away.
+pub const MIN_RETRY_AFTER_MS: u64 = 100;
+/// Longest such time.
+pub const MAX_RETRY_AFTER_MS: u64 = 30_000;
+/// How long one slot of a [`Pace`](crate::Pace) is, and how many of them count.
+pub const PACE_SLOT_MS: u64 = 250;
+/// See [`PACE_SLOT_MS`].
+pub const PACE_SLOTS: usize = 16;
+/// Connections beyond the limits that are told so, at a time; further ones are closed without a word.
+pub const TURNED_AWAY_CONNECTIONS: usize = 256;
+/// Most of them of one address.
+pub const TURNED_AWAY_PER_ADDRESS: usize = 64;
+/// How long such a connection may take to send its request and read the answer, in milliseconds.
+pub const TURNING_AWAY_MS: u64 = 2_000;
 /// Most subscriptions on one connection; there are five topics.
 pub const MAX_SUBSCRIPTIONS_PER_CONNECTION: u32 = 16;
 /// Messages that wait for one connection before its subscriptions feel back-pressure.

@@ -123,7 +123,8 @@ where
         let shared = &self.shared;
         let Some(recipient) = request.extensions().get::<Recipient>() else { return Ok(Held::default()) };
         if !shared.peers.may_call(recipient.account) {
-            return Err(RpcError::busy("rate_limited", "too many calls from this address"));
+            let refusal = RpcError::busy("rate_limited", "too many calls from this address");
+            return Err(refusal.after(shared.peers.time_for_a_call()));
         }
         let method = request.method_name();
         if recipient.websocket && BULK_METHODS.contains(&method) {
@@ -133,10 +134,11 @@ where
         let address = Some(recipient.account).filter(|account| matches!(account, Account::Address(_)));
         // Those who wait for the chain may be more than those who work.
         let turns = if WAITING_METHODS.contains(&method) { &shared.waiting_turns } else { &shared.turns };
-        let turn = OptionFuture::from(address.map(|account| turns.take(account, TURN_WAIT))).await;
-        if matches!(turn, Some(None)) {
-            return Err(RpcError::busy("busy", "too many calls of this address are under way"));
-        }
+        let turn =
+            OptionFuture::from(address.map(|account| turns.take(account, TURN_WAIT))).await.transpose();
+        let turn = turn.map_err(|time| {
+            RpcError::busy("busy", "too many calls of this address are under way").after(time)
+        })?;
         let bytes = reservation(method, shared.max_response_bytes);
         // Many small calls wait for nothing: they are refused while the budget is used up.
         let patience = Duration::from_millis(if bytes > SMALL_ANSWER_BYTES { ANSWER_WAIT_MS } else { 0 });
@@ -146,7 +148,7 @@ where
             }
             taken => taken,
         };
-        Ok(Held { turn: turn.flatten(), lease: Some(lease.ok_or_else(too_many_answers)?) })
+        Ok(Held { turn, lease: Some(lease.ok_or_else(too_many_answers)?) })
     }
 
     /// Works on a call in a task of its own: whoever hangs up drops the answer and nothing else. Work under a call, on a
@@ -219,11 +221,13 @@ where
             Some(passthrough) if passthrough.allows(method) => {
                 let account = request.extensions().get::<Recipient>().map(|recipient| recipient.account);
                 let turn = account.map(|account| shared.read_turns.take(account, TURN_WAIT));
-                let turn = OptionFuture::from(turn).await;
-                if matches!(turn, Some(None)) {
-                    let message = "too many reads of this address are under way at the execution client";
-                    return refuse(&request, RpcError::busy("reads_busy", message));
-                }
+                let turn = match OptionFuture::from(turn).await.transpose() {
+                    Ok(turn) => turn,
+                    Err(time) => {
+                        let message = "too many reads of this address are under way at the execution client";
+                        return refuse(&request, RpcError::busy("reads_busy", message).after(time));
+                    }
+                };
                 let params = request.params.as_ref().map(|params| params.clone().into_owned());
                 let outcome = passthrough.call(method, params).await;
                 drop(turn);

@@ -11,9 +11,14 @@ use blindfold_protocol::Party;
 use blindfold_runtime::{Instant, now};
 use tokio::sync::Notify;
 
-use crate::limits::{
-    CALL_BURST_SECONDS, MAX_ADDRESSES_PER_PEER, MAX_CONNECTIONS_PER_PEER, MAX_TRACKED_ADDRESSES,
-    WAITING_CONNECTIONS, WAITING_CONNECTIONS_PER_ADDRESS, WAITING_MS,
+use crate::{
+    Pace, RpcError,
+    limits::{
+        CALL_BURST_SECONDS, HEADER_TIMEOUT_MS, MAX_ADDRESSES_PER_PEER, MAX_CONNECTIONS_PER_PEER,
+        MAX_TRACKED_ADDRESSES, TURNED_AWAY_CONNECTIONS, TURNED_AWAY_PER_ADDRESS, WAITING_CONNECTIONS,
+        WAITING_CONNECTIONS_PER_ADDRESS, WAITING_MS,
+    },
+    turned_away,
 };
 
 /// The caller's address, in the extensions of every call.
@@ -62,6 +67,9 @@ struct State {
     waiting: VecDeque<Waiting>,
     next_waiting: u64,
     accounts: HashMap<Account, Counts>,
+    crowd: Crowd,
+    /// Connections that are told that there is no place for them, by whose they are.
+    turned_away: HashMap<Option<Account>, usize>,
     /// Addresses that each peer called from, the latest hello last.
     peer_addresses: HashMap<Party, VecDeque<Account>>,
 }
@@ -71,6 +79,35 @@ struct Counts {
     connections: u32,
     calls_left: f64,
     refilled: Instant,
+    /// Since it had too many connections for the first time.
+    crowd: Option<Box<Crowd>>,
+}
+
+/// Those who want a place where none is free, and how fast places become free.
+#[derive(Debug, Default)]
+struct Crowd {
+    wanted: Pace,
+    freed: Pace,
+}
+
+impl Crowd {
+    /// When somebody who finds no place now may find one: after those who found none in the last second.
+    fn time_to_come_back(&self) -> Duration {
+        self.wanted.note(1);
+        // A connection that is idle ends by itself.
+        self.freed.time_for(self.wanted.per_second().ceil() as u64).unwrap_or(IDLE)
+    }
+}
+
+const IDLE: Duration = Duration::from_millis(HEADER_TIMEOUT_MS);
+
+/// A connection that is told that there is no place for it.
+#[derive(Debug)]
+pub(crate) struct TurnedAway {
+    pub(crate) overload: Overload,
+    pub(crate) refusal: RpcError,
+    peers: Arc<Peers>,
+    account: Option<Account>,
 }
 
 #[derive(Debug)]
@@ -93,8 +130,8 @@ pub(crate) struct Place {
 enum Kind {
     /// Among everybody's. The address is none for a connection of a reverse proxy.
     Open(Option<Account>),
-    /// All places are taken; the number in the queue.
-    Waiting(u64),
+    /// No place is free; the number in the queue.
+    Waiting(u64, Overload),
     Peer(Account),
 }
 
@@ -139,10 +176,48 @@ impl Peers {
         let kind = match state.open(self, account) {
             Ok(()) => Kind::Open(account),
             Err(overload) if !self.peers_are_known => return Err(overload),
-            Err(_) => Kind::Waiting(state.wait(account, &given_away)?),
+            Err(overload) => {
+                let number = state.wait(account, &given_away).map_err(|_| overload)?;
+                Kind::Waiting(number, overload)
+            }
         };
         drop(state);
         Ok(Arc::new(Place { peers: Arc::clone(self), kind: Mutex::new(kind), given_away }))
+    }
+
+    /// What a connection is told for which there is no place, whether or not it waits for a moment.
+    pub(crate) fn refusal(&self, address: Option<IpAddr>, overload: Overload) -> RpcError {
+        let account = address.map(Account::of);
+        let state = &mut *self.state();
+        let known = account.and_then(|account| state.accounts.get_mut(&account));
+        let crowd = match (overload, known) {
+            (Overload::ConnectionsOfAddress, Some(known)) => &**known.crowd.get_or_insert_default(),
+            _ => &state.crowd,
+        };
+        turned_away::refusal(overload, crowd.time_to_come_back())
+    }
+
+    /// Leave to tell a connection that there is no place for it; none where too many are being told.
+    pub(crate) fn turn_away(
+        self: &Arc<Self>,
+        address: Option<IpAddr>,
+        overload: Overload,
+    ) -> Option<TurnedAway> {
+        let refusal = self.refusal(address, overload);
+        let account = address.map(Account::of);
+        let mut state = self.state();
+        let all: usize = state.turned_away.values().sum();
+        let of_same = state.turned_away.get(&account).copied().unwrap_or_default();
+        if all >= TURNED_AWAY_CONNECTIONS || account.is_some() && of_same >= TURNED_AWAY_PER_ADDRESS {
+            return None;
+        }
+        *state.turned_away.entry(account).or_default() += 1;
+        Some(TurnedAway { overload, refusal, peers: Arc::clone(self), account })
+    }
+
+    /// How long an account waits for its next call at least, once it has used its allowance up.
+    pub(crate) fn time_for_a_call(&self) -> Duration {
+        Duration::from_secs(1) / self.calls_per_second.max(1)
     }
 
     /// A place among the connections of an address.
@@ -212,7 +287,7 @@ impl State {
     fn remember(&mut self, party: Party, kind: Kind) {
         let address = match kind {
             Kind::Open(address) => address,
-            Kind::Waiting(number) => {
+            Kind::Waiting(number, _) => {
                 let waiting = self.waiting.iter().find(|waiting| waiting.number == number);
                 waiting.and_then(|waiting| waiting.account)
             }
@@ -244,6 +319,9 @@ impl State {
     fn uncount(&mut self, account: Account) {
         if let Some(known) = self.accounts.get_mut(&account) {
             known.connections = known.connections.saturating_sub(1);
+            if let Some(crowd) = &known.crowd {
+                crowd.freed.note(1);
+            }
         }
     }
 
@@ -260,7 +338,7 @@ impl State {
                 return None;
             }
         }
-        let fresh = || Counts { connections: 0, calls_left: burst, refilled: now() };
+        let fresh = || Counts { connections: 0, calls_left: burst, refilled: now(), crowd: None };
         Some(self.accounts.entry(account).or_insert_with(fresh))
     }
 
@@ -268,9 +346,10 @@ impl State {
         match kind {
             Kind::Open(account) => {
                 self.connections = self.connections.saturating_sub(1);
+                self.crowd.freed.note(1);
                 account.into_iter().for_each(|account| self.uncount(account));
             }
-            Kind::Waiting(number) => self.waiting.retain(|waiting| waiting.number != number),
+            Kind::Waiting(number, _) => self.waiting.retain(|waiting| waiting.number != number),
             Kind::Peer(account) => self.uncount(account),
         }
     }
@@ -282,7 +361,15 @@ impl Place {
     }
 
     pub(crate) fn is_waiting(&self) -> bool {
-        matches!(*self.kind(), Kind::Waiting(_))
+        self.overload().is_some()
+    }
+
+    /// Why it waits, if it does.
+    pub(crate) fn overload(&self) -> Option<Overload> {
+        match *self.kind() {
+            Kind::Waiting(_, overload) => Some(overload),
+            _ => None,
+        }
     }
 
     /// The connection is this peer's: it takes none of everybody's places. False when the peer has too many.
@@ -319,6 +406,18 @@ impl Drop for Place {
     fn drop(&mut self) {
         let kind = *self.kind();
         self.peers.state().leave(kind);
+    }
+}
+
+impl Drop for TurnedAway {
+    fn drop(&mut self) {
+        let mut state = self.peers.state();
+        if let Some(told) = state.turned_away.get_mut(&self.account) {
+            *told -= 1;
+            if *told == 0 {
+                state.turned_away.remove(&self.account);
+            }
+        }
     }
 }
 
@@ -362,6 +461,35 @@ mod tests {
         assert_eq!(peers.connect(Some(ip("192.0.2.2"))).expect_err("full"), Overload::Connections);
         drop(first);
         peers.connect(Some(ip("192.0.2.1"))).expect("room again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_turned_away_is_told_when_places_become_free() {
+        let peers = peers(100, 2, 0);
+        let address = Some(ip("192.0.2.1"));
+        let mut places: VecDeque<_> = (0..2).map(|_| peers.connect(address).expect("room")).collect();
+        let refusal = |peers: &Arc<Peers>| {
+            let overload = peers.connect(address).expect_err("full");
+            let away = peers.turn_away(address, overload).expect("not many");
+            (away.refusal.reason.to_string(), away.refusal.retry_after_ms.expect("a time"))
+        };
+        let of_address = |ms| ("too_many_connections".to_owned(), ms);
+        assert_eq!(refusal(&peers), of_address(HEADER_TIMEOUT_MS), "nobody left yet");
+        // Four want a place each second, and two of those who have one leave.
+        for _ in 0..8 {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            places.pop_front();
+            places.push_back(peers.connect(address).expect("room"));
+            let (first, second) = (refusal(&peers), refusal(&peers));
+            assert_eq!((first.0, second.0), (of_address(0).0, of_address(0).0));
+        }
+        let (_, ms) = refusal(&peers);
+        assert!((1_500..=2_500).contains(&ms), "{ms}");
+        let told: Vec<_> = std::iter::from_fn(|| peers.turn_away(address, Overload::Connections)).collect();
+        assert_eq!(told.len(), TURNED_AWAY_PER_ADDRESS);
+        assert_eq!(told[0].refusal.reason, "connections_full");
+        drop(told);
+        assert!(peers.state().turned_away.is_empty());
     }
 
     /// Behind a local proxy every limit by address had gone.

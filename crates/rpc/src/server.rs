@@ -9,7 +9,7 @@ use axum::{
     Router,
     body::Body,
     extract::Request,
-    http::{HeaderValue, Response, StatusCode, header},
+    http::{Response, StatusCode},
 };
 use blindfold_runtime::{panic_words, spawn};
 use blindfold_tls::{ServerTls, ServerTlsFiles, TlsError};
@@ -44,6 +44,7 @@ use crate::{
     middleware::{GuardLayer, Shared},
     peers::{Account, AddressPermit, Overload, Peers, Place},
     secure::{NoHandshake, handshake},
+    turned_away,
     turns::Turns,
     wire::Wire,
 };
@@ -352,11 +353,11 @@ impl Front {
             None => None,
         };
         let party = party.filter(|party| connection.place.belongs_to(*party));
-        if connection.place.is_waiting() {
+        if let Some(overload) = connection.place.overload() {
             // Whoever shows no hello gets no place now (H-2).
-            let mut refusal = status(StatusCode::SERVICE_UNAVAILABLE, "all places are taken\n");
-            refusal.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-            return Err(refusal);
+            let refusal = self.peers.refusal(Some(peer.ip()), overload);
+            turned_away::skip(std::mem::take(request.body_mut())).await;
+            return Err(turned_away::answer(overload, refusal));
         }
         let extensions = request.extensions_mut();
         extensions.insert(PeerAddress(SocketAddr::new(caller, peer.port())));
@@ -364,8 +365,8 @@ impl Front {
             connection.outbox.upgrade();
             // A proxy has one connection for every WebSocket.
             if party.is_none() && (caller != peer.ip() || self.inbound.trusts(peer.ip())) {
-                let permit = self.peers.connect_from(caller).map_err(|_| {
-                    status(StatusCode::TOO_MANY_REQUESTS, "too many connections from this address\n")
+                let permit = self.peers.connect_from(caller).map_err(|overload| {
+                    turned_away::answer(overload, self.peers.refusal(Some(caller), overload))
                 })?;
                 extensions.insert(Arc::new(permit));
             }
@@ -500,7 +501,8 @@ async fn accept(listener: TcpListener, router: Router, limits: Limits, stop: Sto
         };
         // The connections of a proxy are those of its callers, who are counted by their calls and WebSockets.
         let trusted = limits.inbound.trusts(peer.ip());
-        match limits.peers.connect((!trusted).then(|| peer.ip())) {
+        let address = (!trusted).then(|| peer.ip());
+        match limits.peers.connect(address) {
             Ok(place) => {
                 let (router, limits, stop) = (router.clone(), limits.clone(), stop.clone());
                 let panicked = limits.panicked.clone();
@@ -511,8 +513,20 @@ async fn accept(listener: TcpListener, router: Router, limits: Limits, stop: Sto
                     }
                 });
             }
-            // The stream is closed by dropping it: waiting would let the idle keep out the busy.
-            Err(overload) => tracing::debug!(%peer, ?overload, "connection refused: limit reached"),
+            Err(overload) => {
+                tracing::debug!(%peer, ?overload, "connection refused: limit reached");
+                // A handshake would cost more than most calls, and a proxy's header stands before any request. What is told
+                // nothing is closed by dropping it: waiting would let the idle keep out the busy.
+                let plain = limits.tls.is_none() && !(trusted && limits.inbound.proxy_protocol);
+                let away = plain.then(|| limits.peers.turn_away(address, overload)).flatten();
+                if let Some(away) = away {
+                    let panicked = limits.panicked.clone();
+                    spawn(async move {
+                        let told = turned_away::tell(stream, away);
+                        panicked.watch("a connection", told).await;
+                    });
+                }
+            }
         }
     }
 }

@@ -22,7 +22,7 @@ use jsonrpsee::{
 };
 use tokio::time::sleep_until;
 
-use crate::{RpcError, limits::SEVERAL_STEP_MS, urls::same_server};
+use crate::{RpcError, limits::SEVERAL_STEP_MS, turned_away::turned_away, urls::same_server};
 
 /// The clients of several servers.
 pub(crate) struct Several<C> {
@@ -37,6 +37,8 @@ enum Place {
     Untried,
     Asked,
     StandsBy,
+    /// It had no place for the connection.
+    Full,
     Silent,
 }
 
@@ -108,6 +110,7 @@ impl<C> Several<C> {
                     return Err(error);
                 }
                 Some(Failure::NoAnswer) => round.failed(server, Place::Silent, error),
+                Some(Failure::Full) => round.failed(server, Place::Full, error),
                 Some(Failure::StandsBy(leader)) => {
                     round.leader = leader.and_then(|leader| self.place_of(&leader)).or(round.leader);
                     round.failed(server, Place::StandsBy, error);
@@ -126,13 +129,14 @@ impl<C> Several<C> {
     /// A refusal only where each server refused: from one that did not answer, nobody knows what became of the call.
     fn nobody(&self, round: Round) -> ClientError {
         let tried: Vec<String> = self.servers.iter().map(|(url, _)| redact_url(url)).collect();
-        let refused = round.places.iter().all(|place| *place == Place::StandsBy);
+        let refused = round.places.iter().all(|place| matches!(place, Place::StandsBy | Place::Full));
         match round.last {
             Some(ClientError::Call(object)) if refused => {
                 let message = format!("{} (asked: {})", object.message(), tried.join(", "));
                 let data = object.data().map(ToOwned::to_owned);
                 ClientError::Call(ErrorObject::owned(object.code(), message, data))
             }
+            Some(last) if refused && turned_away(&last).is_some() => last,
             last => {
                 let said = last.map_or_else(|| "no server is known".to_owned(), |error| error.to_string());
                 let shown =
@@ -200,6 +204,7 @@ impl Round {
 /// Why another server is asked.
 enum Failure {
     NoAnswer,
+    Full,
     /// It may say who leads.
     StandsBy(Option<Box<str>>),
 }
@@ -208,6 +213,7 @@ impl Failure {
     fn of(error: &ClientError) -> Option<Self> {
         match error {
             ClientError::Call(object) => standing_by(object).map(Self::StandsBy),
+            ClientError::Transport(_) if turned_away(error).is_some() => Some(Self::Full),
             ClientError::Transport(_)
             | ClientError::RestartNeeded(_)
             | ClientError::ParseError(_)
@@ -231,6 +237,7 @@ mod tests {
     use futures::{FutureExt, future::BoxFuture};
 
     use super::*;
+    use crate::ReceivedError;
 
     type Answer = Result<u64, ClientError>;
     /// Answers its first, second, … call.
@@ -333,6 +340,25 @@ mod tests {
         assert!(servers.number().await.is_err());
         assert_eq!(servers.calls(), [2, 2, 2]);
         assert_eq!(servers.first.load(Ordering::Relaxed), 2);
+    }
+
+    fn full(ms: u64) -> Script {
+        Box::new(move |_| {
+            let refusal = RpcError::busy("connections_full", "full").after(Duration::from_millis(ms));
+            ready(Err(ClientError::Transport(Box::new(refusal)))).boxed()
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_without_a_place_is_passed_over_and_where_none_has_one_the_caller_hears_when() {
+        let one = servers([full(900), leads(5)]);
+        assert_eq!((one.number().await.unwrap(), one.calls()), (5, vec![1, 1]));
+        let received = |error| ReceivedError::from(error).retry_after();
+        let all = servers([stands_by(None), full(900)]).number().await.unwrap_err();
+        assert_eq!(received(all), Some(Duration::from_millis(900)));
+        // From a dead one nobody knows what became of the call.
+        let dead = servers([dead(), full(900)]).number().await.unwrap_err();
+        assert_eq!(received(dead), None);
     }
 
     #[tokio::test(start_paused = true)]

@@ -5,6 +5,7 @@ use std::{
     hash::Hash,
     net::IpAddr,
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
 
 use blindfold_runtime::Instant;
@@ -39,6 +40,11 @@ impl SourceLimits {
     /// Takes one token of this address; false when it has none left.
     pub fn allow(&self, source: IpAddr, now: Instant) -> bool {
         self.0.allow(group(source), now)
+    }
+
+    /// How long an address without a token waits for the next one at least.
+    pub fn time_for_one(&self) -> Duration {
+        self.0.time_for_one()
     }
 
     /// The address that a source counts by.
@@ -84,6 +90,11 @@ impl<K: Eq + Hash> TokenBuckets<K> {
         true
     }
 
+    /// How long a key without a token waits for the next one at least.
+    pub fn time_for_one(&self) -> Duration {
+        Duration::try_from_secs_f64(1.0 / self.rate_per_second).unwrap_or(Duration::MAX)
+    }
+
     /// Gives a token of this key back: what it was taken for did not come about.
     pub fn give_back(&self, key: &K) {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -95,8 +106,6 @@ impl<K: Eq + Hash> TokenBuckets<K> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use blindfold_runtime::now;
 
     use super::*;

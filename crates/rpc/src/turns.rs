@@ -8,13 +8,24 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{limits::MAX_WAITING_CALLS_PER_ADDRESS, peers::Account};
+use crate::{
+    Pace,
+    limits::{MAX_WAITING_CALLS_PER_ADDRESS, TURN_WAIT_MS},
+    peers::Account,
+};
 
 /// Counts what each account has under way; further calls of the same account wait for those before them.
 #[derive(Debug)]
 pub(crate) struct Turns {
     of_account: usize,
-    accounts: Mutex<HashMap<Account, Arc<Semaphore>>>,
+    accounts: Mutex<HashMap<Account, Line>>,
+}
+
+/// What an account has under way, and how fast that ends.
+#[derive(Clone, Debug)]
+struct Line {
+    places: Arc<Semaphore>,
+    ended: Arc<Pace>,
 }
 
 /// One call; dropping it lets the next of its account go on.
@@ -22,7 +33,7 @@ pub(crate) struct Turns {
 pub(crate) struct Turn {
     turns: Arc<Turns>,
     account: Account,
-    places: Arc<Semaphore>,
+    line: Line,
     place: Option<OwnedSemaphorePermit>,
 }
 
@@ -32,40 +43,64 @@ impl Turns {
         Arc::new(Self { of_account, accounts: Mutex::default() })
     }
 
-    fn accounts(&self) -> MutexGuard<'_, HashMap<Account, Arc<Semaphore>>> {
+    fn accounts(&self) -> MutexGuard<'_, HashMap<Account, Line>> {
         // Nothing panics while the lock is held.
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The account's turn, if it comes in time and not too many wait already.
-    pub(crate) async fn take(self: &Arc<Self>, account: Account, patience: Duration) -> Option<Turn> {
+    /// The account's turn, if it comes in time and not too many wait already; else when to come back.
+    pub(crate) async fn take(
+        self: &Arc<Self>,
+        account: Account,
+        patience: Duration,
+    ) -> Result<Turn, Duration> {
         let turn = {
             let mut accounts = self.accounts();
-            let places = accounts.entry(account).or_insert_with(|| Arc::new(Semaphore::new(self.of_account)));
+            let line = accounts.entry(account).or_insert_with(|| Line {
+                places: Arc::new(Semaphore::new(self.of_account)),
+                ended: Arc::default(),
+            });
             // The table holds it once, and twice every call: itself, and its place or its wait for one.
-            if Arc::strong_count(places) > 2 * (self.of_account + MAX_WAITING_CALLS_PER_ADDRESS) {
-                return None;
+            if Arc::strong_count(&line.places) > 2 * (self.of_account + MAX_WAITING_CALLS_PER_ADDRESS) {
+                return Err(line.time_to_come_back());
             }
-            Turn { turns: Arc::clone(self), account, places: Arc::clone(places), place: None }
+            Turn { turns: Arc::clone(self), account, line: line.clone(), place: None }
         };
         turn.within(patience).await
     }
 }
 
+impl Line {
+    /// Until all that wait now have had their turn.
+    fn time_to_come_back(&self) -> Duration {
+        // One of each call is its wait, or its place.
+        let calls = Arc::strong_count(&self.places) / 2;
+        self.ended.time_for(calls as u64).unwrap_or(TURN_WAIT)
+    }
+}
+
+/// Where none ended lately: no call waits longer for its turn.
+const TURN_WAIT: Duration = Duration::from_millis(TURN_WAIT_MS);
+
 impl Turn {
-    async fn within(mut self, patience: Duration) -> Option<Self> {
-        let place = Arc::clone(&self.places).acquire_owned();
-        self.place = Some(tokio::time::timeout(patience, place).await.ok()?.ok()?);
-        Some(self)
+    async fn within(mut self, patience: Duration) -> Result<Self, Duration> {
+        let place = Arc::clone(&self.line.places).acquire_owned();
+        match tokio::time::timeout(patience, place).await {
+            Ok(Ok(place)) => self.place = Some(place),
+            _ => return Err(self.line.time_to_come_back()),
+        }
+        Ok(self)
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
         let mut accounts = self.turns.accounts();
-        self.place.take();
+        if self.place.take().is_some() {
+            self.line.ended.note(1);
+        }
         // Nobody else waits or is under way: the table's and ours are the last.
-        if Arc::strong_count(&self.places) == 2 {
+        if Arc::strong_count(&self.line.places) == 2 {
             accounts.remove(&self.account);
         }
     }
@@ -92,10 +127,10 @@ mod tests {
         for _ in 0..3 {
             under_way.push(turns.take(account(1), PATIENCE).await.expect("a place"));
         }
-        assert!(turns.take(account(1), Duration::ZERO).await.is_none(), "it waits, and not for ever");
+        assert!(turns.take(account(1), Duration::ZERO).await.is_err(), "it waits, and not for ever");
         let other = turns.take(account(2), PATIENCE).await.expect("another account");
         let (next, ()) = tokio::join!(turns.take(account(1), PATIENCE), async { drop(under_way.pop()) });
-        assert!(next.is_some());
+        assert!(next.is_ok());
         drop((under_way, next, other));
         assert!(turns.accounts().is_empty());
     }
@@ -106,7 +141,7 @@ mod tests {
         let calls = (0..2 * MAX_WAITING_CALLS_PER_ADDRESS).map(|_| async {
             let turn = turns.take(account(1), PATIENCE).await;
             tokio::task::yield_now().await;
-            turn.is_some()
+            turn.is_ok()
         });
         let served = join_all(calls).await.into_iter().filter(|served| *served).count();
         assert_eq!(served, MAX_WAITING_CALLS_PER_ADDRESS + 1);

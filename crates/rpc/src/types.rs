@@ -1,6 +1,6 @@
 //! The JSON objects of `docs/protocol.md`. Field names are camelCase; what a caller sends refuses unknown fields.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::{BatchHints, Certificate, Deployment, Promise, Release, SealedBatch};
@@ -134,21 +134,24 @@ pub struct ForwardedRefusal {
     pub reason: String,
     /// Whether the same envelope may be taken later.
     pub retry: bool,
+    /// With `retry`: when, from now on in milliseconds, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
     /// What happened, for a person.
     pub message: String,
 }
 
 impl From<RpcError> for ForwardedRefusal {
     fn from(error: RpcError) -> Self {
-        let RpcError { code, message, reason, retry, .. } = error;
-        Self { code, reason: reason.into_owned(), retry, message }
+        let RpcError { code, message, reason, retry, retry_after_ms, .. } = error;
+        Self { code, reason: reason.into_owned(), retry, retry_after_ms, message }
     }
 }
 
 impl From<ForwardedRefusal> for RpcError {
     fn from(refusal: ForwardedRefusal) -> Self {
-        let ForwardedRefusal { code, reason, retry, message } = refusal;
-        Self::new(code, reason, retry, message)
+        let ForwardedRefusal { code, reason, retry, retry_after_ms, message } = refusal;
+        Self::new(code, reason, retry, message).after_some(retry_after_ms.map(Duration::from_millis))
     }
 }
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use blindfold_protocol::{B256, Canonical};
 use blindfold_rpc::{
     AdminConfig, AllowedOrigins, BlindApiClient, ClientBuildError, ClientConfig, Encoded, Hub, Readiness,
-    ReceivedError, SequencerApiClient, ServeError, admin, http_client, serve, types::Refusal,
-    types::SendOptions, ws_client,
+    ReceivedError, SequencerApiClient, ServeError, admin, http_client, limits::TURNED_AWAY_PER_ADDRESS,
+    serve, types::Refusal, types::SendOptions, ws_client,
 };
 use blindfold_runtime::spawn;
 use common::*;
@@ -255,6 +255,63 @@ async fn connections_are_limited_and_come_back() {
         }
         tokio::task::yield_now().await;
     }
+}
+
+/// Beyond the limits a connection was closed without a word (J-8).
+#[tokio::test]
+async fn a_connection_without_a_place_is_told_when_to_come_back() {
+    for (connections, of_address, status_line, reason) in
+        [(1, 256, "http/1.1 503", "connections_full"), (8, 1, "http/1.1 429", "too_many_connections")]
+    {
+        let mut config = config(0);
+        config.max_connections = connections;
+        config.inbound.max_connections_per_address = of_address;
+        let server = serve(config, methods(Hub::default()), None).await.unwrap();
+        let addr = server.local_addr();
+        let url = format!("ws://{addr}");
+        let place = ws_client(&url, &ClientConfig::default()).await.unwrap();
+        let long = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}"}}"#, "x".repeat(90_000));
+        for body in [r#"{"jsonrpc":"2.0","id":1,"method":"blind_getStatus"}"#, long.as_str()] {
+            let (head, body) = request(addr, "POST /", "", body).await;
+            assert!(head.starts_with(status_line), "{head}");
+            assert!(head.contains("retry-after: 15") && head.contains("connection: close"), "{head}");
+            let answer: serde_json::Value = serde_json::from_str(&body).unwrap();
+            assert_eq!(error(&answer), refused(-38001, reason, true));
+            assert_eq!(answer["error"]["data"]["retry_after_ms"], 15_000, "nobody left lately");
+        }
+        let client = http_client(&format!("http://{addr}"), &ClientConfig::default()).unwrap();
+        let received = ReceivedError::from(client.get_status().await.unwrap_err());
+        assert_eq!((received.reason(), received.retry()), (reason, true));
+        assert_eq!(received.retry_after(), Some(std::time::Duration::from_secs(15)));
+        assert!(ws_client(&url, &ClientConfig::default()).await.is_err());
+        assert_eq!(place.get_status().await.unwrap(), status(), "who has a place keeps it");
+        drop(place);
+        // The place is free when the server has seen the end of the connection.
+        while let Err(error) = client.get_status().await {
+            assert_eq!(ReceivedError::from(error).reason(), reason);
+        }
+        assert!(server.shutdown().await);
+    }
+}
+
+/// Those that say nothing are told nothing for ever, and do not keep out who speaks.
+#[tokio::test]
+async fn connections_that_are_refused_and_silent_are_few_and_end() {
+    let mut config = config(0);
+    config.max_connections = 1;
+    let server = serve(config, methods(Hub::default()), None).await.unwrap();
+    let addr = server.local_addr();
+    let place = ws_client(&format!("ws://{addr}"), &ClientConfig::default()).await.unwrap();
+    let mut silent = Vec::new();
+    for _ in 0..TURNED_AWAY_PER_ADDRESS + 8 {
+        silent.push(TcpStream::connect(addr).await.unwrap());
+    }
+    for stream in &mut silent {
+        let mut byte = [0];
+        // An end, or a reset: but no answer.
+        assert!(matches!(stream.read(&mut byte).await, Ok(0) | Err(_)));
+    }
+    assert_eq!(place.get_status().await.unwrap(), status());
 }
 
 #[tokio::test]

@@ -38,6 +38,15 @@ impl Backoff {
         Duration::from_millis(self.jitter.random_range(half_ms..=whole_ms))
     }
 
+    /// The pause before the next attempt where the other side may have said when to come back: not before that, and up to
+    /// half as long after it, so that those who were told together do not come back together.
+    pub fn pause_after(&mut self, told: Option<Duration>) -> Duration {
+        let pause = self.pause();
+        let Some(told) = told else { return pause };
+        let late_ms = u64::try_from(told.as_millis() / 2).unwrap_or(u64::MAX);
+        pause.max(told.saturating_add(Duration::from_millis(self.jitter.random_range(0..=late_ms))))
+    }
+
     /// An attempt succeeded: the next pause is the first one again.
     pub fn reset(&mut self) {
         self.next_ms = self.initial_ms;
@@ -78,6 +87,20 @@ impl Patience {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_comes_back_before_the_time_that_he_was_told() {
+        let mut backoff = Backoff::seeded(10, 80, 7);
+        let told = Duration::from_millis(1_000);
+        let pauses: Vec<Duration> = (0..8).map(|_| backoff.pause_after(Some(told))).collect();
+        assert!(pauses.iter().all(|pause| (told..=told * 3 / 2).contains(pause)), "{pauses:?}");
+        assert!(pauses.windows(2).any(|pair| pair[0] != pair[1]), "jitter");
+        assert!(
+            backoff.pause_after(Some(Duration::ZERO)) >= Duration::from_millis(40),
+            "our own, where it is longer"
+        );
+        assert!(backoff.pause_after(None) <= Duration::from_millis(80));
+    }
 
     #[test]
     fn pauses_double_to_the_longest_with_jitter_from_the_seed() {

@@ -64,6 +64,8 @@ pub struct SequencerState {
     pub forwarded: Vec<Vec<ForwardedEnvelope>>,
     /// The reason for which envelopes are refused, each by itself.
     pub refuses_envelopes: Option<&'static str>,
+    /// What calls with envelopes are refused with.
+    pub refuses_forwards: Option<RpcError>,
     /// How often receipts were asked for.
     pub receipts_asked: usize,
     /// What `blind_getReceipts` gives.
@@ -430,6 +432,9 @@ impl ForwardApiServer for Api {
     ) -> Result<Vec<ForwardedAnswer>, RpcError> {
         if !matches!(caller.get::<KnownPeer>().map(|peer| peer.0), Some(Party::Gateway(_))) {
             return Err(RpcError::refused("not_a_gateway", "scripted"));
+        }
+        if let Some(refusal) = self.0.state.lock().refuses_forwards.clone() {
+            return Err(refusal);
         }
         let refuses = self.0.state.lock().refuses_envelopes;
         let answer = |forwarded: &ForwardedEnvelope| {
