@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use blindfold_chain::VerifierLimits;
-use blindfold_l1::{DataPlace, MAX_TRANSACTION_HEADERS};
+use blindfold_l1::{DataPolicy, MAX_TRANSACTION_HEADERS};
 use blindfold_protocol::{
     Address,
     limits::{MAX_BATCH_ITEMS, MAX_MEMBERS, MAX_SECOND_BYTES},
@@ -168,8 +168,9 @@ pub struct PostingConfig {
     pub max_headers: usize,
     /// Bytes of batch data in one posting at most (a batch that is larger goes alone).
     pub max_bytes: usize,
-    /// Where the data goes. In blobs it is read back through a beacon node only, and only for some weeks.
-    pub data: DataPlace,
+    /// Where the data goes: into calldata, into blobs, or where it is cheaper. In blobs it is read back through a beacon node
+    /// only, and only for some weeks; without one nothing goes there unless this says so.
+    pub data: DataPolicy,
     /// L1 blocks for which the data of posted headers waits for hints on L1, with which it is posted as what it was opened
     /// to; then it is posted as it is. 0 posts it as it is, with its headers.
     pub opened_wait_blocks: u64,
@@ -294,7 +295,7 @@ impl Default for PostingConfig {
             interval_ms: 2_000,
             max_headers: 64,
             max_bytes: 96 * 1024,
-            data: DataPlace::Calldata,
+            data: DataPolicy::Auto,
             opened_wait_blocks: 300,
             attestation_wait_ms: 20_000,
             retry_ms: 1_000,

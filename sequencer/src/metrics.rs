@@ -2,6 +2,7 @@
 
 use blindfold_bte::accelerator::Operation;
 use blindfold_bte::{BACKEND_NAMES, Check};
+use blindfold_l1::DataCosts;
 use blindfold_telemetry::{
     BYTES_BUCKETS, Counter, CounterSet, Gauge, GaugeSet, Histogram, Metrics, MetricsError, SECONDS_BUCKETS,
 };
@@ -15,6 +16,12 @@ const ITEMS_BUCKETS: &[f64] = &[1.0, 4.0, 16.0, 64.0, 128.0, 256.0, 512.0, 1024.
 pub(crate) const SIGNER_REFUSED: &str = "refused";
 /// See [`SIGNER_REFUSED`].
 pub(crate) const SIGNER_UNAVAILABLE: &str = "unavailable";
+
+/// Where data of runs is on L1.
+pub(crate) const IN_CALLDATA: &str = "calldata";
+/// See [`IN_CALLDATA`].
+pub(crate) const IN_BLOBS: &str = "blobs";
+const DATA_PLACES: &[&str] = &[IN_CALLDATA, IN_BLOBS];
 
 /// What a sequencer counts, and shows at `/metrics`.
 #[derive(Clone, Debug)]
@@ -96,6 +103,14 @@ pub struct SequencerMetrics {
     pub opened_postings: Counter,
     /// What the committee said of such data before it was posted.
     pub attestations: CounterSet,
+    /// Transactions with data of runs that came into blocks, by where the data is.
+    pub posted_data_transactions: CounterSet,
+    /// Bytes of that data.
+    pub posted_data_bytes: CounterSet,
+    /// What these transactions cost, in gwei.
+    pub posted_data_fees_gwei: CounterSet,
+    /// What the data that was posted last would cost in each place, by which the place was chosen, in gwei.
+    pub posted_data_estimate_gwei: GaugeSet,
     /// Postings that failed and are tried again.
     pub posting_failures: Counter,
     /// Accusations on L1 that wait for an answer.
@@ -239,6 +254,26 @@ impl SequencerMetrics {
                 "Data as what it was opened to that members were asked to read before it was posted",
                 &[("outcome", &["attested", "refuted", "silent"])],
             )?,
+            posted_data_transactions: m.counters(
+                "posted_data_transactions_total",
+                "Transactions with data of runs that came into L1 blocks",
+                &[("place", DATA_PLACES)],
+            )?,
+            posted_data_bytes: m.counters(
+                "posted_data_bytes_total",
+                "Bytes of the data in these transactions",
+                &[("place", DATA_PLACES)],
+            )?,
+            posted_data_fees_gwei: m.counters(
+                "posted_data_fees_gwei_total",
+                "What these transactions cost in gwei, headers and blobs included",
+                &[("place", DATA_PLACES)],
+            )?,
+            posted_data_estimate_gwei: m.gauges(
+                "posted_data_estimate_gwei",
+                "What the data that was posted last would cost there in gwei; 0 where nothing was to be chosen",
+                &[("place", DATA_PLACES)],
+            )?,
             posting_failures: m.counter("posting_failures_total", "Postings that failed")?,
             accusations_open: m.gauge("accusations_open", "Accusations on L1 that wait for an answer")?,
             accusations_lost: m
@@ -277,6 +312,30 @@ impl SequencerMetrics {
             registry: m,
         })
     }
+
+    /// Counts what data cost on L1 beyond what was counted before.
+    pub(crate) fn count_data_costs(&self, before: &DataCosts, now: &DataCosts) {
+        for (place, before, costs) in
+            [(IN_CALLDATA, before.calldata, now.calldata), (IN_BLOBS, before.blobs, now.blobs)]
+        {
+            let labels = &[place];
+            self.posted_data_transactions
+                .get(labels)
+                .add(costs.transactions.saturating_sub(before.transactions));
+            self.posted_data_bytes.get(labels).add(costs.bytes.saturating_sub(before.bytes));
+            // In whole gwei of the sum, so that nothing is lost by rounding each.
+            self.posted_data_fees_gwei.get(labels).add(gwei(costs.wei).saturating_sub(gwei(before.wei)));
+        }
+        let estimate = now.estimate.unwrap_or_default();
+        let in_blobs = estimate.blobs_wei.unwrap_or_default();
+        for (place, wei) in [(IN_CALLDATA, estimate.calldata_wei), (IN_BLOBS, in_blobs)] {
+            self.posted_data_estimate_gwei.get(&[place]).set(gwei(wei));
+        }
+    }
+}
+
+fn gwei(wei: u128) -> u64 {
+    u64::try_from(wei / 1_000_000_000).unwrap_or(u64::MAX)
 }
 
 /// What a sequencer shows while it stands by.
@@ -315,7 +374,33 @@ impl StandbyMetrics {
 
 #[cfg(test)]
 mod tests {
+    use blindfold_l1::{DataEstimate, PlaceCosts};
+
     use super::*;
+
+    #[test]
+    fn what_data_cost_is_counted_once_by_where_it_is() {
+        let metrics = SequencerMetrics::new().unwrap();
+        let gwei = 1_000_000_000;
+        let costs = |transactions, bytes, wei| PlaceCosts { transactions, bytes, wei };
+        let first = DataCosts { blobs: costs(1, 700, 3 * gwei / 2), ..DataCosts::default() };
+        let estimate = DataEstimate { calldata_wei: 7 * gwei, blobs_wei: Some(2 * gwei) };
+        let then = DataCosts {
+            calldata: costs(2, 90, gwei),
+            blobs: costs(3, 1_000, 3 * gwei),
+            estimate: Some(estimate),
+        };
+        metrics.count_data_costs(&DataCosts::default(), &first);
+        metrics.count_data_costs(&first, &then);
+        metrics.count_data_costs(&then, &then);
+        let counted = |set: &CounterSet| [IN_CALLDATA, IN_BLOBS].map(|place| set.get(&[place]).get());
+        assert_eq!(counted(&metrics.posted_data_transactions), [2, 3]);
+        assert_eq!(counted(&metrics.posted_data_bytes), [90, 1_000]);
+        assert_eq!(counted(&metrics.posted_data_fees_gwei), [1, 3], "nothing is lost by rounding");
+        let shown =
+            [IN_CALLDATA, IN_BLOBS].map(|place| metrics.posted_data_estimate_gwei.get(&[place]).get());
+        assert_eq!(shown, [7, 2]);
+    }
 
     #[test]
     fn all_series_exist_from_the_start() {

@@ -5,9 +5,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use blindfold_l1::{
-    DataPlace, HintEvent, HintPosting, HintRoots, HintsReference, L1Error, L1Reader, PostedLog,
-};
+use blindfold_l1::{HintEvent, HintPosting, HintRoots, HintsReference, L1Error, L1Reader, PostedLog};
 use blindfold_runtime::{Instant, now};
 use blindfold_store::Store;
 
@@ -119,11 +117,12 @@ impl OpenedBy {
         self.judged.insert(id, false);
     }
 
-    /// The postings with our own hints of runs that have one of these numbers.
+    /// The postings with our own hints of runs that have one of these numbers: those in calldata, and those in blobs where data
+    /// may be in blobs itself.
     pub async fn of(
         &mut self,
         store: &dyn Store,
-        place: DataPlace,
+        in_blobs: bool,
         spans: &[(u64, u64)],
     ) -> Result<Vec<Opens>, L1RoundError> {
         let mut found: Vec<Opens> = Vec::new();
@@ -136,7 +135,7 @@ impl OpenedBy {
             }
             let is_right = match self.judged.get(id) {
                 Some(judged) => *judged,
-                None => match is_own(store, place, posted).await? {
+                None => match is_own(store, in_blobs, posted).await? {
                     Some(judged) => {
                         self.judged.insert(*id, judged);
                         judged
@@ -154,13 +153,9 @@ impl OpenedBy {
     }
 }
 
-/// Whether a posting has the hints that are stored here, in a place that lasts as long as the data: data in calldata does not
-/// depend on hints in blobs. `None` while there are none here.
-async fn is_own(
-    store: &dyn Store,
-    place: DataPlace,
-    posted: &PostedLog,
-) -> Result<Option<bool>, L1RoundError> {
+/// Whether a posting has the hints that are stored here, in a place that lasts as long as the data may: what is to be in
+/// calldata always does not depend on hints in blobs. `None` while there are none here.
+async fn is_own(store: &dyn Store, in_blobs: bool, posted: &PostedLog) -> Result<Option<bool>, L1RoundError> {
     let mut hints = Vec::new();
     for number in posted.first..=posted.last {
         match store.batch(number).await?.and_then(|record| record.hints) {
@@ -172,7 +167,7 @@ async fn is_own(
     if HintRoots::in_calldata(posted.first, &own).contain(posted.root) {
         return Ok(Some(true));
     }
-    if place == DataPlace::Calldata {
+    if !in_blobs {
         return Ok(Some(false));
     }
     let roots = HintRoots::of(posted.first, own).await.map_err(L1RoundError::L1)?;

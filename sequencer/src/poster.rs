@@ -10,7 +10,7 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use blindfold_chain::{RunLimits, coded, next_run};
-use blindfold_l1::{CodedBatch, L1Error, L1Submitter, MAX_TRANSACTION_HEADERS, PostedHead, Sent};
+use blindfold_l1::{CodedBatch, DataCosts, L1Error, L1Submitter, MAX_TRANSACTION_HEADERS, PostedHead, Sent};
 use blindfold_protocol::{B256, fault::CODE_ACCEPTED};
 use blindfold_runtime::{Backoff, Instant, now};
 use blindfold_store::{PostedRecord, Store, StoreError, What};
@@ -167,11 +167,13 @@ pub(crate) struct Poster {
     cx: Arc<Context>,
     l1: Arc<dyn L1Submitter>,
     sent: Mutex<Option<Outgoing>>,
+    /// What data cost, as far as it was counted: of the account's postings, the supplier's with them.
+    costs: Mutex<DataCosts>,
 }
 
 impl Poster {
     pub(crate) fn new(cx: Arc<Context>, l1: Arc<dyn L1Submitter>) -> Self {
-        Self { cx, l1, sent: Mutex::new(None) }
+        Self { cx, l1, sent: Mutex::new(None), costs: Mutex::default() }
     }
 
     /// Posts until the sequencer stops.
@@ -182,6 +184,7 @@ impl Poster {
     /// One round: asks L1 where it stands, finds out what came of the run that went out last, and posts the next one. True
     /// when a run went out.
     async fn post_once(&self) -> Result<bool, L1RoundError> {
+        self.count_costs();
         let posted = self.l1.reader().posted_head().await?;
         let last = *self.sent.lock();
         if let Some(Outgoing { receipt, .. }) = last
@@ -247,6 +250,12 @@ impl Poster {
         *self.sent.lock() = Some(Outgoing { receipt, started, run: Some((intent, run.more)) });
         self.close_intent(intent).await?;
         Ok(true)
+    }
+
+    fn count_costs(&self) {
+        let (mut counted, costs) = (self.costs.lock(), self.l1.data_costs());
+        self.cx.metrics.count_data_costs(&counted, &costs);
+        *counted = costs;
     }
 
     /// Whether data is posted later than its headers, as what it was opened to.

@@ -253,7 +253,10 @@ impl Supplier {
         let is_over = finalized >= step.posted_by.saturating_add(self.wait_blocks());
         let opens = match self.wait_blocks() {
             0 => Vec::new(),
-            _ => opened_by.of(self.cx.store.as_ref(), self.cx.config.posting.data, &step.lacking).await?,
+            _ => {
+                let in_blobs = self.l1.may_post_blobs();
+                opened_by.of(self.cx.store.as_ref(), in_blobs, &step.lacking).await?
+            }
         };
         if !step.lacking.is_empty() && step.sent.is_empty() && opens.is_empty() && !is_over {
             // What others post meanwhile is seen when there is something to do.

@@ -15,6 +15,7 @@ use blindfold_coprocessor::CoprocessorConfig;
 use blindfold_full_node::{FullNodeConfig, MemberEndpoint, Source};
 use blindfold_gateway::{GatewayConfig, RelayConfig};
 use blindfold_hint_publisher::{HintPublisherConfig, MemberUrl};
+use blindfold_l1::DataPolicy;
 use blindfold_otlp::TraceSettings;
 use blindfold_redis::RedisSettings;
 use blindfold_rpc::{PeerListener, SequencerUrls};
@@ -176,7 +177,12 @@ impl Layout<'_> {
                     slot_ms: self.slot_ms.unwrap_or(SealingConfig::default().slot_ms),
                     ..SealingConfig::default()
                 },
-                posting: PostingConfig { interval_ms: POSTING_INTERVAL_MS, ..PostingConfig::default() },
+                posting: PostingConfig {
+                    interval_ms: POSTING_INTERVAL_MS,
+                    // A development chain's prices say nothing, and benchmarks count bytes of calldata.
+                    data: DataPolicy::Calldata,
+                    ..PostingConfig::default()
+                },
                 accusations: AccusationsConfig { interval_ms: ACCUSATIONS_INTERVAL_MS },
                 outputs: OutputsConfig {
                     enabled: true,

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use blindfold_bte::Backend;
 use blindfold_chain::{HeaderSigner, KeySigner, L1Reader, L1Submitter, ParameterSet, RemoteSigner};
 use blindfold_client::KeySource;
-use blindfold_l1::{DataPlace, L1Client, L1Writer};
+use blindfold_l1::{DataPolicy, L1Client, L1Writer};
 use blindfold_otlp::TraceSettings;
 use blindfold_protocol::{Address, ChainConfig, Party};
 use blindfold_rpc::{Introduction, RoleBase, RunningRole};
@@ -246,9 +246,9 @@ impl Parts {
         let (chain, l1) = (Arc::clone(&self.chain), Arc::clone(&self.l1));
         let posting_key =
             settings.posting_key.as_ref().map(KeySource::open).transpose().context("posting_key")?;
-        let place = sequencer.posting.data;
         // One for all of the account's transactions, so that their nonces do not collide.
-        let writer = posting_key.map(|key| Arc::new(L1Writer::new((*l1).clone(), key).with_data_in(place)));
+        let writer = posting_key
+            .map(|key| Arc::new(L1Writer::new((*l1).clone(), key).with_data_policy(sequencer.posting.data)));
         // `OutputRegistry` takes claims from the sequencer's own account only.
         let clock: Arc<dyn Clock> = Arc::new(SteadyClock::system());
         let Signing { signer, introduce } = settings.signing(&chain, &clock, store.term())?;
@@ -320,7 +320,7 @@ fn posting_faults(
              sequencer.posting.enabled = false where others post"
         ));
     }
-    if posting.enabled && posting.data == DataPlace::Blobs && l1.beacon_url.is_none() {
+    if posting.enabled && posting.data == DataPolicy::Blobs && l1.beacon_url.is_none() {
         faults.push(anyhow!(
             "l1.beacon_url: sequencer.posting.data = \"blobs\" needs a beacon node, to read back what was posted"
         ));
@@ -342,7 +342,7 @@ mod tests {
         let mut l1 = L1Settings::new("http://127.0.0.1:1");
         let key = KeySource { file: "posting.json".into(), password_file: None, password_env: None };
         assert_eq!(told(&sequencer, Some(&key), &l1), [""; 0]);
-        sequencer.posting.data = DataPlace::Blobs;
+        sequencer.posting.data = DataPolicy::Blobs;
         let refused = told(&sequencer, Some(&key), &l1);
         assert!(refused.len() == 1 && refused[0].contains("l1.beacon_url"), "{refused:?}");
         assert_eq!(told(&sequencer, None, &l1).len(), 2, "all at once");

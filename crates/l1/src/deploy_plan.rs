@@ -359,7 +359,8 @@ async fn create(rpc: &Rpc, sender: &Sender, creation: &Creation, nonce: u64) -> 
         }
         let (to, value, blobs, input) = (TxKind::Create, U256::ZERO, Vec::new(), code.clone());
         // With another nonce it would take another contract's place.
-        let call = Call { name, to, value, input, blobs, size_limit_bytes: None, nonce: Some(nonce) };
+        let call =
+            Call { name, to, value, input, blobs, size_limit_bytes: None, nonce: Some(nonce), data: None };
         match (sender.send(call).await, attempts.next()) {
             (Ok(sent), _) => return Ok(sent.block),
             (Err(error), Some(_)) if is_in_the_way(&error) => {}

@@ -69,12 +69,17 @@ pub fn encode_blobs(data: &[u8]) -> Result<Vec<Blob>, BlobError> {
     let length = u32::try_from(data.len()).map_err(|_| too_long)?;
     let content = [length.to_be_bytes().as_slice(), data].concat();
     // Filled where they stand: a blob is too large for moving it about on the stack.
-    let mut blobs = vec![Blob::ZERO; content.len().div_ceil(BLOB_ROOM_BYTES)];
+    let mut blobs = vec![Blob::ZERO; blobs_of(data.len())];
     let elements = blobs.iter_mut().flat_map(|blob| blob.0.chunks_exact_mut(ELEMENT_BYTES));
     for (element, used) in elements.zip(content.chunks(USED_BYTES)) {
         element[1..=used.len()].copy_from_slice(used);
     }
     Ok(blobs)
+}
+
+/// How many blobs data of so many bytes takes.
+pub(crate) const fn blobs_of(bytes: usize) -> usize {
+    bytes.saturating_add(LENGTH_BYTES).div_ceil(BLOB_ROOM_BYTES)
 }
 
 /// Reads data back from all blobs of a transaction, in order, each of 131,072 bytes.

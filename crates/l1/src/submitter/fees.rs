@@ -27,9 +27,19 @@ pub(crate) struct Fees {
     pub blob_fee: Option<u128>,
 }
 
-impl Fees {
-    /// Twice the newest base fees and the node's tip.
-    pub async fn fresh(rpc: &Rpc, nonce: u64, with_blobs: bool) -> Result<Self, L1Error> {
+/// What L1 asks for now, in wei.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Prices {
+    /// For a unit of gas in the newest block.
+    pub base_fee: u128,
+    /// What the node takes for the usual tip, for a unit of gas.
+    pub tip: u128,
+    /// For a unit of blob gas; `None` where it was not asked for.
+    pub blob_base_fee: Option<u128>,
+}
+
+impl Prices {
+    pub async fn now(rpc: &Rpc, with_blobs: bool) -> Result<Self, L1Error> {
         let block = rpc.block(BlockId::latest()).await?;
         let base_fee = block.and_then(|block| block.header.base_fee_per_gas).ok_or_else(|| {
             let reason = "the newest block has no base fee".to_owned();
@@ -37,14 +47,27 @@ impl Fees {
         })?;
         let tip = rpc.provider.get_max_priority_fee_per_gas().await;
         let tip = tip.map_err(failed("eth_maxPriorityFeePerGas"))?;
-        let max_fee = u128::from(base_fee).saturating_mul(2).saturating_add(tip);
-        let blob_fee = if with_blobs {
+        let blob_base_fee = if with_blobs {
             // The node knows L1's blob schedule.
-            let fee = rpc.provider.get_blob_base_fee().await.map_err(failed("eth_blobBaseFee"))?;
-            Some(fee.saturating_mul(2))
+            Some(rpc.provider.get_blob_base_fee().await.map_err(failed("eth_blobBaseFee"))?)
         } else {
             None
         };
+        Ok(Self { base_fee: u128::from(base_fee), tip, blob_base_fee })
+    }
+
+    /// For a unit of gas, the tip with it.
+    pub fn gas_price(&self) -> u128 {
+        self.base_fee.saturating_add(self.tip)
+    }
+}
+
+impl Fees {
+    /// Twice the newest base fees and the node's tip.
+    pub async fn fresh(rpc: &Rpc, nonce: u64, with_blobs: bool) -> Result<Self, L1Error> {
+        let Prices { base_fee, tip, blob_base_fee } = Prices::now(rpc, with_blobs).await?;
+        let max_fee = base_fee.saturating_mul(2).saturating_add(tip);
+        let blob_fee = blob_base_fee.map(|fee| fee.saturating_mul(2));
         Ok(Self { nonce, max_fee, tip, blob_fee })
     }
 

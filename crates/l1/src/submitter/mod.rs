@@ -1,5 +1,6 @@
 //! What one account does on L1, as a seam: the writer of the contracts implements it, tests and simulations script it.
 
+pub(crate) mod costs;
 pub(crate) mod fees;
 pub(crate) mod sender;
 pub(crate) mod stakes;
@@ -24,7 +25,7 @@ use crate::{
         run_data::CodedBatch,
     },
     reader::{L1Reader, data_standing::DataStanding, faults::Output, unsupported},
-    submitter::{sender::Sent, writer::L1Writer},
+    submitter::{costs::DataCosts, sender::Sent, writer::L1Writer},
 };
 
 /// What one account may do on L1, and what it has to know of its own. Methods that send wait until their transaction is in a
@@ -38,6 +39,16 @@ pub trait L1Submitter: Send + Sync {
 
     /// What L1 says where the account's transactions go.
     fn reader(&self) -> &dyn L1Reader;
+
+    /// Whether the data that it posts may be in blobs, which do not last.
+    fn may_post_blobs(&self) -> bool {
+        false
+    }
+
+    /// What the data that it posted cost so far.
+    fn data_costs(&self) -> DataCosts {
+        DataCosts::default()
+    }
 
     /// Posts certified headers with their data, which is in blocks as well then; the certificate is that of the last.
     /// Gives the transaction with the headers. After an error the headers may be posted with or without their data.
@@ -167,6 +178,14 @@ impl L1Submitter for L1Writer {
 
     fn reader(&self) -> &dyn L1Reader {
         self.client()
+    }
+
+    fn may_post_blobs(&self) -> bool {
+        L1Writer::may_post_blobs(self)
+    }
+
+    fn data_costs(&self) -> DataCosts {
+        L1Writer::data_costs(self)
     }
 
     async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<Sent, L1Error> {

@@ -1,5 +1,9 @@
 //! Sending transactions: one at a time, or some that do not need each other, fees from the newest block, replaced when they do
 //! not get into a block.
+//!
+//! Nodes keep transactions with blobs in a pool of their own, and an account has pending ones in one of the two pools only. So
+//! those that are on their way together are all with blobs or all without, and what is in the way of the other kind is replaced
+//! first, by its own kind: with all fees doubled where it has blobs, as nodes ask for.
 
 use std::{
     collections::VecDeque,
@@ -14,7 +18,7 @@ use alloy_eips::{
 };
 use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U256};
 use alloy_provider::Provider;
-use alloy_rpc_types_eth::TransactionRequest;
+use alloy_rpc_types_eth::{TransactionReceipt, TransactionRequest};
 use blindfold_protocol::SigningKey;
 use blindfold_runtime::{blocking, now};
 use tokio::sync::Mutex;
@@ -22,18 +26,25 @@ use tokio::sync::Mutex;
 use crate::{
     error::{L1Error, RunError},
     posting::blobs::{BlobError, encode_blobs, sidecar},
-    submitter::fees::Fees,
+    submitter::{
+        costs::{DataCosts, DataEstimate, Plan},
+        fees::{Fees, Prices},
+        writer::DataPlace,
+    },
     transport::{Rpc, failed, refused},
 };
 
 /// Gas that one transaction may have (EIP-7825).
 pub(crate) const GAS_LIMIT: u64 = 1 << 24;
 /// Gas of a transaction that does nothing.
-const PLAIN_GAS: u64 = 21_000;
+pub(crate) const PLAIN_GAS: u64 = 21_000;
 /// Room above the estimate, in percent: the state may have changed a little when the transaction runs.
 const GAS_MARGIN_PERCENT: u64 = 15;
 /// Transactions on their way at the same time: nodes keep 16 of an account, and so many of the longest fit a block.
 const MAX_IN_FLIGHT: usize = 6;
+/// Blobs on their way at the same time, of more than one transaction: L1 aims at no fewer in two blocks (Osaka), so that a row
+/// gets in before its fees are too low for what it made blobs cost itself.
+const MAX_BLOBS_IN_FLIGHT: usize = 12;
 const SEND: &str = "eth_sendRawTransaction";
 /// Pause between two looks for the receipt.
 const RECEIPT_POLL_MS: u64 = 200;
@@ -59,6 +70,8 @@ pub(crate) struct Sender {
     stuck: Mutex<Option<Fees>>,
     /// Whether L1 was given a transaction, whatever came of it.
     has_sent: AtomicBool,
+    /// What the transactions with data cost that came into blocks.
+    costs: parking_lot::Mutex<DataCosts>,
 }
 
 /// A transaction to be sent.
@@ -74,6 +87,16 @@ pub(crate) struct Call {
     pub size_limit_bytes: Option<usize>,
     /// The only nonce that it may have; otherwise the account's next one.
     pub nonce: Option<u64>,
+    /// Where it has data of posted runs, and how many bytes.
+    pub data: Option<(DataPlace, usize)>,
+}
+
+/// What a receipt is looked for by, and what it is counted for.
+#[derive(Clone, Copy)]
+struct OnItsWay {
+    name: &'static str,
+    data: Option<(DataPlace, usize)>,
+    transaction: B256,
 }
 
 impl Sender {
@@ -85,7 +108,31 @@ impl Sender {
             confirmation_timeout_ms,
             stuck: Mutex::default(),
             has_sent: AtomicBool::new(false),
+            costs: parking_lot::Mutex::default(),
         }
+    }
+
+    /// What data cost so far.
+    pub fn costs(&self) -> DataCosts {
+        *self.costs.lock()
+    }
+
+    /// What data would cost now in either place.
+    pub async fn estimate(&self, calldata: &Plan, blobs: &Plan) -> Result<DataEstimate, L1Error> {
+        let stuck = *self.stuck.lock().await;
+        // What came into a block meanwhile is in nobody's way.
+        let stuck = match stuck {
+            Some(fees) if self.nonce().await? == fees.nonce => Some(fees),
+            _ => None,
+        };
+        let prices = match Prices::now(&self.rpc, true).await {
+            // A node that names no price for blobs takes none.
+            Err(fault) if !fault.is_transient() => Prices::now(&self.rpc, false).await?,
+            outcome => outcome?,
+        };
+        let estimate = DataEstimate::of(calldata, blobs, &prices, stuck.as_ref());
+        self.costs.lock().estimate = Some(estimate);
+        Ok(estimate)
     }
 
     pub fn address(&self) -> Address {
@@ -109,8 +156,7 @@ impl Sender {
     }
 
     /// The same for calls of which none needs what another one does: several are on their way at a time, so that they may
-    /// come into one block. Gives the last. What is stuck gives way first, one by one; so go calls with blobs. Others may send
-    /// between two rows.
+    /// come into one block. Gives the last. What is stuck gives way first, one by one. Others may send between two rows.
     ///
     /// # Errors
     /// Of the first that is not taken, or does not come into a block in time. Those before it are there, and those after it
@@ -120,14 +166,9 @@ impl Sender {
         let mut last = None;
         while let Some(first) = calls.pop_front() {
             let mut stuck = self.stuck.lock().await;
-            let plain = |call: &Call| call.blobs.is_empty() && call.nonce.is_none();
             let mut row = vec![first];
-            if stuck.is_none() && row.iter().all(plain) && !self.has_pending().await? {
-                while row.len() < MAX_IN_FLIGHT
-                    && let Some(next) = calls.pop_front_if(|next| plain(next))
-                {
-                    row.push(next);
-                }
+            if stuck.is_none() && row.iter().all(|call| call.nonce.is_none()) && !self.has_pending().await? {
+                extend(&mut row, &mut calls);
             }
             last = Some(match <[Call; 1]>::try_from(row) {
                 Ok([alone]) => self.send_alone(alone, &mut stuck).await?,
@@ -149,23 +190,26 @@ impl Sender {
         Ok(pending > self.nonce().await?)
     }
 
-    /// Sends calls without blobs at once, with nonces that follow each other, and waits for those that L1 took. Gives the last,
+    /// Sends calls of one kind at once, with nonces that follow each other, and waits for those that L1 took. Gives the last,
     /// and the calls that it did not take: a node that takes one may have no room for the next, or find that the account cannot
     /// pay for all at their dearest.
     async fn send_row(&self, row: Vec<Call>, stuck: &mut Option<Fees>) -> Result<(Sent, Vec<Call>), L1Error> {
-        let mut limits = Vec::with_capacity(row.len());
+        let mut ready = Vec::with_capacity(row.len());
         for call in &row {
-            limits.push(self.gas_limit(call, None).await?);
+            let sidecar = prepare(call.blobs.clone()).await?;
+            let gas_limit = self.gas_limit(call, sidecar.as_ref()).await?;
+            ready.push((sidecar, gas_limit));
         }
-        let fees = Fees::fresh(&self.rpc, self.nonce().await?, false).await?;
-        let mut on_their_way: Vec<(&'static str, B256, Fees)> = Vec::with_capacity(row.len());
+        let with_blobs = ready.iter().any(|(sidecar, _)| sidecar.is_some());
+        let fees = Fees::fresh(&self.rpc, self.nonce().await?, with_blobs).await?;
+        let mut on_their_way: Vec<(OnItsWay, Fees)> = Vec::with_capacity(row.len());
         // What is in the way of the next one where they are not all taken.
         let mut after = None;
-        for ((call, gas_limit), nonce) in row.iter().zip(limits).zip(fees.nonce..) {
+        for ((call, (sidecar, gas_limit)), nonce) in row.iter().zip(ready).zip(fees.nonce..) {
             let fees = Fees { nonce, ..fees };
             let mut offered = None;
-            match self.offer(call, None, gas_limit, &fees, &mut offered).await {
-                Ok(transaction) => on_their_way.push((call.name, transaction, fees)),
+            match self.offer(call, sidecar, gas_limit, &fees, &mut offered).await {
+                Ok(on_its_way) => on_their_way.push((on_its_way, fees)),
                 Err(fault) if on_their_way.is_empty() => {
                     *stuck = offered;
                     return Err(fault);
@@ -180,12 +224,12 @@ impl Sender {
         let rest: Vec<Call> = row.into_iter().skip(on_their_way.len()).collect();
         let mut last = None;
         let mut left = on_their_way.into_iter().peekable();
-        while let Some((name, transaction, fees)) = left.next() {
+        while let Some((on_its_way, fees)) = left.next() {
             // Should it not come into a block, the next transaction takes its place.
             *stuck = Some(fees);
-            let sent = self.confirmed(name, transaction).await;
+            let sent = self.confirmed(on_its_way).await;
             if matches!(sent, Ok(_) | Err(L1Error::Failed { .. })) {
-                *stuck = left.peek().map(|(_, _, fees)| *fees).or(after);
+                *stuck = left.peek().map(|(_, fees)| *fees).or(after);
             }
             last = Some(sent?);
         }
@@ -197,14 +241,23 @@ impl Sender {
         let sidecar = prepare(std::mem::take(&mut call.blobs)).await?;
         let gas_limit = self.gas_limit(&call, sidecar.as_ref()).await?;
         self.clear_other_kind(stuck, sidecar.is_some()).await?;
-        let before = *stuck;
-        match self.submit(&call, sidecar.clone(), gas_limit, stuck).await {
-            // In the way is one of the other kind that this process did not send: one before it did, and was killed.
-            Err(_) if call.nonce.is_none() && *stuck != before && of_kind(*stuck, sidecar.is_none()) => {
-                self.clear_other_kind(stuck, sidecar.is_some()).await?;
-                self.submit(&call, sidecar, gas_limit, stuck).await
+        let mut cleared = 0;
+        loop {
+            let before = *stuck;
+            match self.submit(&call, sidecar.clone(), gas_limit, stuck).await {
+                // In the way is one of the other kind: behind the one that was known of in a row, or of a process before this
+                // one, which was killed.
+                Err(_)
+                    if call.nonce.is_none()
+                        && cleared < MAX_IN_FLIGHT
+                        && *stuck != before
+                        && of_kind(*stuck, sidecar.is_none()) =>
+                {
+                    cleared += 1;
+                    self.clear_other_kind(stuck, sidecar.is_some()).await?;
+                }
+                outcome => return outcome,
             }
-            outcome => outcome,
         }
     }
 
@@ -220,7 +273,8 @@ impl Sender {
         let sidecar = prepare(blobs).await?;
         let (name, to) = ("replacement", TxKind::Call(self.address()));
         let (value, input, size_limit_bytes) = (U256::ZERO, Bytes::new(), None);
-        let nothing = Call { name, to, value, input, blobs: Vec::new(), size_limit_bytes, nonce: None };
+        let nothing =
+            Call { name, to, value, input, blobs: Vec::new(), size_limit_bytes, nonce: None, data: None };
         self.submit(&nothing, sidecar, PLAIN_GAS, stuck).await.map(drop)
     }
 
@@ -236,8 +290,8 @@ impl Sender {
             None => self.nonce().await?,
         };
         let fees = Fees::fresh(&self.rpc, nonce, sidecar.is_some()).await?.over(*stuck);
-        let transaction = self.offer(call, sidecar, gas_limit, &fees, stuck).await?;
-        let sent = self.confirmed(call.name, transaction).await?;
+        let on_its_way = self.offer(call, sidecar, gas_limit, &fees, stuck).await?;
+        let sent = self.confirmed(on_its_way).await?;
         *stuck = None;
         Ok(sent)
     }
@@ -250,7 +304,7 @@ impl Sender {
         gas_limit: u64,
         fees: &Fees,
         stuck: &mut Option<Fees>,
-    ) -> Result<B256, L1Error> {
+    ) -> Result<OnItsWay, L1Error> {
         let with_blobs = sidecar.is_some();
         let envelope = self.sign(call, sidecar, gas_limit, fees)?;
         let raw = envelope.encoded_2718();
@@ -279,7 +333,7 @@ impl Sender {
                 return Err(refused(call.name, SEND)(error));
             }
         }
-        Ok(transaction)
+        Ok(OnItsWay { name: call.name, data: call.data, transaction })
     }
 
     /// The transaction without what it offers, and without its blobs: as much as gas is estimated for.
@@ -324,7 +378,8 @@ impl Sender {
     }
 
     /// Waits until the transaction has a receipt, or the time is over.
-    async fn confirmed(&self, call: &'static str, transaction: B256) -> Result<Sent, L1Error> {
+    async fn confirmed(&self, on_its_way: OnItsWay) -> Result<Sent, L1Error> {
+        let OnItsWay { name: call, data, transaction } = on_its_way;
         let started = now();
         let limit = Duration::from_millis(self.confirmation_timeout_ms);
         loop {
@@ -332,6 +387,9 @@ impl Sender {
             match receipt.map_err(failed("eth_getTransactionReceipt")) {
                 Ok(Some(receipt)) => {
                     let block = receipt.block_number.unwrap_or_default();
+                    if let Some((place, bytes)) = data {
+                        self.costs.lock().add(place, bytes, wei_of(&receipt));
+                    }
                     if !receipt.status() {
                         return Err(L1Error::Failed { call, transaction });
                     }
@@ -360,6 +418,29 @@ impl Sender {
         }
         Ok((gas + gas / 100 * GAS_MARGIN_PERCENT).min(GAS_LIMIT))
     }
+}
+
+/// Adds calls to a row of one, in order, that may be on their way with it (DC-4).
+fn extend(row: &mut Vec<Call>, calls: &mut VecDeque<Call>) {
+    let mut blobs: usize = row.iter().map(|call| call.blobs.len()).sum();
+    let with_blobs = blobs > 0;
+    while row.len() < MAX_IN_FLIGHT
+        && let Some(next) = calls.pop_front_if(|next| {
+            let is_of_kind = next.blobs.is_empty() != with_blobs;
+            let fits = blobs.saturating_add(next.blobs.len()) <= MAX_BLOBS_IN_FLIGHT;
+            next.nonce.is_none() && is_of_kind && (!with_blobs || fits)
+        })
+    {
+        blobs = blobs.saturating_add(next.blobs.len());
+        row.push(next);
+    }
+}
+
+/// What a transaction cost, its blobs included.
+fn wei_of(receipt: &TransactionReceipt) -> u128 {
+    let gas = u128::from(receipt.gas_used).saturating_mul(receipt.effective_gas_price);
+    let blob_gas = receipt.blob_gas_used.map_or(0, u128::from);
+    gas.saturating_add(blob_gas.saturating_mul(receipt.blob_gas_price.unwrap_or_default()))
 }
 
 /// Whether what is stuck has blobs, or has none.

@@ -23,8 +23,16 @@ async fn sent(given: Answer, receipt: Answer) -> L1Error {
     });
     let sender = Sender::new(Rpc::new(&url, 3_000).unwrap(), 1, dev_key(0).unwrap(), 10);
     let (name, to, input) = ("force", TxKind::Call(Address::ZERO), Bytes::new());
-    let call =
-        Call { name, to, value: U256::ZERO, input, blobs: vec![], size_limit_bytes: None, nonce: None };
+    let call = Call {
+        name,
+        to,
+        value: U256::ZERO,
+        input,
+        blobs: vec![],
+        size_limit_bytes: None,
+        nonce: None,
+        data: None,
+    };
     sender.send(call).await.unwrap_err()
 }
 
@@ -109,7 +117,16 @@ async fn a_transaction_with_blobs_of_a_process_that_was_killed_is_replaced() {
     let sender = Sender::new(Rpc::new(&url, 5_000).unwrap(), 1, dev_key(0).unwrap(), 1_000);
     let force = || {
         let (name, to, input) = ("force", TxKind::Call(Address::ZERO), Bytes::new());
-        Call { name, to, value: U256::ZERO, input, blobs: vec![], size_limit_bytes: None, nonce: None }
+        Call {
+            name,
+            to,
+            value: U256::ZERO,
+            input,
+            blobs: vec![],
+            size_limit_bytes: None,
+            nonce: None,
+            data: None,
+        }
     };
     // The node does not say what the one in the way offers: each try offers more.
     let error = sender.send(force()).await.unwrap_err();
@@ -123,12 +140,23 @@ async fn a_transaction_with_blobs_of_a_process_that_was_killed_is_replaced() {
     );
 }
 
+/// A transaction in the pool.
+#[derive(Clone, Copy)]
+struct Pooled {
+    hash: B256,
+    max_fee: u128,
+    tip: u128,
+    blob_fee: Option<u128>,
+    blobs: usize,
+}
+
 /// An L1 that takes everything in its pool into one block when it is asked for a receipt.
 #[derive(Default)]
 struct Row {
     nonce: u64,
-    pool: std::collections::BTreeMap<u64, (B256, u128)>,
-    mined: std::collections::HashMap<B256, u64>,
+    pool: std::collections::BTreeMap<u64, Pooled>,
+    /// With the nonce and the block that each is in.
+    mined: std::collections::HashMap<B256, (u64, u64, Option<Pooled>)>,
     block: u64,
     /// Of the longest row that was in the pool.
     most: usize,
@@ -138,45 +166,92 @@ struct Row {
     room: Option<usize>,
     /// From this nonce on nothing comes into a block.
     holds_from: Option<u64>,
+    /// These come into no block.
+    too_cheap: std::collections::HashSet<B256>,
+    /// How often a transaction of the other kind was refused.
+    mixed: usize,
 }
 
 impl Row {
     fn take(&mut self, params: &Value) -> Answer {
+        use alloy_consensus::Transaction as _;
         let raw: Bytes = serde_json::from_value(params[0].clone()).unwrap();
         let transaction = TxEnvelope::decode_2718(&mut raw.as_ref()).unwrap();
-        let nonce = alloy_consensus::Transaction::nonce(&transaction);
-        let tip = alloy_consensus::Transaction::max_priority_fee_per_gas(&transaction).unwrap();
+        let nonce = transaction.nonce();
+        let new = Pooled {
+            hash: *transaction.tx_hash(),
+            max_fee: transaction.max_fee_per_gas(),
+            tip: transaction.max_priority_fee_per_gas().unwrap(),
+            blob_fee: transaction.max_fee_per_blob_gas(),
+            blobs: transaction.blob_versioned_hashes().map_or(0, <[B256]>::len),
+        };
+        // The rules of Geth's two pools.
+        let is_mixed = self.pool.values().any(|before| before.blob_fee.is_some() != new.blob_fee.is_some());
+        let percent = if new.blob_fee.is_some() { 200 } else { 110 };
+        let replaces = |new: u128, before: u128| new * 100 >= before * percent;
+        let next = self.nonce + self.pool.len() as u64;
         let message = match self.pool.get(&nonce) {
             _ if self.refuses == Some(nonce) => "insufficient funds",
+            _ if is_mixed => {
+                self.mixed += 1;
+                "address already reserved"
+            }
+            _ if nonce < self.nonce => "nonce too low",
+            None if new.blobs > 0 && nonce > next => "nonce too high",
             None if self.room.is_some_and(|room| self.pool.len() >= room) => "account limit exceeded",
-            Some((_, before)) if tip < 2 * before => "replacement transaction underpriced",
+            Some(before)
+                if !(replaces(new.tip, before.tip)
+                    && replaces(new.max_fee, before.max_fee)
+                    && before.blob_fee.is_none_or(|fee| replaces(new.blob_fee.unwrap(), fee))) =>
+            {
+                "replacement transaction underpriced"
+            }
             _ => {
-                self.pool.insert(nonce, (*transaction.tx_hash(), tip));
+                self.pool.insert(nonce, new);
                 self.most = self.most.max(self.pool.len());
-                return Answer::Result(json!(transaction.tx_hash()));
+                return Answer::Result(json!(new.hash));
             }
         };
         Answer::Error { code: -32_000, message, data: None }
     }
 
+    /// L1 takes its newest block back: what was in it waits again.
+    fn take_back(&mut self) {
+        let newest = self.block;
+        let back: Vec<_> = self.mined.extract_if(|_, (_, block, _)| *block == newest).collect();
+        for (_, (nonce, _, pooled)) in back {
+            self.nonce = self.nonce.min(nonce);
+            self.pool.insert(nonce, pooled.unwrap());
+        }
+        self.block -= 1;
+    }
+
     fn receipt(&mut self, params: &Value) -> Answer {
         let hash: B256 = serde_json::from_value(params[0].clone()).unwrap();
-        self.block += 1;
-        while let Some((transaction, _)) = self.pool.get(&self.nonce).copied()
+        let mut fresh = self.block + 1;
+        while let Some(pooled) = self.pool.get(&self.nonce).copied()
             && self.holds_from.is_none_or(|from| self.nonce < from)
+            && !self.too_cheap.contains(&pooled.hash)
         {
             self.pool.remove(&self.nonce);
-            self.mined.insert(transaction, self.block);
+            self.mined.insert(pooled.hash, (self.nonce, fresh, Some(pooled)));
             self.nonce += 1;
+            self.block = fresh;
         }
-        let Some(block) = self.mined.get(&hash) else { return Answer::Result(Value::Null) };
+        let Some((_, block, pooled)) = self.mined.get(&hash) else { return Answer::Result(Value::Null) };
+        fresh = *block;
         let zero = Address::ZERO;
-        Answer::Result(json!({
+        let mut receipt = json!({
             "transactionHash": hash, "transactionIndex": "0x0", "blockHash": B256::ZERO,
-            "blockNumber": format!("{block:#x}"), "cumulativeGasUsed": "0x5208", "gasUsed": "0x5208",
+            "blockNumber": format!("{fresh:#x}"), "cumulativeGasUsed": "0x5208", "gasUsed": "0x5208",
             "effectiveGasPrice": "0x7", "from": zero, "to": zero, "contractAddress": null, "logs": [],
             "logsBloom": alloy_primitives::Bloom::ZERO, "type": "0x2", "status": "0x1",
-        }))
+        });
+        if let Some(pooled) = pooled.filter(|pooled| pooled.blobs > 0) {
+            receipt["blobGasUsed"] = json!(format!("{:#x}", 131_072 * pooled.blobs));
+            receipt["blobGasPrice"] = json!("0x3");
+        }
+        Answer::Result(receipt)
     }
 }
 
@@ -192,6 +267,7 @@ fn row() -> (Sender, Arc<Mutex<Row>>) {
                 Answer::Result(format!("{:#x}", row.nonce + pending).into())
             }
             "eth_maxPriorityFeePerGas" => Answer::Result("0x1".into()),
+            "eth_blobBaseFee" => Answer::Result("0x3".into()),
             "eth_getBlockByNumber" => Answer::Result(block()),
             "eth_sendRawTransaction" => row.take(params),
             "eth_getTransactionReceipt" => row.receipt(params),
@@ -204,7 +280,16 @@ fn row() -> (Sender, Arc<Mutex<Row>>) {
 fn calls(count: usize) -> Vec<Call> {
     let call = |number: usize| {
         let (name, to, input) = ("postData", TxKind::Call(Address::ZERO), Bytes::from(vec![number as u8]));
-        Call { name, to, value: U256::ZERO, input, blobs: vec![], size_limit_bytes: None, nonce: None }
+        Call {
+            name,
+            to,
+            value: U256::ZERO,
+            input,
+            blobs: vec![],
+            size_limit_bytes: None,
+            nonce: None,
+            data: None,
+        }
     };
     (0..count).map(call).collect()
 }
@@ -216,7 +301,7 @@ async fn calls_that_do_not_need_each_other_come_into_one_block() {
     let sent = sender.send_in_a_row(calls(MAX_IN_FLIGHT + 2)).await.unwrap().unwrap();
     let seen = row.lock().unwrap();
     assert_eq!((seen.nonce, seen.most, seen.pool.len()), (MAX_IN_FLIGHT as u64 + 2, MAX_IN_FLIGHT, 0));
-    let blocks: std::collections::BTreeSet<u64> = seen.mined.values().copied().collect();
+    let blocks: std::collections::BTreeSet<u64> = seen.mined.values().map(|(_, block, _)| *block).collect();
     assert_eq!((blocks.len(), blocks.last()), (2, Some(&sent.block)));
 }
 
@@ -249,11 +334,172 @@ async fn a_row_that_does_not_come_into_a_block_is_replaced_from_where_it_stands(
     row.lock().unwrap().holds_from = Some(1);
     let error = sender.send_in_a_row(calls(3)).await.unwrap_err();
     assert!(matches!(error, L1Error::Unconfirmed { .. }), "{error}");
-    let before: Vec<u128> = row.lock().unwrap().pool.values().map(|(_, tip)| *tip).collect();
+    let before: Vec<u128> = row.lock().unwrap().pool.values().map(|pooled| pooled.tip).collect();
     assert_eq!((row.lock().unwrap().nonce, before.len()), (1, 2));
     row.lock().unwrap().holds_from = None;
     // Another call takes the place of the one that is stuck; what was behind it is in the pool still.
     sender.send_in_a_row(calls(1)).await.unwrap();
     let seen = row.lock().unwrap();
     assert_eq!((seen.nonce, seen.pool.len()), (3, 0));
+}
+
+/// Calls with so many blobs each.
+fn with_blobs(counts: &[usize]) -> Vec<Call> {
+    let mut calls = calls(counts.len());
+    for (call, count) in calls.iter_mut().zip(counts) {
+        call.blobs = vec![Blob::ZERO; *count];
+        call.data = Some((DataPlace::Blobs, 10));
+    }
+    calls
+}
+
+#[tokio::test]
+async fn calls_with_blobs_come_into_one_block() {
+    let (sender, row) = row();
+    sender.send_in_a_row(with_blobs(&[1, 1])).await.unwrap();
+    let seen = row.lock().unwrap();
+    assert_eq!((seen.nonce, seen.most, seen.block), (2, 2, 1));
+    let costs = sender.costs();
+    assert_eq!((costs.blobs.transactions, costs.blobs.bytes), (2, 20));
+    assert_eq!(costs.blobs.wei, 2 * 0x5208 * 7 + 2 * 131_072 * 3);
+}
+
+#[test]
+fn a_row_is_of_one_kind_and_has_no_more_blobs_than_blocks_take() {
+    let lengths = |mut calls: VecDeque<Call>| {
+        let mut lengths = Vec::new();
+        while let Some(first) = calls.pop_front() {
+            let mut row = vec![first];
+            extend(&mut row, &mut calls);
+            lengths.push(row.len());
+        }
+        lengths
+    };
+    let blobs = |counts: &[usize]| VecDeque::from(with_blobs(counts));
+    assert_eq!(lengths(blobs(&[6, 6, 6])), [2, 1]);
+    assert_eq!(lengths(blobs(&[6, 5, 2, 1])), [2, 2]);
+    assert_eq!(lengths(blobs(&[1; 8])), [6, 2]);
+    assert_eq!(lengths(VecDeque::from(calls(7))), [6, 1]);
+    let mut mixed = calls(2);
+    mixed.extend(with_blobs(&[1, 1]));
+    mixed.extend(calls(1));
+    assert_eq!(lengths(VecDeque::from(mixed)), [2, 2, 1]);
+    let mut named = calls(3);
+    named[1].nonce = Some(7);
+    assert_eq!(lengths(VecDeque::from(named)), [1, 2], "one that has a nonce of its own begins a row");
+}
+
+/// Neither pool of a node takes one of an account that has transactions in the other.
+#[tokio::test]
+async fn calls_with_blobs_and_without_are_never_on_their_way_together() {
+    let (sender, row) = row();
+    let mut mixed = with_blobs(&[1]);
+    mixed.extend(calls(2));
+    mixed.extend(with_blobs(&[1]));
+    sender.send_in_a_row(mixed).await.unwrap();
+    let seen = row.lock().unwrap();
+    assert_eq!((seen.nonce, seen.mixed, seen.pool.len(), seen.block), (4, 0, 0, 3));
+}
+
+#[tokio::test]
+async fn a_row_with_blobs_that_is_stuck_is_replaced_with_all_fees_doubled() {
+    let (sender, row) = row();
+    row.lock().unwrap().holds_from = Some(1);
+    let error = sender.send_in_a_row(with_blobs(&[1, 1])).await.unwrap_err();
+    assert!(matches!(error, L1Error::Unconfirmed { .. }), "{error}");
+    let before = row.lock().unwrap().pool[&1];
+    assert_eq!(row.lock().unwrap().pool.len(), 1);
+    // It takes the place of the one that is stuck, and is stuck as well.
+    sender.send_in_a_row(with_blobs(&[1])).await.unwrap_err();
+    let now = row.lock().unwrap().pool[&1];
+    assert!(now.hash != before.hash && now.tip >= 2 * before.tip && now.max_fee >= 2 * before.max_fee);
+    assert!(now.blob_fee >= before.blob_fee.map(|fee| 2 * fee));
+    row.lock().unwrap().holds_from = None;
+    sender.send_in_a_row(with_blobs(&[1])).await.unwrap();
+    let seen = row.lock().unwrap();
+    assert_eq!((seen.nonce, seen.pool.len(), seen.mixed), (2, 0, 0));
+}
+
+/// A posting near its deadline goes as calldata, whatever with blobs is in its way: one after the other is replaced by one that
+/// does nothing.
+#[tokio::test]
+async fn a_call_without_blobs_gets_past_a_row_with_blobs_that_is_stuck() {
+    let (sender, row) = row();
+    row.lock().unwrap().holds_from = Some(0);
+    sender.send_in_a_row(with_blobs(&[1, 1])).await.unwrap_err();
+    {
+        // Only what takes their places is dear enough.
+        let mut row = row.lock().unwrap();
+        row.holds_from = None;
+        row.too_cheap = row.pool.values().map(|pooled| pooled.hash).collect();
+    }
+    sender.send_in_a_row(calls(1)).await.unwrap();
+    let seen = row.lock().unwrap();
+    assert_eq!((seen.nonce, seen.pool.len()), (3, 0));
+    let last = seen.mined.values().find(|(nonce, ..)| *nonce == 2).unwrap();
+    assert_eq!(last.2.unwrap().blobs, 0);
+}
+
+#[tokio::test]
+async fn what_l1_takes_back_is_sent_again_in_its_place() {
+    for blobs in [0, 1] {
+        let (sender, row) = row();
+        let calls = || if blobs == 0 { calls(2) } else { with_blobs(&[1, 1]) };
+        sender.send_in_a_row(calls()).await.unwrap();
+        {
+            // Nothing of it comes into a block again by itself.
+            let mut row = row.lock().unwrap();
+            row.take_back();
+            assert_eq!((row.nonce, row.pool.len(), row.block), (0, 2, 0));
+            row.too_cheap = row.pool.values().map(|pooled| pooled.hash).collect();
+        }
+        // The sender does not know what the pool holds: each try offers more.
+        let mut tries = 0;
+        for call in calls() {
+            while let Err(error) = sender
+                .send_in_a_row(vec![Call {
+                    blobs: call.blobs.clone(),
+                    input: call.input.clone(),
+                    ..call_of_nothing()
+                }])
+                .await
+            {
+                assert!(error.to_string().contains("underpriced"), "{error}");
+                tries += 1;
+                assert!(tries < 12);
+            }
+        }
+        let seen = row.lock().unwrap();
+        assert_eq!((seen.nonce, seen.pool.len(), seen.mixed), (2, 0, 0));
+    }
+}
+
+/// What L1 takes back with calldata is in the way of what then goes into blobs, and the other way round.
+#[tokio::test]
+async fn what_l1_takes_back_gives_way_to_the_other_kind() {
+    for blobs in [0, 1] {
+        let (sender, row) = row();
+        let [before, then] =
+            [blobs, 1 - blobs].map(|blobs| if blobs == 0 { calls(2) } else { with_blobs(&[1]) });
+        sender.send_in_a_row(before).await.unwrap();
+        row.lock().unwrap().take_back();
+        let mut then = then.into_iter();
+        let mut tries = 0;
+        let call = then.next().unwrap();
+        while let Err(error) =
+            sender.send_in_a_row(vec![Call { blobs: call.blobs.clone(), ..call_of_nothing() }]).await
+        {
+            tries += 1;
+            assert!(tries < 12, "{error}");
+        }
+        let rest: Vec<Call> = then.collect();
+        if !rest.is_empty() {
+            sender.send_in_a_row(rest).await.unwrap();
+        }
+        assert_eq!(row.lock().unwrap().pool.len(), 0);
+    }
+}
+
+fn call_of_nothing() -> Call {
+    calls(1).remove(0)
 }

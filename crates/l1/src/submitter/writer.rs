@@ -21,7 +21,10 @@ use crate::{
         client::L1Client,
         data_standing::{DataStanding, Supplier},
     },
-    submitter::sender::{Call, GAS_LIMIT, Sender, Sent},
+    submitter::{
+        costs::{DataCosts, Plan},
+        sender::{Call, GAS_LIMIT, Sender, Sent},
+    },
 };
 
 /// The longest transaction that nodes relay from one to another.
@@ -33,7 +36,12 @@ const COMMITTED_NOW: &str = "CommittedInThisBlock";
 /// Pause before evidence is shown again.
 const REVEAL_POLL_MS: u64 = 500;
 /// What a transaction of `postData` has beside its data, with room to spare.
-const POST_DATA_OVERHEAD_BYTES: usize = 512;
+pub(crate) const POST_DATA_OVERHEAD_BYTES: usize = 512;
+/// The data in the input of one transaction of `postData`.
+pub(crate) const POST_DATA_ROOM_BYTES: usize = MAX_TRANSACTION_BYTES - POST_DATA_OVERHEAD_BYTES;
+/// The part of `postingDeadline`, as a divisor, after which a header takes the surer way: half the time after which others post
+/// it in the sequencer's place.
+const URGENT_PART: u64 = 8;
 /// The words of a header as the inbox takes it.
 const POST_HEADER_BYTES: usize = 18 * 32;
 /// What a transaction of `post` has beside its headers where it has no data, with room to spare.
@@ -56,7 +64,32 @@ pub const MAX_TRANSACTION_HEADERS: usize = {
 pub struct L1Writer {
     client: L1Client,
     sender: Arc<Sender>,
+    /// Where hints go.
     pub(crate) place: DataPlace,
+    policy: DataPolicy,
+}
+
+/// Who says where the data of posted runs goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DataPolicy {
+    /// Prices and deadlines do: blobs where there is a beacon node to read them back, unless calldata costs a fifth less, and
+    /// calldata for headers that are near their deadline.
+    #[default]
+    Auto,
+    /// Always calldata.
+    Calldata,
+    /// Always blobs.
+    Blobs,
+}
+
+impl From<DataPlace> for DataPolicy {
+    fn from(place: DataPlace) -> Self {
+        match place {
+            DataPlace::Calldata => Self::Calldata,
+            DataPlace::Blobs => Self::Blobs,
+        }
+    }
 }
 
 /// Where the data of posted runs and hints goes.
@@ -86,7 +119,7 @@ impl L1Writer {
         let config = client.config();
         let (chain_id, timeout_ms) = (config.deployment.l1_chain_id, config.confirmation_timeout_ms);
         let sender = Arc::new(Sender::new(client.inner.rpc.clone(), chain_id, key, timeout_ms));
-        Self { client, sender, place: DataPlace::default() }
+        Self { client, sender, place: DataPlace::Calldata, policy: DataPolicy::Calldata }
     }
 
     /// The account that pays for the transactions.
@@ -101,8 +134,59 @@ impl L1Writer {
 
     /// Has data of runs and hints go where it is said. Blobs are read back through a beacon node only.
     pub fn with_data_in(mut self, place: DataPlace) -> Self {
-        self.place = place;
+        (self.place, self.policy) = (place, place.into());
         self
+    }
+
+    /// Has data of runs go where this says; hints stay where they are.
+    pub fn with_data_policy(mut self, policy: DataPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Whether data of runs may go into blobs: only where they can be read can those that are there be told from none (DC-1).
+    pub fn may_post_blobs(&self) -> bool {
+        match self.policy {
+            DataPolicy::Auto => self.client.inner.beacon.is_some(),
+            DataPolicy::Calldata => false,
+            DataPolicy::Blobs => true,
+        }
+    }
+
+    /// What data of runs cost since the writer was made.
+    pub fn data_costs(&self) -> DataCosts {
+        self.sender.costs()
+    }
+
+    /// Where data goes that these transactions bring.
+    async fn place_by_price(&self, plan: impl Fn(DataPlace) -> Plan) -> Result<DataPlace, L1Error> {
+        if !self.may_post_blobs() {
+            return Ok(DataPlace::Calldata);
+        }
+        if self.policy == DataPolicy::Blobs {
+            return Ok(DataPlace::Blobs);
+        }
+        let estimate = self.sender.estimate(&plan(DataPlace::Calldata), &plan(DataPlace::Blobs)).await?;
+        let place = estimate.cheaper();
+        tracing::debug!(?place, ?estimate, "where data goes, by what it costs in wei");
+        Ok(place)
+    }
+
+    /// Whether these headers have waited so long, or their epoch ends so soon, that nothing else counts (DC-3): blobs can be dear
+    /// or scarce for hours.
+    async fn is_urgent(&self, headers: &[BatchHeader]) -> Result<bool, L1Error> {
+        let Some(first) = headers.first() else { return Ok(false) };
+        let timing = match &self.client.config().deployed_with {
+            Some(with) => with.timing,
+            None => self.client.timing().await?,
+        };
+        let patience = u64::from(timing.posting_deadline) / URGENT_PART;
+        let newest = self.client.newest_block().await?;
+        if newest >= first.l1_origin_number.saturating_add(patience) {
+            return Ok(true);
+        }
+        let end = self.client.announced_end().await?.filter(|end| end.epoch == first.epoch);
+        Ok(end.is_some_and(|end| newest.saturating_add(patience) >= end.until))
     }
 
     /// Posts a run with its data and the certificate of its last header, and waits until it is in a block. Data that
@@ -115,14 +199,22 @@ impl L1Writer {
     /// of a call.
     pub async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<Sent, L1Error> {
         let headers: Vec<BatchHeader> = batches.iter().map(|batch| batch.sealed.header).collect();
-        let data = RunData::of(batches).encode();
-        match self.post_headers(&headers, &data, certificate).await {
-            Err(
-                L1Error::TransactionTooLarge { .. }
-                | L1Error::GasAboveLimit { .. }
-                | L1Error::Blobs(BlobError::TooLong { .. }),
-            ) => {}
-            outcome => return outcome,
+        let urgent = self.may_post_blobs() && self.is_urgent(&headers).await?;
+        // Headers that must not wait for blobs go alone where data may be nowhere else.
+        if !urgent || self.policy == DataPolicy::Auto {
+            let data = RunData::of(batches).encode();
+            let place = match urgent {
+                true => DataPlace::Calldata,
+                false => self.place_of_run(&headers, &data, certificate).await?,
+            };
+            match self.post_headers_in(place, &headers, &data, certificate).await {
+                Err(
+                    L1Error::TransactionTooLarge { .. }
+                    | L1Error::GasAboveLimit { .. }
+                    | L1Error::Blobs(BlobError::TooLong { .. }),
+                ) => {}
+                outcome => return outcome,
+            }
         }
         let sent = self.post_headers(&headers, &[], certificate).await?;
         self.post_data(batches).await?;
@@ -139,10 +231,36 @@ impl L1Writer {
         data: &[u8],
         certificate: &Certificate,
     ) -> Result<Sent, L1Error> {
+        let place = match data {
+            [] => DataPlace::Calldata,
+            data => self.place_of_run(headers, data, certificate).await?,
+        };
+        self.post_headers_in(place, headers, data, certificate).await
+    }
+
+    async fn place_of_run(
+        &self,
+        headers: &[BatchHeader],
+        data: &[u8],
+        certificate: &Certificate,
+    ) -> Result<DataPlace, L1Error> {
+        let head = post_call(headers, &[], certificate)?.abi_encode();
+        self.place_by_price(|place| Plan::of_post(place, &head, headers.len(), data)).await
+    }
+
+    async fn post_headers_in(
+        &self,
+        place: DataPlace,
+        headers: &[BatchHeader],
+        data: &[u8],
+        certificate: &Certificate,
+    ) -> Result<Sent, L1Error> {
         check_run(headers, certificate)?;
-        let (input, blobs) = self.place.split(data);
+        let (input, blobs) = place.split(data);
         let call = post_call(headers, input, certificate)?;
-        self.send_with_blobs("post", self.client.config().deployment.inbox, &call, blobs).await
+        let call = call_with_blobs("post", self.client.config().deployment.inbox, &call, blobs)?;
+        let data = (!data.is_empty()).then_some((place, data.len()));
+        self.sender.send(Call { data, ..call }).await
     }
 
     /// Posts the data of posted batches again, in as many parts as it takes. Gives the last transaction.
@@ -185,7 +303,7 @@ impl L1Writer {
     }
 
     fn supplier(&self) -> Supplier {
-        Supplier { account: self.address(), blobs_expire: self.place == DataPlace::Blobs }
+        Supplier { account: self.address(), blobs_expire: self.may_post_blobs() }
     }
 
     async fn post_data_at_once(&self, batches: &[CodedBatch]) -> Result<Sent, L1Error> {
@@ -202,8 +320,9 @@ impl L1Writer {
         (first, last): (u64, u64),
         data: &[u8],
     ) -> Result<Sent, L1Error> {
-        let room = match self.place {
-            DataPlace::Calldata => MAX_TRANSACTION_BYTES - POST_DATA_OVERHEAD_BYTES,
+        let place = self.place_by_price(|place| Plan::of_data(place, data)).await?;
+        let room = match place {
+            DataPlace::Calldata => POST_DATA_ROOM_BYTES,
             DataPlace::Blobs => MAX_BLOB_DATA_BYTES,
         };
         let parts = split_run_data(first, last, data, room).ok_or(L1Error::TransactionTooLarge {
@@ -214,16 +333,13 @@ impl L1Writer {
         let inbox = self.client.config().deployment.inbox;
         let calls = parts.into_iter().map(|part| {
             let part = part.encode();
-            let (input, blobs) = self.place.split(&part);
+            let (input, blobs) = place.split(&part);
             let data = Bytes::copy_from_slice(input);
-            call_with_blobs(
-                "postData",
-                inbox,
-                &BlindedInbox::postDataCall { firstNumber: first, data },
-                blobs,
-            )
+            let call = BlindedInbox::postDataCall { firstNumber: first, data };
+            let call = call_with_blobs("postData", inbox, &call, blobs)?;
+            Ok(Call { data: Some((place, part.len())), ..call })
         });
-        let calls = calls.collect::<Result<Vec<_>, _>>()?;
+        let calls = calls.collect::<Result<Vec<_>, L1Error>>()?;
         // Encoded data is never empty, so there was a part.
         self.sender.send_in_a_row(calls).await?.ok_or(L1Error::Run(RunError::Empty))
     }
@@ -246,7 +362,9 @@ impl L1Writer {
     ) -> Result<Sent, L1Error> {
         let input = call.abi_encode().into();
         let (to, blobs, size_limit_bytes) = (TxKind::Call(to), Vec::new(), Some(MAX_TRANSACTION_BYTES));
-        self.sender.send(Call { name, to, value, input, blobs, size_limit_bytes, nonce: None }).await
+        self.sender
+            .send(Call { name, to, value, input, blobs, size_limit_bytes, nonce: None, data: None })
+            .await
     }
 
     /// A call that shows evidence. The commitment to it may be in the newest block, on which calls are tried: then it
@@ -297,7 +415,7 @@ fn call_with_blobs<C: SolCall>(
     };
     let (to, value) = (TxKind::Call(to), U256::ZERO);
     let (input, size_limit_bytes) = (call.abi_encode().into(), Some(limit));
-    Ok(Call { name, to, value, input, blobs, size_limit_bytes, nonce: None })
+    Ok(Call { name, to, value, input, blobs, size_limit_bytes, nonce: None, data: None })
 }
 
 fn post_call(
