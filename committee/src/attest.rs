@@ -2,9 +2,10 @@
 //!
 //! Whoever posts data counts what it made itself as there, and nobody else posts the same again. So data that its own software
 //! reads and others' does not would leave a posting without data for good, and nobody would hear of it who can mend it. A
-//! member reads them as any node does that has L1 alone, with its own software and its own view of L1: it decodes them, takes
-//! the keys from the hints that they name, encrypts again and compares with what it holds certified. Bytes are never compared:
-//! two versions of a library compress the same content to different ones.
+//! member reads them with its own software and its own view of L1: it decodes them, takes the keys from the hints that they
+//! name, opens what it holds certified with these and compares. That the keys are right it does not find out by encrypting
+//! again, which would cost it more than all else that it does: whoever posted a wrong one loses a bond, and then the data is
+//! posted as it is. Bytes are never compared: two versions of a library compress the same content to different ones.
 //!
 //! What it signs is a statement about bytes, true whoever looks, so nothing is kept of it on disk, and data with another hash
 //! may be attested for the same batches (OD-7).
@@ -12,9 +13,9 @@
 use std::{num::NonZeroUsize, sync::Arc};
 
 use alloy_primitives::{Bytes, keccak256};
-use blindfold_chain::{DataError, L1Error, TrackerError};
+use blindfold_chain::{CodedBatch, DataError, L1Error, TrackerError, coded};
 use blindfold_protocol::{
-    AttestedData, BatchHeader, DataAttestation, certificate,
+    AttestedData, DataAttestation, certificate,
     data::KIND_OPENED,
     limits::MAX_ATTESTED_DATA_BYTES,
     opened::{MAX_BATCHES, MAX_ITEM_BYTES},
@@ -190,8 +191,8 @@ impl Attester {
             return Ok(*given);
         }
         let _turn = self.pace.turn().ok_or(AttestationRefusal::Busy)?;
-        let headers = self.headers((first, last), epoch.epoch).await?;
-        let read = self.context.l1.would_give(data, &headers).await.map_err(AttestationRefusal::L1)?;
+        let batches = self.batches((first, last), epoch.epoch).await?;
+        let read = self.context.l1.would_give(data, batches).await.map_err(AttestationRefusal::L1)?;
         read.map_err(AttestationRefusal::Unreadable)?;
         let deployment = &self.context.tracker.config().deployment;
         let attestation = certificate::sign_attestation(
@@ -204,16 +205,17 @@ impl Attester {
         Ok(attestation)
     }
 
-    /// The headers of these numbers, all certified here and of this epoch, no more than data may restore to.
-    async fn headers(
+    /// The batches of these numbers, all certified here and of this epoch, no more than data may restore to.
+    async fn batches(
         &self,
         (first, last): (u64, u64),
         epoch: u64,
-    ) -> Result<Vec<BatchHeader>, AttestationRefusal> {
-        let (mut headers, mut bytes) = (Vec::new(), 0u64);
+    ) -> Result<Vec<CodedBatch>, AttestationRefusal> {
+        let (mut batches, mut bytes) = (Vec::new(), 0u64);
         for number in first..=last {
             let record = self.context.tracker.store().batch(number).await?;
-            let header = record.ok_or(AttestationRefusal::NotCertified { number })?.sealed.header;
+            let record = record.ok_or(AttestationRefusal::NotCertified { number })?;
+            let header = &record.sealed.header;
             if header.epoch != epoch {
                 return Err(AttestationRefusal::WrongEpoch { first, last });
             }
@@ -221,8 +223,8 @@ impl Attester {
             if bytes > MAX_ITEM_BYTES {
                 return Err(AttestationRefusal::BadRange { first, last });
             }
-            headers.push(header);
+            batches.push(coded(record)?);
         }
-        Ok(headers)
+        Ok(batches)
     }
 }

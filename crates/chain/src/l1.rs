@@ -5,7 +5,7 @@ use blindfold_protocol::{Bytes, validity::OriginFacts};
 
 pub use blindfold_engine::L1Origin;
 pub use blindfold_l1::{
-    AnnouncedEnd, DataError, FallbackHeader, L1Deposit, L1Error, L1News, L1Reader, L1Submitter,
+    AnnouncedEnd, CodedBatch, DataError, FallbackHeader, L1Deposit, L1Error, L1News, L1Reader, L1Submitter,
     MAX_FORCED_ENTRIES, PendingFallbackHeader, VoidRun,
 };
 

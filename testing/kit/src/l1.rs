@@ -14,7 +14,7 @@ use blindfold_chain::{
     AnnouncedEnd, DataError, FallbackHeader, L1Deposit, L1Error, L1News, L1Origin, L1Reader,
     MAX_FORCED_ENTRIES, PendingFallbackHeader, VoidRun,
 };
-use blindfold_l1::{FoundData, PostedData, PostedHead, PostedHints, PostedRun, Posting};
+use blindfold_l1::{CodedBatch, FoundData, PostedData, PostedHead, PostedHints, PostedRun, Posting};
 use blindfold_protocol::{
     Address, B256, BatchHeader, Bytes, Certificate, Deposit, Epochs, ForcedEntry, LedgerEvent, SealedBatch,
     SequencerChange, merkle,
@@ -311,7 +311,7 @@ impl L1Reader for ScriptedL1 {
     async fn would_give(
         &self,
         _data: &[u8],
-        _headers: &[BatchHeader],
+        _batches: Vec<CodedBatch>,
     ) -> Result<Result<(), DataError>, L1Error> {
         self.up().await?;
         self.readings.fetch_add(1, SeqCst);

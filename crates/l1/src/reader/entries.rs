@@ -13,7 +13,7 @@ use blindfold_bte::{EncryptionKey, SessionKey};
 use blindfold_protocol::{
     B256, BatchHeader, Canonical, Epochs, SealedBatch,
     data::KIND_OPENED,
-    opened::{BatchTerms, OpenedBatch, RunTerms},
+    opened::{BatchTerms, OpenBatch, OpenedBatch, RunTerms},
 };
 use blindfold_runtime::blocking;
 
@@ -23,9 +23,9 @@ use crate::{
     events::posted_log,
     posting::{
         hint_posting::{HintPosting, KEY, PostedEntry},
-        opened_data::{HintsReference, OpenedData, RunKeys},
+        opened_data::{HintsReference, KeyedBatch, OpenedData, RunKeys},
         parts::OwnBatches,
-        run_data::{BatchData, Entries, RunData},
+        run_data::{BatchData, CodedBatch, Entries, RunData},
     },
     reader::{
         client::L1Client,
@@ -37,6 +37,15 @@ use crate::{
 const KEPT_KEYS: usize = 2;
 /// Postings of hints that are kept: data of one run may come in several pieces.
 const KEPT_HINTS: usize = 4;
+
+/// By which keys data is compared with batches that somebody has already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keys {
+    /// Those that come with the batches, which open them rightly.
+    OfOwn,
+    /// Those of the posting that the data name, as if they did: whoever posted a wrong one loses a bond.
+    OfThePosting,
+}
 
 impl L1Client {
     /// The batches that a `RunData` for the numbers from `from` on, posted in this L1 block, holds of these headers. What is
@@ -53,7 +62,7 @@ impl L1Client {
         own: &OwnBatches,
     ) -> Result<Result<Entries, DataError>, L1Error> {
         if data.get(1) == Some(&KIND_OPENED) {
-            return self.opened_entries((from, l1_block), data, wanted, own).await;
+            return self.opened_entries((from, l1_block), data, wanted, (own, Keys::OfOwn)).await;
         }
         let data = match RunData::decode(data) {
             Ok(data) => data,
@@ -67,21 +76,22 @@ impl L1Client {
         Ok(Ok(numbered.filter_map(batch).collect()))
     }
 
-    /// Whether data of kind 2, were they posted now, would give the batches of all these headers, of consecutive numbers, to
-    /// whoever reads them (OD-6): from hints in a final block, of a posting that was not slashed since. The inner error says
-    /// why not. Takes what reading takes, and no more memory than a body and its items may.
+    /// Whether data of kind 2, were they posted now, would give all these batches, of consecutive numbers, to whoever reads
+    /// them (OD-6): from hints in a final block, of a posting that was not slashed since, whose keys are taken for right. The
+    /// inner error says why not. Hashes and signatures where it would; what it takes to encrypt again where it would not.
     ///
     /// # Errors
     /// The errors of a call.
     pub async fn would_give(
         &self,
         data: &[u8],
-        headers: &[BatchHeader],
+        batches: Vec<CodedBatch>,
     ) -> Result<Result<(), DataError>, L1Error> {
         let hints = match OpenedData::named_hints(data) {
             Ok(hints) => hints,
             Err(error) => return Ok(Err(error.into())),
         };
+        let headers: Vec<BatchHeader> = batches.iter().map(|batch| batch.sealed.header).collect();
         let Some(from) = headers.first().map(|header| header.number) else {
             return Ok(Err(DataError::Mismatch));
         };
@@ -90,12 +100,17 @@ impl L1Client {
             return Ok(Err(DataError::Hints(hints.id)));
         }
         let finalized = self.finalized().await?.number;
-        let entries = match self.opened_entries((from, finalized), data, headers, &OwnBatches::new()).await? {
+        let keyless = |batch| Arc::new(KeyedBatch { batch, keys: Vec::new() });
+        let hashes = headers.iter().map(BatchHeader::hash);
+        let own: OwnBatches = hashes.zip(batches.into_iter().map(keyless)).collect();
+        let entries =
+            self.opened_entries((from, finalized), data, &headers, (&own, Keys::OfThePosting)).await?;
+        let entries = match entries {
             Ok(entries) => entries,
             Err(fault) => return Ok(Err(fault)),
         };
         let epochs = self.epochs().await?;
-        let given = PostedData::of_entries(entries, headers, |batch| self.is_signed(batch, &epochs));
+        let given = PostedData::of_entries(entries, &headers, |batch| self.is_signed(batch, &epochs));
         Ok(given.whole().map(drop))
     }
 
@@ -104,7 +119,7 @@ impl L1Client {
         (from, l1_block): (u64, u64),
         bytes: &[u8],
         wanted: &[BatchHeader],
-        own: &OwnBatches,
+        (own, by): (&OwnBatches, Keys),
     ) -> Result<Result<Entries, DataError>, L1Error> {
         let hash = keccak256(bytes);
         if wanted.iter().any(|header| self.inner.compared.holds(from, &hash, &header.hash()) == Some(false)) {
@@ -155,7 +170,13 @@ impl L1Client {
             let encryption_key = self.kept_encryption_key(&terms).await?;
             let own = own.get(&header.hash()).cloned();
             let restored = blocking(move || {
-                if let Some(own) = own.filter(|own| batch.is_of(&run, &own.open(terms), &keys)) {
+                let is_of = |own: &Arc<KeyedBatch>| match by {
+                    Keys::OfOwn => batch.is_of(&run, &own.open(terms), &keys),
+                    Keys::OfThePosting => {
+                        batch.is_of(&run, &OpenBatch { keys: &keys, ..own.open(terms) }, &keys)
+                    }
+                };
+                if let Some(own) = own.filter(is_of) {
                     return Some(SealedBatch { signature: batch.signature, ..own.batch.sealed.clone() });
                 }
                 let items = batch.restore(&run, &terms, &encryption_key, &keys).ok()?;
@@ -163,7 +184,7 @@ impl L1Client {
             });
             let Ok(restored) = restored.await else { break };
             let holds = restored.is_some();
-            if is_final {
+            if is_final && by == Keys::OfOwn {
                 self.inner.compared.note(from, hash, [(header.hash(), holds)]);
             }
             match restored {

@@ -38,6 +38,7 @@ use crate::{
         hint_blobs::HintData,
         opened_data::KeyedBatch,
         run::{PostedRun, RunReference},
+        run_data::CodedBatch,
     },
     reader::{
         accusations::OpenAccusation,
@@ -205,12 +206,12 @@ pub trait L1Reader: Send + Sync {
         unsupported("posted_data")
     }
 
-    /// Whether data of kind 2, were they posted now, would give the batches of all these headers, of consecutive numbers, to
-    /// whoever reads them. The inner error says why not.
+    /// Whether data of kind 2, were they posted now, would give the these batches, of consecutive numbers, to whoever
+    /// reads them, if that posting's keys are right. The inner error says why not.
     async fn would_give(
         &self,
         _data: &[u8],
-        _headers: &[BatchHeader],
+        _batches: Vec<CodedBatch>,
     ) -> Result<Result<(), DataError>, L1Error> {
         unsupported("would_give")
     }
@@ -437,9 +438,9 @@ impl L1Reader for L1Client {
     async fn would_give(
         &self,
         data: &[u8],
-        headers: &[BatchHeader],
+        batches: Vec<CodedBatch>,
     ) -> Result<Result<(), DataError>, L1Error> {
-        L1Client::would_give(self, data, headers).await
+        L1Client::would_give(self, data, batches).await
     }
 
     async fn posted_hints(&self, after: u64, through: u64) -> Result<Vec<PostedHints>, L1Error> {

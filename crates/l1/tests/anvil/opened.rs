@@ -244,31 +244,32 @@ async fn what_is_about_to_be_posted_is_read_as_it_will_be() {
         (pieces.len() == 1).then(|| pieces.remove(0).data).unwrap()
     };
     // Each asks an own client: nothing is known from another's question.
-    let read = async |data: &[u8], headers: &[blindfold_protocol::BatchHeader]| {
+    let read = async |data: &[u8], certified: &[CodedBatch]| {
         let member = L1Client::connect(game.stage.config()).await.unwrap();
-        member.would_give(data, headers).await.unwrap()
+        member.would_give(data, certified.to_vec()).await.unwrap()
     };
-    let headers = &game.run.headers;
+    let certified: Vec<CodedBatch> = batches.iter().map(|batch| batch.batch.clone()).collect();
+    let certified = certified.as_slice();
     let by_slashed = of(&batches, slashed).await;
-    assert_eq!(read(&by_slashed, headers).await, Err(DataError::Mismatch), "the hints are wrong");
-    assert_eq!(read(&of(&batches[1..], slashed).await, &headers[1..]).await, Ok(()), "here they are right");
+    assert_eq!(read(&by_slashed, certified).await, Err(DataError::Mismatch), "the hints are wrong");
+    assert_eq!(read(&of(&batches[1..], slashed).await, &certified[1..]).await, Ok(()), "here they are right");
     game.dispute(&game.stage.writer(USER).await, slashed.id, &wrong, 0).await.unwrap();
     game.stage.finalize().await;
     let gone = Err(DataError::Hints(slashed.id));
-    assert_eq!(read(&by_slashed, headers).await, gone, "slashed");
-    assert_eq!(read(&of(&batches[1..], slashed).await, &headers[1..]).await, gone);
+    assert_eq!(read(&by_slashed, certified).await, gone, "slashed");
+    assert_eq!(read(&of(&batches[1..], slashed).await, &certified[1..]).await, gone);
 
     let publisher = game.publisher().await;
     let hints = post_hints(&game, &publisher, &HintPosting::of(&game.truth)).await;
     let data = of(&batches, hints).await;
-    assert_eq!(read(&data, headers).await, Ok(()));
-    assert_eq!(read(&data, &headers[..1]).await, Ok(()), "of what is asked for");
+    assert_eq!(read(&data, certified).await, Ok(()));
+    assert_eq!(read(&data, &certified[..1]).await, Ok(()), "of what is asked for");
     // Compressed by another version, or with more haste: other bytes, the same content.
     let (front, frame) = data.split_at(2 + 3 * 8 + 4);
     let body = zstd::bulk::decompress(frame, 1 << 20).unwrap();
     let again = [front, &zstd::bulk::compress(&body, 1).unwrap()[..]].concat();
     assert_ne!(again, data.to_vec());
-    assert_eq!(read(&again, headers).await, Ok(()));
+    assert_eq!(read(&again, certified).await, Ok(()));
 
     // One changed byte of the content, wherever it stands.
     let member = L1Client::connect(game.stage.config()).await.unwrap();
@@ -276,29 +277,29 @@ async fn what_is_about_to_be_posted_is_read_as_it_will_be() {
         let mut body = body.clone();
         body[place] ^= 1;
         let changed = [front, &zstd::bulk::compress(&body, 1).unwrap()[..]].concat();
-        let judged = member.would_give(&changed, headers).await.unwrap();
+        let judged = member.would_give(&changed, certified.to_vec()).await.unwrap();
         assert!(matches!(judged, Err(DataError::Mismatch | DataError::Decode(_))), "{place}: {judged:?}");
     }
     // Of other numbers, and of more than there are.
-    assert_eq!(read(&data, &headers[1..]).await, Err(DataError::Mismatch));
-    assert_eq!(read(&of(&batches[..1], hints).await, headers).await, Err(DataError::Mismatch));
+    assert_eq!(read(&data, &certified[1..]).await, Err(DataError::Mismatch));
+    assert_eq!(read(&of(&batches[..1], hints).await, certified).await, Err(DataError::Mismatch));
     assert_eq!(read(&data, &[]).await, Err(DataError::Mismatch));
     // Hints that are not there, or not where it says.
     for (id, l1_block) in [(hints.id + 7, hints.l1_block), (hints.id, hints.l1_block + 1)] {
         let named = of(&batches, HintsReference { id, l1_block }).await;
-        assert_eq!(read(&named, headers).await, Err(DataError::Hints(id)));
+        assert_eq!(read(&named, certified).await, Err(DataError::Hints(id)));
     }
     // Of another chain: nothing is opened then, and everything stands as it is.
     let of_other = poster.opened_data(CHAIN_ID, &batches, hints).await.unwrap().remove(0).data;
-    assert_eq!(read(&of_other, headers).await, Ok(()));
+    assert_eq!(read(&of_other, certified).await, Ok(()));
     // A bomb, an unknown version, another kind, nothing.
     let bomb = zstd::bulk::compress(&vec![0; 64 << 20], 3).unwrap();
     let bomb = [&front[..front.len() - 4], &(16u32 << 20).to_be_bytes()[..], &bomb].concat();
-    assert_eq!(read(&bomb, headers).await, Err(DecodeError::Compressed.into()));
+    assert_eq!(read(&bomb, certified).await, Err(DecodeError::Compressed.into()));
     let other = [&[3][..], &data[1..]].concat();
-    assert_eq!(read(&other, headers).await, Err(DecodeError::Version(3).into()));
+    assert_eq!(read(&other, certified).await, Err(DecodeError::Version(3).into()));
     let coded: Vec<CodedBatch> = batches.iter().map(|keyed| keyed.batch.clone()).collect();
-    let raw = read(&RunData::of(&coded).encode(), headers).await;
+    let raw = read(&RunData::of(&coded).encode(), certified).await;
     assert!(matches!(raw, Err(DataError::Decode(DecodeError::UnknownTag { value: 1, .. }))), "{raw:?}");
-    assert!(matches!(read(&[], headers).await, Err(DataError::Decode(DecodeError::Short { .. }))));
+    assert!(matches!(read(&[], certified).await, Err(DataError::Decode(DecodeError::Short { .. }))));
 }
