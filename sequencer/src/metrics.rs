@@ -21,7 +21,11 @@ pub(crate) const SIGNER_UNAVAILABLE: &str = "unavailable";
 pub(crate) const IN_CALLDATA: &str = "calldata";
 /// See [`IN_CALLDATA`].
 pub(crate) const IN_BLOBS: &str = "blobs";
-const DATA_PLACES: &[&str] = &[IN_CALLDATA, IN_BLOBS];
+/// See [`IN_CALLDATA`]: L1 only names it.
+pub(crate) const IN_ARCHIVES: &str = "archive";
+const DATA_PLACES: &[&str] = &[IN_CALLDATA, IN_BLOBS, IN_ARCHIVES];
+/// Where it may be by what it costs.
+const PRICED_PLACES: &[&str] = &[IN_CALLDATA, IN_BLOBS];
 
 /// What a sequencer counts, and shows at `/metrics`.
 #[derive(Clone, Debug)]
@@ -272,7 +276,7 @@ impl SequencerMetrics {
             posted_data_estimate_gwei: m.gauges(
                 "posted_data_estimate_gwei",
                 "What the data that was posted last would cost there in gwei; 0 where nothing was to be chosen",
-                &[("place", DATA_PLACES)],
+                &[("place", PRICED_PLACES)],
             )?,
             posting_failures: m.counter("posting_failures_total", "Postings that failed")?,
             accusations_open: m.gauge("accusations_open", "Accusations on L1 that wait for an answer")?,
@@ -315,9 +319,11 @@ impl SequencerMetrics {
 
     /// Counts what data cost on L1 beyond what was counted before.
     pub(crate) fn count_data_costs(&self, before: &DataCosts, now: &DataCosts) {
-        for (place, before, costs) in
-            [(IN_CALLDATA, before.calldata, now.calldata), (IN_BLOBS, before.blobs, now.blobs)]
-        {
+        for (place, before, costs) in [
+            (IN_CALLDATA, before.calldata, now.calldata),
+            (IN_BLOBS, before.blobs, now.blobs),
+            (IN_ARCHIVES, before.archive, now.archive),
+        ] {
             let labels = &[place];
             self.posted_data_transactions
                 .get(labels)
@@ -387,16 +393,18 @@ mod tests {
         let estimate = DataEstimate { calldata_wei: 7 * gwei, blobs_wei: Some(2 * gwei) };
         let then = DataCosts {
             calldata: costs(2, 90, gwei),
+            archive: costs(1, 4, gwei),
             blobs: costs(3, 1_000, 3 * gwei),
             estimate: Some(estimate),
         };
         metrics.count_data_costs(&DataCosts::default(), &first);
         metrics.count_data_costs(&first, &then);
         metrics.count_data_costs(&then, &then);
-        let counted = |set: &CounterSet| [IN_CALLDATA, IN_BLOBS].map(|place| set.get(&[place]).get());
-        assert_eq!(counted(&metrics.posted_data_transactions), [2, 3]);
-        assert_eq!(counted(&metrics.posted_data_bytes), [90, 1_000]);
-        assert_eq!(counted(&metrics.posted_data_fees_gwei), [1, 3], "nothing is lost by rounding");
+        let counted =
+            |set: &CounterSet| [IN_CALLDATA, IN_BLOBS, IN_ARCHIVES].map(|place| set.get(&[place]).get());
+        assert_eq!(counted(&metrics.posted_data_transactions), [2, 3, 1]);
+        assert_eq!(counted(&metrics.posted_data_bytes), [90, 1_000, 4]);
+        assert_eq!(counted(&metrics.posted_data_fees_gwei), [1, 3, 1], "nothing is lost by rounding");
         let shown =
             [IN_CALLDATA, IN_BLOBS].map(|place| metrics.posted_data_estimate_gwei.get(&[place]).get());
         assert_eq!(shown, [7, 2]);

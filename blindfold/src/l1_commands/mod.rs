@@ -103,9 +103,14 @@ pub struct WriteArgs {
 impl ReadArgs {
     async fn connect(&self) -> Result<(Arc<ChainConfig>, L1Client)> {
         let chain = load_chain(&self.chain)?;
-        let l1 = L1Settings { url: self.l1.clone(), beacon_url: None, poll_interval_ms: 1_000 }
-            .connect(&chain)
-            .await?;
+        let l1 = L1Settings {
+            url: self.l1.clone(),
+            beacon_url: None,
+            archive_urls: Vec::new(),
+            poll_interval_ms: 1_000,
+        }
+        .connect(&chain)
+        .await?;
         Ok((chain, l1))
     }
 }

@@ -25,6 +25,9 @@ pub struct L1Settings {
     /// A beacon node (HTTP), for data that was posted in blobs. Not believed: blobs are checked against L1.
     #[serde(default)]
     pub beacon_url: Option<String>,
+    /// Archives (HTTP), for data that L1 only names; none reads no such data. Not believed: their bytes are checked against L1.
+    #[serde(default)]
+    pub archive_urls: Vec<String>,
 }
 
 fn default_poll_interval_ms() -> u64 {
@@ -35,7 +38,12 @@ impl L1Settings {
     /// With the defaults.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), poll_interval_ms: default_poll_interval_ms(), beacon_url: None }
+        Self {
+            url: url.into(),
+            poll_interval_ms: default_poll_interval_ms(),
+            beacon_url: None,
+            archive_urls: Vec::new(),
+        }
     }
 
     /// Connects, and checks that chain id and contracts are the chain's.
@@ -65,6 +73,7 @@ impl L1Settings {
         L1Config {
             poll_interval_ms: self.poll_interval_ms,
             beacon_url: self.beacon_url.clone(),
+            archive_urls: self.archive_urls.clone(),
             ..L1Config::new(self.url.as_str(), chain)
         }
     }

@@ -325,6 +325,11 @@ fn posting_faults(
             "l1.beacon_url: sequencer.posting.data = \"blobs\" needs a beacon node, to read back what was posted"
         ));
     }
+    if posting.enabled && posting.data == DataPolicy::Archive && l1.archive_urls.is_empty() {
+        faults.push(anyhow!(
+            "l1.archive_urls: sequencer.posting.data = \"archive\" needs an archive that takes the data"
+        ));
+    }
     faults
 }
 

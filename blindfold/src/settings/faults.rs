@@ -277,7 +277,10 @@ mod tests {
         );
         let of = |name: &str| faults.iter().find(|(key, _)| key == name).map(|(_, what)| what.as_str());
         assert_eq!(of("chain"), Some("is missing"));
-        assert_eq!(of("l1.poll"), Some("is no key; there are url, poll_interval_ms, beacon_url"));
+        assert_eq!(
+            of("l1.poll"),
+            Some("is no key; there are url, poll_interval_ms, beacon_url, archive_urls")
+        );
         assert_eq!(of("sequencer.sealing.slot_ms"), Some("is a string, expected an integer"));
     }
 

@@ -44,6 +44,8 @@ pub struct L1Config {
     pub url: String,
     /// URL of a beacon node, for reading data that was posted in blobs; may hold a secret likewise.
     pub beacon_url: Option<String>,
+    /// URLs of archives, for data that L1 only names; none reads and writes no such data.
+    pub archive_urls: Vec<String>,
     /// L1 chain id and `BlindedInbox`.
     pub deployment: Deployment,
     /// The contracts beside the inbox.
@@ -87,6 +89,7 @@ impl L1Config {
         Self {
             url: url.into(),
             beacon_url: None,
+            archive_urls: Vec::new(),
             deployment,
             contracts,
             deployed_with: None,
@@ -105,6 +108,7 @@ impl std::fmt::Debug for L1Config {
         f.debug_struct("L1Config")
             .field("url", &"redacted")
             .field("beacon_url", &self.beacon_url.as_ref().map(|_| "redacted"))
+            .field("archive_urls", &format_args!("{} redacted", self.archive_urls.len()))
             .field("deployment", &self.deployment)
             .field("contracts", &self.contracts)
             .field("deployed_with", &self.deployed_with)

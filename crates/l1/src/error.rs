@@ -312,6 +312,12 @@ pub enum L1Error {
         /// The most gas of one transaction.
         limit: u64,
     },
+    /// Data cannot be put into an archive, or what one gives is something else.
+    #[error("archived data: {reason}")]
+    NotArchived {
+        /// Why.
+        reason: String,
+    },
     /// What stood on L1 a moment ago, or what a transaction of ours left there, is not to be found.
     #[error("{what} is not on L1, or not any more")]
     Gone {
@@ -394,6 +400,7 @@ impl L1Error {
             | Self::TransactionTooLarge { .. }
             | Self::GasAboveLimit { .. }
             | Self::Unsupported { .. }
+            | Self::NotArchived { .. }
             | Self::Blobs(_)
             | Self::Run(_)
             | Self::UnknownEpoch(_)

@@ -17,7 +17,8 @@
 //! submitter/  L1Submitter, and the writer behind it: fees, signatures, replacements
 //! ```
 //!
-//! Beside these folders stand the endpoint (`transport`), the contracts, settings, errors, deployment and anvil.
+//! Beside these folders stand the endpoint (`transport`), the places that data of runs may be in (`layer`) and the archives that
+//! one of them is (`archive`), the contracts, settings, errors, deployment and anvil.
 //!
 //! What has to act before a block is final, as a challenge of posted hints, reads the newest blocks and keeps nothing:
 //! [`L1Client::hint_events`] and its neighbours. [`RegistryState`] is the fold of these events, for every role.
@@ -26,12 +27,14 @@
 //! proved. Run your own. A beacon node is not trusted: blobs are checked against their versioned hashes.
 
 mod anvil;
+mod archive;
 mod config;
 pub mod contracts;
 mod deploy;
 mod deploy_plan;
 mod error;
 mod events;
+mod layer;
 mod posting;
 mod reader;
 mod submitter;
@@ -40,6 +43,7 @@ mod test_server;
 mod transport;
 
 pub use anvil::{AnvilConfig, AnvilError, ManagedAnvil, dev_key};
+pub use archive::Archive;
 pub use blindfold_engine::L1Origin;
 pub use config::{DeployedWith, L1Config, L1Contracts};
 pub use deploy::{
@@ -51,6 +55,7 @@ pub use error::{L1Error, Recovery, RunError};
 pub use events::facts::{FallbackHeader, L1News, MAX_FORCED_ENTRIES, PendingFallbackHeader, VoidRun};
 pub use events::registry::{PostingState, RegisteredHints, RegistryState};
 pub use events::{HintEvent, L1HeaderLog, PostedLog};
+pub use posting::archived::{ArchivedData, MAX_ARCHIVED_BYTES};
 pub use posting::blobs::{
     BlobError, MAX_BLOB_DATA_BYTES, MAX_BLOBS, decode_blobs, encode_blobs, sidecar, versioned_hash,
 };

@@ -87,6 +87,19 @@ impl Http {
         self.read(method, request).await
     }
 
+    /// Asks for the bytes at `path`, of which there are so many at most; `method` names the call in errors.
+    pub async fn get_bytes(&self, method: &str, path: &str, limit_bytes: usize) -> Result<Bytes, L1Error> {
+        let request = self.client.get(format!("{}{path}", self.url.trim_end_matches('/')));
+        self.bytes(method, request, limit_bytes).await.map(Bytes::from)
+    }
+
+    /// Puts bytes at `path`.
+    pub async fn put(&self, method: &str, path: &str, body: Bytes) -> Result<(), L1Error> {
+        let request = self.client.put(format!("{}{path}", self.url.trim_end_matches('/')));
+        let request = request.header("content-type", "application/octet-stream").body(body.0);
+        self.bytes(method, request, self.response_limit_bytes).await.map(drop)
+    }
+
     /// Sends one call, or several in one request. The last one's method names them in errors.
     async fn exchange(&self, calls: RequestPacket) -> Result<ResponsePacket, TransportError> {
         let method = calls.method_names().last().unwrap_or_default().to_owned();
@@ -111,6 +124,16 @@ impl Http {
         method: &str,
         request: reqwest::RequestBuilder,
     ) -> Result<R, L1Error> {
+        let bytes = self.bytes(method, request, self.response_limit_bytes).await?;
+        serde_json::from_slice(&bytes).map_err(|error| malformed(method, &error))
+    }
+
+    async fn bytes(
+        &self,
+        method: &str,
+        request: reqwest::RequestBuilder,
+        limit_bytes: usize,
+    ) -> Result<Vec<u8>, L1Error> {
         let failed = |error: reqwest::Error| self.broken(method, error);
         let mut response = request.send().await.map_err(failed)?;
         let status = response.status().as_u16();
@@ -119,13 +142,12 @@ impl Http {
         }
         let mut bytes = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(failed)? {
-            if bytes.len() + chunk.len() > self.response_limit_bytes {
-                let limit_bytes = self.response_limit_bytes;
+            if bytes.len() + chunk.len() > limit_bytes {
                 return Err(L1Error::ResponseTooLarge { method: method.to_owned(), limit_bytes });
             }
             bytes.extend_from_slice(&chunk);
         }
-        serde_json::from_slice(&bytes).map_err(|error| malformed(method, &error))
+        Ok(bytes)
     }
 
     fn broken(&self, method: &str, error: reqwest::Error) -> L1Error {

@@ -11,8 +11,10 @@ use alloy_primitives::{B256, Keccak256};
 
 /// Kind of posted data that are the batches' own, as this module writes them.
 pub const KIND_RAW: u8 = 1;
-/// Kind of posted data that are what the envelopes were opened to ([`opened`](crate::opened)). The other kinds are reserved.
+/// Kind of posted data that are what the envelopes were opened to ([`opened`](crate::opened)).
 pub const KIND_OPENED: u8 = 2;
+/// Kind of posted data that only name others by their hash, which are in archives. The other kinds are reserved.
+pub const KIND_ARCHIVED: u8 = 3;
 /// The longest data of a batch, in bytes.
 pub const MAX_DATA_BYTES: usize = 4 + MAX_BATCH_ITEMS * ITEM_OVERHEAD_BYTES + MAX_SECOND_BYTES as usize;
 

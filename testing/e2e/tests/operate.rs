@@ -102,7 +102,7 @@ fn l1() -> Value {
 }
 
 fn full_l1() -> Value {
-    json!({ "url": "http://127.0.0.1:8545", "beacon_url": "http://127.0.0.1:5052" })
+    json!({ "url": "http://127.0.0.1:8545", "beacon_url": "http://127.0.0.1:5052", "archive_urls": ["http://127.0.0.1:9650"] })
 }
 
 fn execution() -> Value {

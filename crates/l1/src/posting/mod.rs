@@ -1,5 +1,6 @@
 //! What goes to L1, as bytes: runs of headers with their data, hints, and what is shown against wrong ones.
 
+pub(crate) mod archived;
 pub(crate) mod blobs;
 pub(crate) mod challenge;
 pub(crate) mod evidence;

@@ -12,6 +12,7 @@ use blindfold_runtime::{Instant, now};
 use parking_lot::Mutex;
 
 use crate::{
+    archive::Archive,
     config::{DeployedWith, L1Config},
     contracts::{
         BlindedInbox, CommitteeRegistry, DepositPortal, EncryptionKeyVerifier, FeeVault, ForcedQueue,
@@ -44,6 +45,8 @@ struct Finalized {
 pub(crate) struct Inner {
     pub rpc: Rpc,
     pub beacon: Option<Beacon>,
+    /// `None` without any.
+    pub archive: Option<Archive>,
     pub config: L1Config,
     /// Locked across the call, so that callers share one.
     finalized: tokio::sync::Mutex<Finalized>,
@@ -85,9 +88,14 @@ impl L1Client {
             .as_deref()
             .map(|url| Beacon::new(url, config.request_timeout_ms))
             .transpose()?;
+        let archive = match config.archive_urls.as_slice() {
+            [] => None,
+            urls => Some(Archive::new(urls, config.request_timeout_ms)?),
+        };
         let inner = Inner {
             rpc,
             beacon,
+            archive,
             config,
             finalized: tokio::sync::Mutex::default(),
             origins: Mutex::default(),

@@ -16,8 +16,9 @@ use crate::{
     contracts::{BlindedInbox, from_contract},
     error::L1Error,
     events::logs::FinalLog,
+    layer::OnL1,
     posting::{
-        blobs::{BlobError, decode_blobs},
+        blobs::BlobError,
         parts::{OwnBatches, Search},
         run_data::{DataPart, Entries, MAX_RUN_BATCHES},
     },
@@ -54,6 +55,17 @@ pub enum DataError {
     /// The beacon node no longer has its blobs.
     #[error("the beacon node does not have the blobs of L1 block {0}")]
     Pruned(u64),
+    /// L1 only names it, and no archive is configured.
+    #[error("the data is in an archive, and there is none to ask")]
+    NoArchive,
+    /// L1 only names it, and no archive gives it.
+    #[error("no archive gives the data {hash}: {fault}")]
+    Withheld {
+        /// Its SHA-256.
+        hash: B256,
+        /// What the archive did that was asked last.
+        fault: Box<L1Error>,
+    },
     /// Its blobs hold no data.
     #[error(transparent)]
     Blobs(#[from] BlobError),
@@ -65,9 +77,16 @@ impl DataError {
     pub fn may_pass(&self, finalized: u64) -> bool {
         match self {
             Self::Beacon(_) => true,
+            // Anybody can name what no archive was ever given: one that says that it has not got it is believed.
+            Self::Withheld { fault, .. } => fault.is_transient(),
             Self::Pruned(l1_block) => finalized.saturating_sub(*l1_block) < BLOB_RETENTION_BLOCKS,
             _ => false,
         }
+    }
+
+    /// Whether it is not in calldata, and not to be had.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.is_of_blobs() || matches!(self, Self::NoArchive | Self::Withheld { .. })
     }
 
     /// Whether it stands in blobs that are not to be had.
@@ -302,7 +321,8 @@ impl L1Client {
         let Ok(decoded) = BlindedInbox::postDataCall::abi_decode(&input) else {
             return Ok(Searched::default());
         };
-        let bytes = match self.posted_bytes(call.log.block, &decoded.data, &call.blobs).await? {
+        let posted = OnL1 { l1_block: call.log.block, input: &decoded.data, blobs: &call.blobs };
+        let bytes = match self.posted_bytes(posted).await? {
             Ok(bytes) => bytes,
             Err(fault) => {
                 let poster = Some(event.poster);
@@ -393,7 +413,8 @@ impl L1Client {
         let inbox = self.inner.config.deployment.inbox;
         let (sender, input) = self.input_to(inbox, call.log.transaction).await?;
         let Ok(decoded) = BlindedInbox::postCall::abi_decode(&input) else { return Ok(None) };
-        let data = self.posted_bytes(call.log.block, &decoded.data, &call.blobs).await?;
+        let posted = OnL1 { l1_block: call.log.block, input: &decoded.data, blobs: &call.blobs };
+        let data = self.posted_bytes(posted).await?;
         Ok(Some(PostCall { call: decoded, sender, l1_block: call.log.block, data }))
     }
 
@@ -404,25 +425,6 @@ impl L1Client {
         let deployment = &self.inner.config.deployment;
         sequencer
             .is_some_and(|sequencer| check_signature(&batch.signed_header(), deployment, &sequencer).is_ok())
-    }
-
-    /// The data of a posting in a final block: what its input has, or what its blobs hold.
-    pub(crate) async fn posted_bytes(
-        &self,
-        l1_block: u64,
-        input: &Bytes,
-        blobs: &[B256],
-    ) -> Result<Result<Bytes, DataError>, L1Error> {
-        if !input.is_empty() {
-            return Ok(Ok(input.clone()));
-        }
-        if blobs.is_empty() {
-            return Ok(Err(DataError::Absent));
-        }
-        let found = self.blobs_of(l1_block, blobs).await?;
-        let missing = || unfit(&format!("block {l1_block} or the next one is missing"));
-        let blobs = found.ok_or_else(missing)?;
-        Ok(blobs.and_then(|blobs| Ok(decode_blobs(&blobs).map(Bytes::from)?)))
     }
 
     /// The blobs with these versioned hashes, in order, of an L1 block, or why they cannot be had, a beacon node that fails

@@ -216,7 +216,7 @@ impl L1Client {
                 }
                 let (unread, poster) = match self.search_call(&call, search).await {
                     Ok(searched) => {
-                        (searched.fault.is_some_and(|fault| fault.is_of_blobs()), searched.poster)
+                        (searched.fault.is_some_and(|fault| fault.is_elsewhere()), searched.poster)
                     }
                     Err(error) if error.is_transient() => return Err(error),
                     // A block that is gone meanwhile, or too new for its blobs.

@@ -6,6 +6,7 @@
 use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 
 use crate::{
+    layer::LayerName,
     posting::blobs::{MAX_BLOB_DATA_BYTES, blobs_of},
     submitter::{
         fees::{Fees, Prices},
@@ -154,6 +155,8 @@ pub struct DataCosts {
     pub calldata: PlaceCosts,
     /// In blobs.
     pub blobs: PlaceCosts,
+    /// In archives: what it cost to name it on L1.
+    pub archive: PlaceCosts,
     /// By which the place was chosen last; `None` while nothing was to be chosen.
     pub estimate: Option<DataEstimate>,
 }
@@ -170,10 +173,11 @@ pub struct PlaceCosts {
 }
 
 impl DataCosts {
-    pub(crate) fn add(&mut self, place: DataPlace, bytes: usize, wei: u128) {
-        let costs = match place {
-            DataPlace::Calldata => &mut self.calldata,
-            DataPlace::Blobs => &mut self.blobs,
+    pub(crate) fn add(&mut self, layer: LayerName, bytes: usize, wei: u128) {
+        let costs = match layer {
+            LayerName::Calldata => &mut self.calldata,
+            LayerName::Blobs => &mut self.blobs,
+            LayerName::Archive => &mut self.archive,
         };
         costs.transactions = costs.transactions.saturating_add(1);
         costs.bytes = costs.bytes.saturating_add(bytes as u64);

@@ -82,12 +82,12 @@ fn changing_the_kind_is_paid_for() {
 
 #[test]
 fn costs_add_up_by_place() {
+    use LayerName::{Archive, Blobs, Calldata};
     let mut costs = DataCosts::default();
-    for (place, bytes, wei) in
-        [(DataPlace::Blobs, 5, 7), (DataPlace::Calldata, 2, 3), (DataPlace::Blobs, 1, 1)]
-    {
+    for (place, bytes, wei) in [(Blobs, 5, 7), (Calldata, 2, 3), (Archive, 9, 4), (Blobs, 1, 1)] {
         costs.add(place, bytes, wei);
     }
     assert_eq!(costs.blobs, PlaceCosts { transactions: 2, bytes: 6, wei: 8 });
     assert_eq!(costs.calldata, PlaceCosts { transactions: 1, bytes: 2, wei: 3 });
+    assert_eq!(costs.archive, PlaceCosts { transactions: 1, bytes: 9, wei: 4 });
 }

@@ -25,11 +25,11 @@ use tokio::sync::Mutex;
 
 use crate::{
     error::{L1Error, RunError},
+    layer::LayerName,
     posting::blobs::{BlobError, encode_blobs, sidecar},
     submitter::{
         costs::{DataCosts, DataEstimate, Plan},
         fees::{Fees, Prices},
-        writer::DataPlace,
     },
     transport::{Rpc, failed, refused},
 };
@@ -88,14 +88,14 @@ pub(crate) struct Call {
     /// The only nonce that it may have; otherwise the account's next one.
     pub nonce: Option<u64>,
     /// Where it has data of posted runs, and how many bytes.
-    pub data: Option<(DataPlace, usize)>,
+    pub data: Option<(LayerName, usize)>,
 }
 
 /// What a receipt is looked for by, and what it is counted for.
 #[derive(Clone, Copy)]
 struct OnItsWay {
     name: &'static str,
-    data: Option<(DataPlace, usize)>,
+    data: Option<(LayerName, usize)>,
     transaction: B256,
 }
 
@@ -387,8 +387,8 @@ impl Sender {
             match receipt.map_err(failed("eth_getTransactionReceipt")) {
                 Ok(Some(receipt)) => {
                     let block = receipt.block_number.unwrap_or_default();
-                    if let Some((place, bytes)) = data {
-                        self.costs.lock().add(place, bytes, wei_of(&receipt));
+                    if let Some((layer, bytes)) = data {
+                        self.costs.lock().add(layer, bytes, wei_of(&receipt));
                     }
                     if !receipt.status() {
                         return Err(L1Error::Failed { call, transaction });

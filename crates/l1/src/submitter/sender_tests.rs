@@ -348,7 +348,7 @@ fn with_blobs(counts: &[usize]) -> Vec<Call> {
     let mut calls = calls(counts.len());
     for (call, count) in calls.iter_mut().zip(counts) {
         call.blobs = vec![Blob::ZERO; *count];
-        call.data = Some((DataPlace::Blobs, 10));
+        call.data = Some((LayerName::Blobs, 10));
     }
     calls
 }

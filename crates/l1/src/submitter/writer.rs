@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use alloy_eips::eip4844::Blob;
 use alloy_primitives::{Address, Bytes, TxKind, U256};
 use alloy_sol_types::SolCall;
 use blindfold_bte::bls::Signature as BlsSignature;
@@ -12,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     contracts::BlindedInbox,
     error::{L1Error, RunError},
+    layer::{Carried, LayerName},
     posting::{
-        blobs::{BlobError, MAX_BLOB_DATA_BYTES, encode_blobs},
+        blobs::BlobError,
         parts::MAX_POSTER_PART_BYTES,
         run_data::{CodedBatch, RunData, split_run_data},
     },
@@ -81,6 +83,8 @@ pub enum DataPolicy {
     Calldata,
     /// Always blobs.
     Blobs,
+    /// Always archives, with the data's hash in calldata.
+    Archive,
 }
 
 impl From<DataPlace> for DataPolicy {
@@ -101,16 +105,6 @@ pub enum DataPlace {
     Calldata,
     /// In blobs (EIP-4844), which beacon nodes keep for some weeks.
     Blobs,
-}
-
-impl DataPlace {
-    /// The data as (input, content of blobs), of which one is empty.
-    fn split(self, data: &[u8]) -> (&[u8], &[u8]) {
-        match self {
-            Self::Calldata => (data, &[]),
-            Self::Blobs => (&[], data),
-        }
-    }
 }
 
 impl L1Writer {
@@ -148,7 +142,7 @@ impl L1Writer {
     pub fn may_post_blobs(&self) -> bool {
         match self.policy {
             DataPolicy::Auto => self.client.inner.beacon.is_some(),
-            DataPolicy::Calldata => false,
+            DataPolicy::Calldata | DataPolicy::Archive => false,
             DataPolicy::Blobs => true,
         }
     }
@@ -159,17 +153,18 @@ impl L1Writer {
     }
 
     /// Where data goes that these transactions bring.
-    async fn place_by_price(&self, plan: impl Fn(DataPlace) -> Plan) -> Result<DataPlace, L1Error> {
-        if !self.may_post_blobs() {
-            return Ok(DataPlace::Calldata);
-        }
-        if self.policy == DataPolicy::Blobs {
-            return Ok(DataPlace::Blobs);
+    async fn layer_by_price(&self, plan: impl Fn(DataPlace) -> Plan) -> Result<LayerName, L1Error> {
+        match self.policy {
+            DataPolicy::Calldata => return Ok(LayerName::Calldata),
+            DataPolicy::Blobs => return Ok(LayerName::Blobs),
+            DataPolicy::Archive => return Ok(LayerName::Archive),
+            DataPolicy::Auto if !self.may_post_blobs() => return Ok(LayerName::Calldata),
+            DataPolicy::Auto => {}
         }
         let estimate = self.sender.estimate(&plan(DataPlace::Calldata), &plan(DataPlace::Blobs)).await?;
         let place = estimate.cheaper();
         tracing::debug!(?place, ?estimate, "where data goes, by what it costs in wei");
-        Ok(place)
+        Ok(place.into())
     }
 
     /// Whether these headers have waited so long, or their epoch ends so soon, that nothing else counts (DC-3): blobs can be dear
@@ -199,15 +194,16 @@ impl L1Writer {
     /// of a call.
     pub async fn post(&self, batches: &[CodedBatch], certificate: &Certificate) -> Result<Sent, L1Error> {
         let headers: Vec<BatchHeader> = batches.iter().map(|batch| batch.sealed.header).collect();
-        let urgent = self.may_post_blobs() && self.is_urgent(&headers).await?;
-        // Headers that must not wait for blobs go alone where data may be nowhere else.
+        let may_wait = self.may_post_blobs() || self.policy == DataPolicy::Archive;
+        let urgent = may_wait && self.is_urgent(&headers).await?;
+        // Headers that must not wait for blobs or archives go alone where data may be nowhere else.
         if !urgent || self.policy == DataPolicy::Auto {
             let data = RunData::of(batches).encode();
-            let place = match urgent {
-                true => DataPlace::Calldata,
-                false => self.place_of_run(&headers, &data, certificate).await?,
+            let layer = match urgent {
+                true => LayerName::Calldata,
+                false => self.layer_of_run(&headers, &data, certificate).await?,
             };
-            match self.post_headers_in(place, &headers, &data, certificate).await {
+            match self.post_headers_in(layer, &headers, &data, certificate).await {
                 Err(
                     L1Error::TransactionTooLarge { .. }
                     | L1Error::GasAboveLimit { .. }
@@ -231,35 +227,38 @@ impl L1Writer {
         data: &[u8],
         certificate: &Certificate,
     ) -> Result<Sent, L1Error> {
-        let place = match data {
-            [] => DataPlace::Calldata,
-            data => self.place_of_run(headers, data, certificate).await?,
+        let layer = match data {
+            [] => LayerName::Calldata,
+            data => self.layer_of_run(headers, data, certificate).await?,
         };
-        self.post_headers_in(place, headers, data, certificate).await
+        self.post_headers_in(layer, headers, data, certificate).await
     }
 
-    async fn place_of_run(
+    async fn layer_of_run(
         &self,
         headers: &[BatchHeader],
         data: &[u8],
         certificate: &Certificate,
-    ) -> Result<DataPlace, L1Error> {
-        let head = post_call(headers, &[], certificate)?.abi_encode();
-        self.place_by_price(|place| Plan::of_post(place, &head, headers.len(), data)).await
+    ) -> Result<LayerName, L1Error> {
+        let head = post_call(headers, Bytes::new(), certificate)?.abi_encode();
+        self.layer_by_price(|place| Plan::of_post(place, &head, headers.len(), data)).await
     }
 
     async fn post_headers_in(
         &self,
-        place: DataPlace,
+        layer: LayerName,
         headers: &[BatchHeader],
         data: &[u8],
         certificate: &Certificate,
     ) -> Result<Sent, L1Error> {
         check_run(headers, certificate)?;
-        let (input, blobs) = place.split(data);
+        let Carried { input, blobs } = match data {
+            [] => Carried::default(),
+            data => self.client.layer(layer).publish(data).await?,
+        };
         let call = post_call(headers, input, certificate)?;
-        let call = call_with_blobs("post", self.client.config().deployment.inbox, &call, blobs)?;
-        let data = (!data.is_empty()).then_some((place, data.len()));
+        let call = call_with_blobs("post", self.client.config().deployment.inbox, &call, blobs);
+        let data = (!data.is_empty()).then_some((layer, data.len()));
         self.sender.send(Call { data, ..call }).await
     }
 
@@ -320,26 +319,23 @@ impl L1Writer {
         (first, last): (u64, u64),
         data: &[u8],
     ) -> Result<Sent, L1Error> {
-        let place = self.place_by_price(|place| Plan::of_data(place, data)).await?;
-        let room = match place {
-            DataPlace::Calldata => POST_DATA_ROOM_BYTES,
-            DataPlace::Blobs => MAX_BLOB_DATA_BYTES,
-        };
+        let name = self.layer_by_price(|place| Plan::of_data(place, data)).await?;
+        let layer = self.client.layer(name);
+        let room = layer.room_bytes();
         let parts = split_run_data(first, last, data, room).ok_or(L1Error::TransactionTooLarge {
             call: "postData",
             bytes: data.len(),
             limit: room * usize::from(crate::posting::run_data::MAX_PARTS),
         })?;
         let inbox = self.client.config().deployment.inbox;
-        let calls = parts.into_iter().map(|part| {
+        let mut calls = Vec::with_capacity(parts.len());
+        for part in parts {
             let part = part.encode();
-            let (input, blobs) = place.split(&part);
-            let data = Bytes::copy_from_slice(input);
-            let call = BlindedInbox::postDataCall { firstNumber: first, data };
-            let call = call_with_blobs("postData", inbox, &call, blobs)?;
-            Ok(Call { data: Some((place, part.len())), ..call })
-        });
-        let calls = calls.collect::<Result<Vec<_>, L1Error>>()?;
+            let Carried { input, blobs } = layer.publish(&part).await?;
+            let call = BlindedInbox::postDataCall { firstNumber: first, data: input };
+            let call = call_with_blobs("postData", inbox, &call, blobs);
+            calls.push(Call { data: Some((name, part.len())), ..call });
+        }
         // Encoded data is never empty, so there was a part.
         self.sender.send_in_a_row(calls).await?.ok_or(L1Error::Run(RunError::Empty))
     }
@@ -390,43 +386,34 @@ impl L1Writer {
         }
     }
 
-    /// A call with data in its blobs, if there is any.
+    /// A call with these blobs, which may be none.
     pub(crate) async fn send_with_blobs<C: SolCall>(
         &self,
         name: &'static str,
         to: Address,
         call: &C,
-        data: &[u8],
+        blobs: Vec<Blob>,
     ) -> Result<Sent, L1Error> {
-        self.sender.send(call_with_blobs(name, to, call, data)?).await
+        self.sender.send(call_with_blobs(name, to, call, blobs)).await
     }
 }
 
-/// A call with this data in blobs, if there is any.
-fn call_with_blobs<C: SolCall>(
-    name: &'static str,
-    to: Address,
-    call: &C,
-    data: &[u8],
-) -> Result<Call, L1Error> {
-    let (blobs, limit) = match data {
-        [] => (Vec::new(), MAX_TRANSACTION_BYTES),
-        data => (encode_blobs(data).map_err(L1Error::Blobs)?, MAX_BLOB_TRANSACTION_BYTES),
-    };
+fn call_with_blobs<C: SolCall>(name: &'static str, to: Address, call: &C, blobs: Vec<Blob>) -> Call {
+    let limit = if blobs.is_empty() { MAX_TRANSACTION_BYTES } else { MAX_BLOB_TRANSACTION_BYTES };
     let (to, value) = (TxKind::Call(to), U256::ZERO);
     let (input, size_limit_bytes) = (call.abi_encode().into(), Some(limit));
-    Ok(Call { name, to, value, input, blobs, size_limit_bytes, nonce: None, data: None })
+    Call { name, to, value, input, blobs, size_limit_bytes, nonce: None, data: None }
 }
 
 fn post_call(
     headers: &[BatchHeader],
-    data: &[u8],
+    data: Bytes,
     certificate: &Certificate,
 ) -> Result<BlindedInbox::postCall, RunError> {
     let signature = BlsSignature::from_bytes(&certificate.signature).map_err(|_| RunError::Signature)?;
     Ok(BlindedInbox::postCall {
         headers: headers.iter().map(BlindedInbox::BatchHeader::from).collect(),
-        data: Bytes::copy_from_slice(data),
+        data,
         certificate: BlindedInbox::Certificate {
             signers: certificate.signers,
             signature: Bytes::copy_from_slice(&signature.to_eip2537()),
@@ -489,7 +476,7 @@ mod tests {
         let (header, header_hash) = (header(), header().hash());
         let certificate = Certificate { number: 1, header_hash, epoch: 1, signers: 7, signature };
         let bytes = |headers: usize| {
-            let call = post_call(&vec![header; headers], &[], &certificate).expect("a call");
+            let call = post_call(&vec![header; headers], Bytes::new(), &certificate).expect("a call");
             call.abi_encode().len() + ENVELOPE_BYTES
         };
         assert_eq!(MAX_TRANSACTION_HEADERS, 225);

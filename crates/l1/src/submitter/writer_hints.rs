@@ -8,6 +8,7 @@ use crate::{
     contracts::HintRegistry,
     error::L1Error,
     posting::{
+        blobs::encode_blobs,
         challenge::Challenge,
         evidence::challenge_evidence,
         hint_blobs::{HintIndex, content},
@@ -49,7 +50,8 @@ impl L1Writer {
             let index = HintIndex::of(hints).encode().into();
             let call = HintRegistry::postHintsInBlobsCall { run: run.into(), index };
             let registry = self.client().config().contracts.hint_registry;
-            return self.send_with_blobs("postHintsInBlobs", registry, &call, &content(hints)).await;
+            let blobs = encode_blobs(&content(hints)).map_err(L1Error::Blobs)?;
+            return self.send_with_blobs("postHintsInBlobs", registry, &call, blobs).await;
         }
         let call = HintRegistry::postHintsCall { run: run.into(), data: hints.encode().into() };
         self.to_hints("postHints", U256::ZERO, &call).await

@@ -1,6 +1,7 @@
 //! The contracts on a real node: anvil, with the hard fork of the target chain.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod archive;
 mod blobs;
 mod by_hand;
 mod disputes;

@@ -1,0 +1,115 @@
+use std::{
+    collections::BTreeMap,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpListener,
+    sync::Mutex,
+};
+
+use super::*;
+
+type Held = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
+
+/// An archive that holds whatever it is given, and says so with this status.
+fn archive(held: &Held, status: u16) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let held = Arc::clone(held);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut lines = Vec::new();
+            loop {
+                let mut line = String::new();
+                if reader.read_line(&mut line).unwrap() == 0 || line.trim().is_empty() {
+                    break;
+                }
+                lines.push(line.trim().to_lowercase());
+            }
+            let length = lines.iter().find_map(|line| line.strip_prefix("content-length: "));
+            let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+            reader.read_exact(&mut body).unwrap();
+            let mut asked = lines[0].split(' ');
+            let (method, path) = (asked.next().unwrap(), asked.next().unwrap().to_owned());
+            let mut held = held.lock().unwrap();
+            let (status, body) = match method {
+                "put" => {
+                    if status == 200 {
+                        held.insert(path, body);
+                    }
+                    (status, Vec::new())
+                }
+                _ => held.get(&path).map_or((404, Vec::new()), |data| (200, data.clone())),
+            };
+            write!(
+                stream,
+                "HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                body.len()
+            )
+            .and_then(|()| stream.write_all(&body))
+            .unwrap();
+        }
+    });
+    url
+}
+
+fn of(urls: &[&String]) -> Archive {
+    let urls: Vec<String> = urls.iter().map(|url| (*url).clone()).collect();
+    Archive::new(&urls, 3_000).unwrap()
+}
+
+/// A port at which nobody listens.
+fn nobody() -> String {
+    format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap())
+}
+
+#[tokio::test]
+async fn data_comes_back_from_whichever_archive_has_it() {
+    let (one, two) = (Held::default(), Held::default());
+    let (first, second) = (archive(&one, 200), archive(&two, 200));
+    let data = vec![7; 100_000];
+    let named = of(&[&nobody(), &first, &second]).publish(&data).await.unwrap();
+    assert_eq!((one.lock().unwrap().len(), two.lock().unwrap().len()), (1, 1), "in all that take it");
+    let archives = of(&[&nobody(), &first, &second]);
+    assert_eq!(archives.fetch(&named).await.unwrap(), data);
+    // One that lost it, and one that has something else of the same length.
+    one.lock().unwrap().clear();
+    assert_eq!(archives.fetch(&named).await.unwrap(), data);
+    one.lock().unwrap().insert(named.path(), vec![8; 100_000]);
+    assert_eq!(of(&[&first, &second]).fetch(&named).await.unwrap(), data);
+}
+
+#[tokio::test]
+async fn what_archives_withhold_or_forge_is_named() {
+    let held = Held::default();
+    let url = archive(&held, 200);
+    let named = of(&[&url]).publish(b"some data").await.unwrap();
+    let fault = async || of(&[&url]).fetch(&named).await.unwrap_err();
+    for forged in [b"some dat4".as_slice(), b"some", b""] {
+        held.lock().unwrap().insert(named.path(), forged.to_vec());
+        let fault = fault().await;
+        assert!(matches!(fault, L1Error::NotArchived { .. }), "{fault}");
+    }
+    held.lock().unwrap().insert(named.path(), vec![0; 1_000]);
+    assert!(matches!(fault().await, L1Error::ResponseTooLarge { limit_bytes: 9, .. }), "no more is read");
+    held.lock().unwrap().clear();
+    assert!(matches!(fault().await, L1Error::HttpStatus { status: 404, .. }));
+    assert!(matches!(of(&[]).fetch(&named).await, Err(L1Error::NotArchived { .. })));
+    // One that does not answer may have it.
+    for urls in [[&nobody(), &url], [&url, &nobody()]] {
+        let fault = of(&urls).fetch(&named).await.unwrap_err();
+        assert!(fault.is_transient(), "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn data_that_no_archive_takes_is_not_published() {
+    let held = Held::default();
+    let full = archive(&held, 507);
+    let fault = of(&[&nobody(), &full]).publish(b"some data").await.unwrap_err();
+    assert!(matches!(fault, L1Error::HttpStatus { status: 507, .. }) && fault.is_transient(), "{fault}");
+    assert!(matches!(of(&[]).publish(b"some data").await, Err(L1Error::NotArchived { .. })));
+    let long = vec![0; crate::posting::archived::MAX_ARCHIVED_BYTES + 1];
+    let fault = of(&[&full]).publish(&long).await.unwrap_err();
+    assert!(matches!(fault, L1Error::NotArchived { .. }) && !fault.is_transient(), "{fault}");
+}
