@@ -9,6 +9,7 @@ use blindfold_telemetry::{LogFormat, init_logging};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::{
+    archive::ArchiveArgs,
     bench::BenchCommand,
     dealer::{Deal, deal},
     deploy::{GenesisArgs, L1Command},
@@ -96,6 +97,11 @@ enum Command {
         after_help = "Example:\n  blindfold proxy --config proxy.toml\n  cast send --rpc-url http://127.0.0.1:9590 --value 1ether 0x…"
     )]
     Proxy(SettingsArgs),
+    /// Keep data that L1 only names, by its hash, and give it to whoever asks
+    #[command(
+        after_help = "Example:\n  blindfold archive --dir archive --read-addr 0.0.0.0:9650\n\nWhat it guarantees, and what it does not: docs/l1.md."
+    )]
+    Archive(ArchiveArgs),
     /// Move, back up, restore and verify a role's records
     #[command(subcommand, after_help = store_commands::EXAMPLES)]
     Store(StoreCommand),
@@ -363,6 +369,7 @@ async fn dispatch(command: Command) -> Result<()> {
             command: Some(CoprocessorCommand::Setup(command)), ..
         }) => crate::setup::run(command).await,
         Command::Proxy(args) => roles::run::<ProxySettings>(&args, false).await,
+        Command::Archive(args) => crate::archive::run(args).await,
         Command::Store(command) => store_commands::run(command).await,
         Command::Wallet(args) => crate::wallet::run(args).await,
         Command::Doctor(args) => doctor::run(args).await,

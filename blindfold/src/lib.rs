@@ -1,6 +1,7 @@
 //! The appliance as a library: the subcommands' parts, so that tests can start what the binary starts.
 
 mod address;
+mod archive;
 pub mod backend;
 pub mod bench;
 pub mod cli;

@@ -33,6 +33,7 @@ mod pace;
 mod passthrough;
 mod peer_listener;
 mod peers;
+mod plain_http;
 mod receipts;
 mod role;
 mod rpc_metrics;
@@ -74,6 +75,7 @@ pub use passthrough::{
 };
 pub use peer_listener::PeerListener;
 pub use peers::PeerAddress;
+pub use plain_http::serve_http;
 pub use receipts::{ReceiptBoard, ReceiptSource, too_many as too_many_ids};
 pub use role::{RoleBase, RunningRole};
 pub use rpc_metrics::RpcMetrics;
