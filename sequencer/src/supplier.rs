@@ -280,10 +280,7 @@ impl Supplier {
         for opens in opens {
             for (first, last) in step.lacking.clone() {
                 let piece = (first.max(opens.first), last.min(opens.last));
-                if piece.0 <= piece.1
-                    && opened_by.may_open(opens.hints.id)
-                    && !opened_by.is_unheard()
-                {
+                if piece.0 <= piece.1 && opened_by.may_open(opens.hints.id) && !opened_by.is_unheard() {
                     self.supply_opened(step, piece, opens, opened_by).await?;
                 }
             }
