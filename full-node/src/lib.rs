@@ -40,8 +40,8 @@ use blindfold_chain::{
 use blindfold_engine::ExecutionClient;
 use blindfold_protocol::ChainConfig;
 use blindfold_rpc::{
-    ClientBuildError, ClientConfig, Hub, NODE_ONLY_METHODS, READ_METHODS, Readiness, RoleBase, RunningRole,
-    ServeError, ServerConfig, http_client_of,
+    ClientBuildError, ClientConfig, FeedSource, Hub, NODE_ONLY_METHODS, READ_METHODS, Readiness, RoleBase,
+    RunningRole, ServeError, ServerConfig, http_client_of,
 };
 use blindfold_runtime::{Patience, Pauses, until};
 use blindfold_store::{Store, StoreError};
@@ -255,6 +255,7 @@ impl FullNode {
         };
         let behind = from_l1.as_ref().map(FromL1::standing);
         base.serve_admin(config.admin_addr, None).await?;
+        base.serve_feed(FeedSource::Hub(hub.clone()));
         let reads = ReadApi::new(ReadContext {
             tracker: tracker.clone(),
             parameters,

@@ -7,8 +7,8 @@ use blindfold_chain::{L1Reader, ParameterSet, Verifier};
 use blindfold_protocol::{ChainConfig, ChainConfigError, Hello, Party, SigningKey};
 use blindfold_redis::{Redis, RedisOptions};
 use blindfold_rpc::{
-    ClientBuildError, ClientConfig, Feed, FeedConfig, Hub, Introduction, ReceiptBoard, RoleBase, RunningRole,
-    ServeError, ServerConfig, SourceLimits, TokenBuckets, Topic, http_client_of,
+    ClientBuildError, ClientConfig, Feed, FeedConfig, FeedSource, Hub, Introduction, ReceiptBoard, RoleBase,
+    RunningRole, ServeError, ServerConfig, SourceLimits, TokenBuckets, Topic, http_client_of,
     limits::MAX_PEER_REQUEST_BYTES,
 };
 use blindfold_runtime::{Clock, random};
@@ -166,6 +166,7 @@ impl Relay {
             }
         };
         base.serve_admin(config.admin_addr, None).await?;
+        base.serve_feed(FeedSource::Hub(followed.hub.clone()));
         let status = Arc::default();
         let (of_reads, from) = (Arc::clone(&followed), source.clone());
         let (fetching, verifying) = (Arc::default(), Arc::new(Semaphore::new(PARALLEL_VERIFICATIONS)));

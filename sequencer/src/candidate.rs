@@ -16,7 +16,7 @@ use axum::{
 };
 use blindfold_chain::warm_up;
 use blindfold_engine::ExecutionClient;
-use blindfold_rpc::{RoleBase, RunningRole, ServeError, ServerConfig, standing_by};
+use blindfold_rpc::{FeedSource, RoleBase, RunningRole, ServeError, ServerConfig, standing_by};
 use blindfold_runtime::{Backoff, Spawner, Stop, until};
 use blindfold_store::{Attempt, Leader, SqlStore, Standby, Store, StoreError};
 use blindfold_telemetry::Metrics;
@@ -416,6 +416,7 @@ async fn try_serve(
     let mut served = RoleBase::new(metrics.clone(), CONDITIONS);
     let mut server = ServerConfig::new(config.rpc_addr);
     server.inbound = config.inbound.clone();
+    served.serve_feed(FeedSource::StandingBy(leader.clone()));
     served.serve_rpc(server, standing_by(leader.clone()), None).await?;
     served.serve_peers(config.peer_listener.as_ref(), None, standing_by(leader.clone())).await?;
     served.serve_admin(config.admin_addr, None).await?;

@@ -13,7 +13,9 @@ use blindfold_chain::{
 };
 use blindfold_engine::ExecutionClient;
 use blindfold_protocol::{Address, ChainConfig, ChainConfigError, limits::MAX_ENVELOPE_BYTES};
-use blindfold_rpc::{Hub, READ_METHODS, RoleBase, RunningRole, ServeError, ServerConfig, SourceLimits};
+use blindfold_rpc::{
+    FeedSource, Hub, READ_METHODS, RoleBase, RunningRole, ServeError, ServerConfig, SourceLimits,
+};
 use blindfold_runtime::{Agreement, Clock, now};
 use blindfold_store::{Store, StoreError};
 use blindfold_telemetry::MetricsError;
@@ -363,6 +365,7 @@ impl Sequencer {
             // Its ports are free when it is gone.
             base.vacate().await;
         }
+        base.serve_feed(FeedSource::Hub(cx.hub.clone()));
         base.serve_peers(cx.config.peer_listener.as_ref(), Some(doorkeeper), methods.clone()).await?;
         let rpc_addr = base.serve_rpc(server, methods, Some(through)).await?;
         base.serve_admin(cx.config.admin_addr, Some(routes)).await?;

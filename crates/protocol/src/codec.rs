@@ -138,85 +138,97 @@ macro_rules! serde_as_hex {
 pub(crate) use serde_as_hex;
 
 /// Appends fields to an encoding.
-#[derive(Default)]
-pub(crate) struct Writer(Vec<u8>);
+#[derive(Debug, Default)]
+pub struct Writer(Vec<u8>);
 
 impl Writer {
     /// Starts with the version byte.
-    pub(crate) fn versioned(capacity: usize) -> Self {
+    pub fn versioned(capacity: usize) -> Self {
         let mut bytes = Vec::with_capacity(capacity);
         bytes.push(VERSION);
         Self(bytes)
     }
 
-    pub(crate) fn with_capacity(capacity: usize) -> Self {
+    /// Starts empty, with room for so many bytes.
+    pub fn with_capacity(capacity: usize) -> Self {
         Self(Vec::with_capacity(capacity))
     }
 
-    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
+    /// Appends bytes as they are.
+    pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         self.0.extend_from_slice(bytes);
         self
     }
 
-    pub(crate) fn u8(&mut self, value: u8) -> &mut Self {
+    /// Appends a byte.
+    pub fn u8(&mut self, value: u8) -> &mut Self {
         self.bytes(&[value])
     }
 
-    pub(crate) fn u16(&mut self, value: u16) -> &mut Self {
+    /// Appends two bytes.
+    pub fn u16(&mut self, value: u16) -> &mut Self {
         self.bytes(&value.to_be_bytes())
     }
 
-    pub(crate) fn u32(&mut self, value: u32) -> &mut Self {
+    /// Appends four bytes.
+    pub fn u32(&mut self, value: u32) -> &mut Self {
         self.bytes(&value.to_be_bytes())
     }
 
-    pub(crate) fn u64(&mut self, value: u64) -> &mut Self {
+    /// Appends eight bytes.
+    pub fn u64(&mut self, value: u64) -> &mut Self {
         self.bytes(&value.to_be_bytes())
     }
 
-    pub(crate) fn u128(&mut self, value: u128) -> &mut Self {
+    /// Appends sixteen bytes.
+    pub fn u128(&mut self, value: u128) -> &mut Self {
         self.bytes(&value.to_be_bytes())
     }
 
     /// A `u32` count. A list longer than that cannot be built from decoded or limited parts.
-    pub(crate) fn count(&mut self, count: usize) -> &mut Self {
+    pub fn count(&mut self, count: usize) -> &mut Self {
         assert!(u32::try_from(count).is_ok(), "a list of {count} entries has no encoding");
         self.u32(count as u32)
     }
 
     /// A `u32` length and the bytes.
-    pub(crate) fn prefixed(&mut self, bytes: &[u8]) -> &mut Self {
+    pub fn prefixed(&mut self, bytes: &[u8]) -> &mut Self {
         self.count(bytes.len()).bytes(bytes)
     }
 
-    pub(crate) fn finish(self) -> Vec<u8> {
+    /// The encoding.
+    pub fn finish(self) -> Vec<u8> {
         self.0
     }
 }
 
 /// Reads fields from an encoding.
-pub(crate) struct Reader<'a>(&'a [u8]);
+#[derive(Debug)]
+pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    /// Reads from these bytes.
+    pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
     /// Reads and checks the version byte.
-    pub(crate) fn versioned(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+    pub fn versioned(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Self(bytes);
         reader.version()?;
         Ok(reader)
     }
 
-    pub(crate) fn version(&mut self) -> Result<(), DecodeError> {
+    /// Reads and checks the version byte.
+    pub fn version(&mut self) -> Result<(), DecodeError> {
         match self.u8("version")? {
             VERSION => Ok(()),
             other => Err(DecodeError::Version(other)),
         }
     }
 
-    pub(crate) fn take(&mut self, field: &'static str, needed: usize) -> Result<&'a [u8], DecodeError> {
+    /// The next bytes, `needed` of them.
+    pub fn take(&mut self, field: &'static str, needed: usize) -> Result<&'a [u8], DecodeError> {
         match self.0.split_at_checked(needed) {
             Some((head, rest)) => {
                 self.0 = rest;
@@ -226,34 +238,40 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(crate) fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], DecodeError> {
+    /// The next bytes, as many as the array has.
+    pub fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], DecodeError> {
         let mut out = [0u8; N];
         out.copy_from_slice(self.take(field, N)?);
         Ok(out)
     }
 
-    pub(crate) fn u8(&mut self, field: &'static str) -> Result<u8, DecodeError> {
+    /// A byte.
+    pub fn u8(&mut self, field: &'static str) -> Result<u8, DecodeError> {
         Ok(u8::from_be_bytes(self.array(field)?))
     }
 
-    pub(crate) fn u16(&mut self, field: &'static str) -> Result<u16, DecodeError> {
+    /// Two bytes.
+    pub fn u16(&mut self, field: &'static str) -> Result<u16, DecodeError> {
         Ok(u16::from_be_bytes(self.array(field)?))
     }
 
-    pub(crate) fn u32(&mut self, field: &'static str) -> Result<u32, DecodeError> {
+    /// Four bytes.
+    pub fn u32(&mut self, field: &'static str) -> Result<u32, DecodeError> {
         Ok(u32::from_be_bytes(self.array(field)?))
     }
 
-    pub(crate) fn u64(&mut self, field: &'static str) -> Result<u64, DecodeError> {
+    /// Eight bytes.
+    pub fn u64(&mut self, field: &'static str) -> Result<u64, DecodeError> {
         Ok(u64::from_be_bytes(self.array(field)?))
     }
 
-    pub(crate) fn u128(&mut self, field: &'static str) -> Result<u128, DecodeError> {
+    /// Sixteen bytes.
+    pub fn u128(&mut self, field: &'static str) -> Result<u128, DecodeError> {
         Ok(u128::from_be_bytes(self.array(field)?))
     }
 
     /// A `u32` count or length of at most `limit`.
-    pub(crate) fn count(&mut self, field: &'static str, limit: usize) -> Result<usize, DecodeError> {
+    pub fn count(&mut self, field: &'static str, limit: usize) -> Result<usize, DecodeError> {
         let got = self.u32(field)?;
         if got as usize > limit {
             return Err(DecodeError::TooLarge { field, got: u64::from(got), limit: limit as u64 });
@@ -262,16 +280,18 @@ impl<'a> Reader<'a> {
     }
 
     /// A `u32` length of at most `limit`, and that many bytes.
-    pub(crate) fn prefixed(&mut self, field: &'static str, limit: usize) -> Result<&'a [u8], DecodeError> {
+    pub fn prefixed(&mut self, field: &'static str, limit: usize) -> Result<&'a [u8], DecodeError> {
         let length = self.count(field, limit)?;
         self.take(field, length)
     }
 
-    pub(crate) fn left(&self) -> usize {
+    /// Bytes that are not read yet.
+    pub fn left(&self) -> usize {
         self.0.len()
     }
 
-    pub(crate) fn finish(self) -> Result<(), DecodeError> {
+    /// Refuses bytes that are left over.
+    pub fn finish(self) -> Result<(), DecodeError> {
         match self.0.len() {
             0 => Ok(()),
             left => Err(DecodeError::Trailing(left)),

@@ -314,7 +314,7 @@ pub async fn ws_client(url: &str, config: &ClientConfig) -> Result<WsClient, Cli
         .enable_ws_ping(ping)
         .build(url);
     // The library's own limit ends with the TCP connection; both handshakes are still to come.
-    let limit = Duration::from_millis(config.connect_timeout_ms.saturating_mul(CONNECTION_STEPS));
+    let limit = Duration::from_millis(config.connect_timeout_ms).saturating_mul(CONNECTION_STEPS);
     match tokio::time::timeout(limit, connecting).await {
         Ok(connected) => connected.map_err(|error| connect_error(url, &error.to_string())),
         Err(_) => Err(connect_error(url, "the server did not finish the handshake in time")),
@@ -322,15 +322,20 @@ pub async fn ws_client(url: &str, config: &ClientConfig) -> Result<WsClient, Cli
 }
 
 /// TCP, TLS and WebSocket: each may take as long as a connection.
-const CONNECTION_STEPS: u64 = 3;
+pub(crate) const CONNECTION_STEPS: u32 = 3;
 
-fn tls_of(url: &str, config: &ClientConfig) -> Result<rustls::ClientConfig, ClientBuildError> {
+pub(crate) fn tls_of(url: &str, config: &ClientConfig) -> Result<rustls::ClientConfig, ClientBuildError> {
     let tls = config.tls.clone().unwrap_or_else(blindfold_tls::process);
     tls.config().map_err(|fault| ClientBuildError::Tls { url: redact_url(url), fault: Box::new(fault) })
 }
 
 /// Whether a URL wants TLS.
-fn is_secure(url: &str, plain: &str, secure: &str, expected: &'static str) -> Result<bool, ClientBuildError> {
+pub(crate) fn is_secure(
+    url: &str,
+    plain: &str,
+    secure: &str,
+    expected: &'static str,
+) -> Result<bool, ClientBuildError> {
     let scheme = url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
     match scheme {
         Some(scheme) if scheme == plain => Ok(false),
@@ -347,7 +352,7 @@ pub(crate) fn with_advice(reason: &str) -> String {
     advice.map_or_else(|| reason.to_owned(), |advice| format!("{advice} ({reason})"))
 }
 
-fn connect_error(url: &str, reason: &str) -> ClientBuildError {
+pub(crate) fn connect_error(url: &str, reason: &str) -> ClientBuildError {
     let shown = redact_url(url);
     // The library may repeat the URL in its message.
     ClientBuildError::Connect { reason: with_advice(&reason.replace(url, &shown)), url: shown }

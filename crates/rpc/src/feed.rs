@@ -1,8 +1,14 @@
-//! A subscription that outlives its connection.
+//! A subscription that outlives its connection: over the binary feed (J-8), or where a server has none, over JSON-RPC.
+
+mod client;
+mod frame;
+mod server;
 
 use std::time::Duration;
 
 use blindfold_runtime::{Backoff, now, spawn};
+pub(crate) use frame::encode_event;
+pub use frame::{FEED_SUBPROTOCOL, FeedFrame, FeedRequest, FrameError};
 use futures::{
     StreamExt,
     stream::{BoxStream, SelectAll},
@@ -11,7 +17,10 @@ use jsonrpsee::core::{ClientError, client::Subscription};
 use jsonrpsee_ws_client::WsClient;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
+pub use server::FeedSource;
+pub(crate) use server::{Feeds, is_asked_for};
 use tokio::{sync::mpsc, task::JoinHandle};
+use tokio_tungstenite::tungstenite;
 
 use crate::{
     BlindApiClient, ClientBuildError, ClientConfig, ReceivedError, Topic,
@@ -182,6 +191,20 @@ enum Lost {
     Subscribe(ReceivedError),
     #[error("the connection or a subscription was closed")]
     Closed,
+    #[error(transparent)]
+    Socket(#[from] tungstenite::Error),
+    #[error("the server ended the subscription: {0}")]
+    Ended(String),
+    #[error("the server gives no sign of life")]
+    Silent,
+    #[error("the server sent something that was not asked for")]
+    Unexpected,
+    #[error("the server sent no message of the feed: {0}")]
+    Frame(#[from] FrameError),
+    #[error("what came was not taken in time")]
+    Behind,
+    #[error("no topic is asked for")]
+    NoTopics,
     #[error("nobody listens any more")]
     ConsumerGone,
 }
@@ -227,18 +250,28 @@ fn leader_of(lost: &Lost, urls: &[String]) -> Option<usize> {
 type Notifications = BoxStream<'static, Result<Box<RawValue>, serde_json::Error>>;
 
 enum Connection {
+    Frames(Box<client::Frames>),
+    Json(Calls),
+}
+
+enum Calls {
     Net(WsClient),
     Carried(Link),
 }
 
 impl Connection {
     async fn open(url: &str, config: &ClientConfig) -> Result<Self, ClientBuildError> {
-        match carrier() {
-            Some(carrier) => Ok(Self::Carried(Link::new(carrier, url, config))),
-            None => Ok(Self::Net(ws_client(url, config).await?)),
+        if let Some(carrier) = carrier() {
+            return Ok(Self::Json(Calls::Carried(Link::new(carrier, url, config))));
+        }
+        match client::Frames::open(url, config).await? {
+            Some(frames) => Ok(Self::Frames(Box::new(frames))),
+            None => Ok(Self::Json(Calls::Net(ws_client(url, config).await?))),
         }
     }
+}
 
+impl Calls {
     async fn subscribe(&self, topic: Topic) -> Result<Notifications, ClientError> {
         match self {
             Self::Net(client) => {
@@ -259,7 +292,8 @@ async fn follow_once(
     connected_before: &mut bool,
 ) -> Lost {
     let connection = match Connection::open(url, &config.client).await {
-        Ok(connection) => connection,
+        Ok(Connection::Frames(frames)) => return frames.follow(topics, items, connected_before).await,
+        Ok(Connection::Json(calls)) => calls,
         Err(error) => return error.into(),
     };
     let mut notifications = SelectAll::new();

@@ -62,7 +62,9 @@ pub use confidential::{ConfidentialApiClient, ConfidentialApiServer};
 pub use doorkeeper::{Doorkeeper, HELLO_HEADER, Introduce, Introduction, KnownPeer};
 pub use encoded::{Encoded, RawEnvelope, Wire};
 pub use error::{ReceivedError, RpcError, code};
-pub use feed::{Feed, FeedConfig, FeedEvent, FeedItem};
+pub use feed::{
+    FEED_SUBPROTOCOL, Feed, FeedConfig, FeedEvent, FeedFrame, FeedItem, FeedRequest, FeedSource, FrameError,
+};
 pub use hub::Hub;
 pub use inbound::{Inbound, Network, NoNetwork, proxied_for};
 pub use jsonrpsee;

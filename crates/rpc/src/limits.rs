@@ -171,6 +171,10 @@ pub const CLIENT_MAX_CONCURRENT_CALLS: usize = 256;
 /// Notifications one subscription of a client may hold before it is closed as lagging.
 pub const CLIENT_SUBSCRIPTION_BUFFER_MESSAGES: usize = 256;
 
+/// How long a consumer of the binary feed that is dropped may take to read why.
+pub const FEED_FAREWELL_MS: u64 = 1_000;
+/// How much a server reads at once of a consumer of the binary feed, which sends two bytes and answers pings.
+pub const FEED_READ_BUFFER_BYTES: usize = 512;
 /// Events a [`Feed`](crate::Feed) holds for its consumer.
 pub const FEED_BUFFER_EVENTS: usize = 64;
 /// First pause of a feed before it connects again; each further one doubles.

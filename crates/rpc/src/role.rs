@@ -11,8 +11,8 @@ use blindfold_telemetry::Metrics;
 use jsonrpsee::Methods;
 
 use crate::{
-    AdminConfig, Doorkeeper, Passthrough, PeerListener, Readiness, RpcMetrics, ServeError, ServerConfig,
-    ServerHandle, TlsMetrics, admin, serve,
+    AdminConfig, Doorkeeper, FeedSource, Passthrough, PeerListener, Readiness, RpcMetrics, ServeError,
+    ServerConfig, ServerHandle, TlsMetrics, admin, serve,
 };
 
 /// What every role stands on. Dropping it ends everything at once, as a kill would.
@@ -25,6 +25,8 @@ pub struct RoleBase {
     admin_addr: SocketAddr,
     rpc: Option<ServerHandle>,
     peers: Option<ServerHandle>,
+    /// What the binary feed of both tells.
+    feed: Option<FeedSource>,
     /// None where the registry has another role's.
     tls: Option<TlsMetrics>,
     /// Likewise.
@@ -55,6 +57,7 @@ impl RoleBase {
             admin_addr,
             rpc: None,
             peers: None,
+            feed: None,
             tls,
         }
     }
@@ -96,6 +99,11 @@ impl RoleBase {
         Ok(())
     }
 
+    /// From here on the ports that it serves JSON-RPC at have the binary feed, too.
+    pub fn serve_feed(&mut self, source: FeedSource) {
+        self.feed = Some(source);
+    }
+
     /// Serves JSON-RPC, with [`serve`]; gives the address that it took.
     ///
     /// # Errors
@@ -106,7 +114,7 @@ impl RoleBase {
         methods: impl Into<Methods>,
         passthrough: Option<Passthrough>,
     ) -> Result<SocketAddr, ServeError> {
-        self.count(&mut config);
+        self.complete(&mut config);
         let server = serve(config, methods, passthrough).await?;
         self.tasks.guard("rpc", server.ended());
         let listens = server.local_addr();
@@ -127,7 +135,7 @@ impl RoleBase {
     ) -> Result<(), ServeError> {
         let Some(listener) = listener else { return Ok(()) };
         let mut config = listener.server(doorkeeper);
-        self.count(&mut config);
+        self.complete(&mut config);
         let server = serve(config, methods, None).await?;
         self.tasks.guard("peers", server.ended());
         self.show_tls(&server);
@@ -135,7 +143,10 @@ impl RoleBase {
         Ok(())
     }
 
-    fn count(&self, config: &mut ServerConfig) {
+    fn complete(&self, config: &mut ServerConfig) {
+        if config.feed.is_none() {
+            config.feed.clone_from(&self.feed);
+        }
         if config.observer.is_none() {
             config.observer = self.calls.as_ref().map(RpcMetrics::observer);
         }

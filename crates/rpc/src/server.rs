@@ -32,6 +32,7 @@ use crate::{
     AllowedOrigins, CallObserver, Doorkeeper, Inbound, KnownPeer, Passthrough, PeerAddress,
     answers::{Budget, Outbox, Recipient},
     carrier,
+    feed::{FeedSource, Feeds, is_asked_for},
     inbound::proxied_for,
     limits::{
         ACCEPT_RETRY_MS, CALL_TIMEOUT_MS, CONNECTION_BUFFER_MESSAGES, HEADER_TIMEOUT_MS, MAX_ANSWER_BYTES,
@@ -78,6 +79,8 @@ pub struct ServerConfig {
     pub connection_buffer_messages: u32,
     /// Which web pages may call.
     pub allowed_origins: AllowedOrigins,
+    /// What its binary feed tells; without it there is none, and who asks for it gets JSON-RPC.
+    pub feed: Option<FeedSource>,
     /// Is told of every finished call.
     pub observer: Option<CallObserver>,
     /// The files of its certificate, where it speaks TLS; none: those of `inbound`, if there are any.
@@ -101,6 +104,7 @@ impl ServerConfig {
             max_subscriptions_per_connection: MAX_SUBSCRIPTIONS_PER_CONNECTION,
             connection_buffer_messages: CONNECTION_BUFFER_MESSAGES,
             allowed_origins: AllowedOrigins::None,
+            feed: None,
             observer: None,
             tls: None,
         }
@@ -294,6 +298,15 @@ pub async fn serve(
     let origins = Arc::new(config.allowed_origins.clone());
     let budget = Budget::new(config.max_answer_bytes, config.max_answer_bytes_per_address);
 
+    let feeds = config.feed.clone().map(|source| {
+        Arc::new(Feeds {
+            source,
+            peers: Arc::clone(&peers),
+            buffer_messages: config.connection_buffer_messages as usize,
+            panicked: panicked.clone(),
+            stop: stop_handle.clone(),
+        })
+    });
     let of_calls = stop_handle.clone();
     let front = Arc::new(Front {
         inbound: Arc::clone(&inbound),
@@ -304,10 +317,14 @@ pub async fn serve(
     let router = Router::new().fallback(move |mut request: Request| {
         let services = [&over_http, &of_peers, &over_websocket].map(Clone::clone);
         let (methods, of_calls) = (methods.clone(), of_calls.clone());
-        let (front, origins) = (Arc::clone(&front), Arc::clone(&origins));
+        let (front, origins, feeds) = (Arc::clone(&front), Arc::clone(&origins), feeds.clone());
         async move {
             if let Err(refusal) = front.receive(&mut request).await {
                 return refusal;
+            }
+            if let Some(feeds) = feeds.filter(|_| is_feed(&request)) {
+                let refused = origins.refuses_websocket(request.headers());
+                return if refused { refused_origin() } else { feeds.accept(request) };
             }
             let [over_http, of_peers, over_websocket] = services;
             let services = match request.extensions().get::<KnownPeer>() {
@@ -391,7 +408,7 @@ where
         return preflight;
     }
     if ws::is_upgrade_request(&request) && origins.refuses_websocket(&asked) {
-        return status(StatusCode::FORBIDDEN, "this origin may not open a WebSocket here\n");
+        return refused_origin();
     }
     let answered = tokio::time::timeout(Duration::from_millis(CALL_TIMEOUT_MS), service.call(request)).await;
     let mut response = match answered {
@@ -406,7 +423,15 @@ where
     response
 }
 
-fn status(code: StatusCode, text: &'static str) -> Response<Body> {
+fn is_feed(request: &Request) -> bool {
+    ws::is_upgrade_request(request) && is_asked_for(request.headers())
+}
+
+fn refused_origin() -> Response<Body> {
+    status(StatusCode::FORBIDDEN, "this origin may not open a WebSocket here\n")
+}
+
+pub(crate) fn status(code: StatusCode, text: &'static str) -> Response<Body> {
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = code;
     response

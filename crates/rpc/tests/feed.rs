@@ -7,12 +7,18 @@ use std::time::Duration;
 
 use blindfold_protocol::{B256, Certificate};
 use blindfold_rpc::{
-    BlindApiClient, ClientConfig, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, Hub, ReceivedError, Topic,
-    serve,
-    types::{BlockNotification, CertificateNotification, SkippedItem},
+    BlindApiClient, ClientConfig, Encoded, FEED_SUBPROTOCOL, Feed, FeedConfig, FeedEvent, FeedFrame,
+    FeedItem, FeedRequest, Hub, ReceivedError, Topic, serve,
+    types::{BlockNotification, CertificateNotification, HeaderNotification, SkippedItem},
     ws_client,
 };
 use common::*;
+use futures::{SinkExt, StreamExt};
+use tokio::net::TcpStream;
+use tokio_tungstenite::{
+    WebSocketStream, client_async,
+    tungstenite::{Message, client::IntoClientRequest},
+};
 
 fn certificate(number: u64) -> FeedEvent {
     let hash = B256::with_last_byte(number as u8);
@@ -34,15 +40,158 @@ fn block(number: u64, transactions: usize) -> FeedEvent {
     })
 }
 
+/// Whatever holds of a feed holds of it in both forms (J-8).
+macro_rules! in_both_forms {
+    ($($test:ident)*) => {
+        mod json {
+            $(#[tokio::test] async fn $test() { super::$test(super::Form::Json).await })*
+        }
+        mod binary {
+            $(#[tokio::test] async fn $test() { super::$test(super::Form::Binary).await })*
+        }
+    };
+}
+
+in_both_forms! {
+    events_of_several_topics_arrive_in_order
+    a_feed_reconnects_and_says_so
+    slow_subscribers_are_dropped_and_learn_it
+    whoever_missed_something_is_told_to_catch_up
+}
+
+/// An end of all subscriptions (a relay that skipped batches) is an end of the connection.
+async fn whoever_missed_something_is_told_to_catch_up(form: Form) {
+    let hub = Hub::default();
+    let server = serve(feeding(0, &hub, form), methods(hub.clone()), None).await.unwrap();
+    let mut feed = feed(&format!("ws://{}", server.local_addr()), &[Topic::Certificates]);
+    assert_eq!(feed.next().await, Some(FeedItem::Connected));
+    hub.publish(&certificate(1));
+    assert_eq!(feed.next().await, Some(FeedItem::Event(certificate(1))));
+    hub.end_all();
+    assert_eq!(feed.next().await, Some(FeedItem::Reconnected));
+    hub.publish(&certificate(2));
+    assert_eq!(feed.next().await, Some(FeedItem::Event(certificate(2))));
+}
+
+fn header(number: u64, items: usize) -> FeedEvent {
+    let mut verdicts = vec![None; items];
+    verdicts.iter_mut().step_by(3).for_each(|verdict| *verdict = Some("expired".to_owned()));
+    let (hash, sealed) = (B256::repeat_byte(9), Encoded::from_bytes(vec![7; items * 600]));
+    FeedEvent::Header(HeaderNotification { number, hash, sealed, verdicts })
+}
+
+/// A WebSocket that speaks whatever a test has it speak.
+async fn socket(url: &str) -> WebSocketStream<TcpStream> {
+    let mut request = url.into_client_request().unwrap();
+    request.headers_mut().insert("sec-websocket-protocol", FEED_SUBPROTOCOL.parse().unwrap());
+    let stream = TcpStream::connect(url.strip_prefix("ws://").unwrap()).await.unwrap();
+    client_async(request, stream).await.expect("it speaks the binary feed").0
+}
+
+/// The next message's bytes; none when the connection ends.
+async fn bytes(socket: &mut WebSocketStream<TcpStream>) -> Option<Vec<u8>> {
+    loop {
+        match socket.next().await? {
+            Ok(Message::Binary(bytes)) => return Some(bytes.into()),
+            Ok(Message::Ping(_) | Message::Pong(_)) => {}
+            Ok(_) | Err(_) => return None,
+        }
+    }
+}
+
+/// Rule J-8: what is sent is the structure's own encoding, once; nothing is written as text for it.
+#[tokio::test]
+async fn a_consumer_of_the_binary_feed_is_sent_each_batch_once_and_as_it_is() {
+    let hub = Hub::default();
+    let server = serve(feeding(0, &hub, Form::Binary), methods(hub.clone()), None).await.unwrap();
+    let mut socket = socket(&format!("ws://{}", server.local_addr())).await;
+    let request = FeedRequest::new(&[Topic::Certificates, Topic::Headers]).unwrap();
+    socket.send(Message::binary(request.encode())).await.unwrap();
+    assert_eq!(bytes(&mut socket).await, Some(FeedFrame::Subscribed.encode()));
+    assert_eq!((hub.subscribers(Topic::Headers), hub.subscribers(Topic::Blocks)), (1, 0));
+    let (batch, of_it) = (header(7, 100), certificate(7));
+    assert_eq!((hub.publish(&batch), hub.publish(&block(1, 1)), hub.publish(&of_it)), (1, 0, 1));
+    let first = bytes(&mut socket).await.unwrap();
+    assert_eq!(FeedFrame::decode(&first.clone().into()), Ok(FeedFrame::Event(batch)));
+    assert!(first.len() < 100 * 600 + 1_000, "{} bytes for a batch of {}", first.len(), 100 * 600);
+    let second = bytes(&mut socket).await.unwrap();
+    assert_eq!(FeedFrame::decode(&second.clone().into()), Ok(FeedFrame::Event(of_it)), "after its header");
+    assert!(second.len() < 300, "a certificate repeats nothing of its batch: {} bytes", second.len());
+    socket.close(None).await.unwrap();
+    assert_eq!(bytes(&mut socket).await, None);
+    while hub.subscribers(Topic::Headers) > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_request_for_topics_ends_the_connection_and_subscribes_nothing() {
+    let hub = Hub::default();
+    let server = serve(feeding(0, &hub, Form::Binary), methods(hub.clone()), None).await.unwrap();
+    let url = format!("ws://{}", server.local_addr());
+    let none: Vec<Message> = [&[][..], &[1], &[1, 0], &[1, 0b10_0000], &[2, 1], &[1, 1, 1]]
+        .map(|it| Message::binary(it.to_vec()))
+        .into();
+    for wrong in none.into_iter().chain([Message::text("headers")]) {
+        let mut socket = socket(&url).await;
+        socket.send(wrong.clone()).await.unwrap();
+        assert_eq!(bytes(&mut socket).await, None, "{wrong:?}");
+    }
+    // One request, and nothing after it.
+    let mut twice = socket(&url).await;
+    let request = FeedRequest::new(&[Topic::Hints]).unwrap().encode();
+    for _ in 0..2 {
+        twice.send(Message::binary(request.clone())).await.unwrap();
+    }
+    assert_eq!(bytes(&mut twice).await, Some(FeedFrame::Subscribed.encode()));
+    assert_eq!(bytes(&mut twice).await, None);
+}
+
+#[tokio::test]
+async fn the_binary_feed_is_under_the_limits_of_its_port() {
+    let hub = Hub::default();
+    let mut config = feeding(0, &hub, Form::Binary);
+    config.inbound.max_connections_per_address = 2;
+    let server = serve(config, methods(hub.clone()), None).await.unwrap();
+    let addr = server.local_addr();
+    let handshake = |more: &str| {
+        format!(
+            "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: {FEED_SUBPROTOCOL}\r\n{more}\r\n"
+        )
+    };
+    let of_a_page =
+        handshake("Sec-WebSocket-Version: 13\r\nOrigin: https://a.example\r\nConnection: close\r\n");
+    let refused = raw(addr, of_a_page.as_bytes()).await;
+    assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
+    let old = handshake("Sec-WebSocket-Version: 8\r\nConnection: close\r\n");
+    let refused = raw(addr, old.as_bytes()).await;
+    assert!(refused.starts_with("HTTP/1.1 400"), "{refused}");
+    let url = format!("ws://{addr}");
+    let mut places = Vec::new();
+    while places.len() < 2 {
+        // Those refused before may hold theirs for a moment.
+        let mut feed = feed(&url, &[Topic::Blocks]);
+        assert_eq!(feed.next().await, Some(FeedItem::Connected));
+        places.push(feed);
+    }
+    let mut third = feed(&url, &[Topic::Blocks]);
+    assert!(futures::poll!(Box::pin(third.next())).is_pending());
+    let stream = TcpStream::connect(addr).await.unwrap();
+    let request = url.as_str().into_client_request().unwrap();
+    assert!(client_async(request, stream).await.is_err(), "no place for a third connection");
+    places.pop();
+    assert_eq!(third.next().await, Some(FeedItem::Connected), "a place is given back with its connection");
+}
+
 fn feed(url: &str, topics: &[Topic]) -> Feed {
     let config = FeedConfig { backoff_initial_ms: 1, backoff_max_ms: 20, ..FeedConfig::default() };
     Feed::start(url, topics, config)
 }
 
-#[tokio::test]
-async fn events_of_several_topics_arrive_in_order() {
+async fn events_of_several_topics_arrive_in_order(form: Form) {
     let hub = Hub::default();
-    let server = start(hub.clone()).await;
+    let server = serve(feeding(0, &hub, form), methods(hub.clone()), None).await.unwrap();
     let mut feed = feed(&format!("ws://{}", server.local_addr()), &[Topic::Certificates, Topic::Blocks]);
     assert_eq!(feed.next().await, Some(FeedItem::Connected));
     assert_eq!((hub.subscribers(Topic::Certificates), hub.subscribers(Topic::Headers)), (1, 0));
@@ -58,10 +207,9 @@ async fn events_of_several_topics_arrive_in_order() {
     assert_eq!(certificate(5).number(), 5);
 }
 
-#[tokio::test]
-async fn a_feed_reconnects_and_says_so() {
+async fn a_feed_reconnects_and_says_so(form: Form) {
     let hub = Hub::default();
-    let server = start(hub.clone()).await;
+    let server = serve(feeding(0, &hub, form), methods(hub.clone()), None).await.unwrap();
     let addr = server.local_addr();
     let mut feed = feed(&format!("ws://{addr}"), &[Topic::Certificates]);
     assert_eq!(feed.next().await, Some(FeedItem::Connected));
@@ -70,7 +218,7 @@ async fn a_feed_reconnects_and_says_so() {
     // The same port, so that the feed finds the new server; the old one may still hold it for a moment.
     let server = tokio::time::timeout(Duration::from_secs(60), async {
         loop {
-            match serve(config(addr.port()), methods(hub.clone()), None).await {
+            match serve(feeding(addr.port(), &hub, form), methods(hub.clone()), None).await {
                 Ok(server) => return server,
                 Err(_) => tokio::time::sleep(Duration::from_millis(2)).await,
             }
@@ -117,11 +265,10 @@ async fn subscriptions_are_limited_and_topics_checked() {
 }
 
 /// A subscriber that does not read is dropped, while another one gets everything.
-#[tokio::test]
-async fn slow_subscribers_are_dropped_and_learn_it() {
+async fn slow_subscribers_are_dropped_and_learn_it(form: Form) {
     const EVENTS: u64 = 400;
     let hub = Hub::new(8);
-    let mut config = config(0);
+    let mut config = feeding(0, &hub, form);
     config.connection_buffer_messages = 1;
     let server = serve(config, methods(hub.clone()), None).await.unwrap();
     let url = format!("ws://{}", server.local_addr());

@@ -15,8 +15,9 @@ use std::{
 use blindfold_protocol::B256;
 use blindfold_rpc::{
     BlindApiClient, BlindApiServer, ClientBuildError, ClientConfig, Encoded, Feed, FeedConfig, FeedEvent,
-    FeedItem, HttpClient, Hub, READ_METHODS, RawEnvelope, ReceivedError, RpcError, SequencerApiClient,
-    SequencerApiServer, SequencerUrls, ServerHandle, Topic, http_client, http_client_of,
+    FeedItem, FeedSource, HttpClient, Hub, READ_METHODS, RawEnvelope, ReceivedError, RpcError,
+    SequencerApiClient, SequencerApiServer, SequencerUrls, ServerConfig, ServerHandle, Topic, http_client,
+    http_client_of,
     jsonrpsee::{RpcModule, core::client::ClientT, rpc_params},
     serve, standing_by,
     types::{BlockNotification, SendOptions, SentEnvelope},
@@ -39,8 +40,14 @@ fn dead() -> (TcpSocket, String) {
 }
 
 async fn waiting(leader: Option<&str>) -> (ServerHandle, watch::Sender<Option<String>>) {
+    waiting_in(Form::Json, leader).await
+}
+
+async fn waiting_in(form: Form, leader: Option<&str>) -> (ServerHandle, watch::Sender<Option<String>>) {
     let (knows, leader) = watch::channel(leader.map(str::to_owned));
-    (serve(config(0), standing_by(leader), None).await.unwrap(), knows)
+    let feed = (form == Form::Binary).then(|| FeedSource::StandingBy(leader.clone()));
+    let config = ServerConfig { feed, ..config(0) };
+    (serve(config, standing_by(leader), None).await.unwrap(), knows)
 }
 
 fn client<const N: usize>(urls: [&str; N]) -> HttpClient {
@@ -193,9 +200,17 @@ fn feed(urls: &[&str]) -> Feed {
 
 #[tokio::test]
 async fn a_feed_goes_to_the_next_server_when_its_own_ends() {
+    for forms in [[Form::Json; 2], [Form::Binary; 2], [Form::Binary, Form::Json]] {
+        a_feed_goes_to_the_next_when_one_ends(forms).await;
+    }
+}
+
+/// Whichever form each of them has.
+async fn a_feed_goes_to_the_next_when_one_ends([form, next_form]: [Form; 2]) {
     let (_kept, dead) = dead();
     let (hub, next_hub) = (Hub::default(), Hub::default());
-    let (server, next) = (start(hub.clone()).await, start(next_hub.clone()).await);
+    let server = serve(feeding(0, &hub, form), methods(hub.clone()), None).await.unwrap();
+    let next = serve(feeding(0, &next_hub, next_form), methods(next_hub.clone()), None).await.unwrap();
     let mut feed = feed(&[&dead, &http(server.local_addr()), &http(next.local_addr())]);
     assert_eq!(feed.next().await, Some(FeedItem::Connected));
     hub.publish(&block(1));
@@ -209,10 +224,16 @@ async fn a_feed_goes_to_the_next_server_when_its_own_ends() {
 
 #[tokio::test]
 async fn a_feed_goes_where_the_one_that_stands_by_says_and_waits_while_nobody_leads() {
+    for form in FORMS {
+        a_feed_goes_where_it_is_told(form).await;
+    }
+}
+
+async fn a_feed_goes_where_it_is_told(form: Form) {
     let hub = Hub::default();
-    let server = start(hub.clone()).await;
-    let (first, knows) = waiting(None).await;
-    let (second, _) = waiting(None).await;
+    let server = serve(feeding(0, &hub, form), methods(hub.clone()), None).await.unwrap();
+    let (first, knows) = waiting_in(form, None).await;
+    let (second, _) = waiting_in(form, None).await;
     let urls = [&first, &second, &server].map(|server| http(server.local_addr()));
     knows.send_replace(Some(urls[2].clone()));
     let mut led = feed(&[&urls[0], &urls[1], &urls[2]]);

@@ -11,7 +11,7 @@ use blindfold_rpc::{
     types::CertificateNotification, ws_client,
 };
 use blindfold_tls::{ClientTls, Refreshing, ServerTlsFiles, TlsSettings};
-use common::{config, loopback, methods};
+use common::{FORMS, Form, config, feeding, loopback, methods};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -89,9 +89,15 @@ fn all_say(answers: [Result<(), String>; 2], words: &str) {
 
 #[tokio::test]
 async fn calls_and_feeds_go_over_tls() {
+    for form in FORMS {
+        calls_and_a_feed_go_over_tls(form).await;
+    }
+}
+
+async fn calls_and_a_feed_go_over_tls(form: Form) {
     let authority = Authority::new();
     let hub = Hub::default();
-    let mut config = config(0);
+    let mut config = feeding(0, &hub, form);
     let pair = authority.pair("server", Said::default());
     config.inbound.tls =
         Some(ServerTlsFiles { cert_file: pair.cert_file, key_file: pair.key_file, client_ca_file: None });

@@ -5,6 +5,7 @@
 //! run of `scripts/test`. A target panics when it finds something.
 
 mod confidential;
+mod feed;
 mod hint_blobs;
 mod invoices;
 mod json;
@@ -14,6 +15,7 @@ mod skip_rule;
 mod structures;
 
 pub use confidential::confidential;
+pub use feed::feed;
 pub use hint_blobs::hint_blobs;
 pub use invoices::invoices;
 pub use json::json;
@@ -28,6 +30,7 @@ pub type Target = fn(&[u8]);
 /// Every target by its name, which is that of its folder in `testing/fuzz/corpus` and of its binary in `testing/fuzz`.
 pub const TARGETS: &[(&str, Target)] = &[
     ("confidential", confidential),
+    ("feed", feed),
     ("hint_blobs", hint_blobs),
     ("invoices", invoices),
     ("json", json),

@@ -107,7 +107,7 @@ fn what_fuzzers_found_stays_mended() {
 fn damaged_inputs_panic_no_target() {
     println!("seed {SEED:#x}");
     let mut rng = ChaCha20Rng::seed_from_u64(SEED);
-    for (name, copies) in [("proxy_header", 2_000), ("hint_blobs", 200)] {
+    for (name, copies) in [("proxy_header", 2_000), ("hint_blobs", 200), ("feed", 2_000)] {
         for input in files(&testing("fuzz/corpus").join(name)) {
             let input = fs::read(input).expect("an input can be read");
             for _ in 0..copies {

@@ -14,8 +14,8 @@ use blindfold_protocol::{
     SealedBatch, certificate, validity::Verdict,
 };
 use blindfold_rpc::{
-    BlindApiServer, Doorkeeper, Encoded, FeedEvent, ForwardApiServer, Hub, KnownPeer, RawEnvelope,
-    ReceiptApiServer, RpcError, SequencerApiServer, ServerConfig, ServerHandle, Topic,
+    BlindApiServer, Doorkeeper, Encoded, FeedEvent, FeedSource, ForwardApiServer, Hub, KnownPeer,
+    RawEnvelope, ReceiptApiServer, RpcError, SequencerApiServer, ServerConfig, ServerHandle, Topic,
     jsonrpsee::{Extensions, Methods, PendingSubscriptionSink, core::SubscriptionResult},
     serve, standing_by,
     types::{
@@ -135,6 +135,7 @@ impl SequencerDouble {
             Box::pin(std::future::ready(key)) as Pin<Box<dyn Future<Output = _> + Send>>
         };
         let mut config = ServerConfig::new(addr);
+        config.feed = Some(FeedSource::Hub(double.hub.clone()));
         let deployment = chain_config().deployment;
         config.doorkeeper = Some(Doorkeeper::new(deployment, Party::Sequencer, key_of, || START_MS + 60_000));
         (config, methods.into())

@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use blindfold_protocol::{Acknowledgement, Address, B256, BatchHints, Release};
 use blindfold_rpc::{
-    BlindApiServer, Encoded, Hub, Passthrough, PeerAddress, RawEnvelope, RpcError, SequencerApiServer,
-    ServerConfig, ServerHandle,
+    BlindApiServer, Encoded, FeedSource, Hub, Passthrough, PeerAddress, RawEnvelope, RpcError,
+    SequencerApiServer, ServerConfig, ServerHandle,
     jsonrpsee::{
         Extensions, PendingSubscriptionSink, RpcModule,
         core::{SubscriptionResult, async_trait},
@@ -187,6 +187,22 @@ pub fn passthrough() -> Passthrough {
 
 pub async fn start(hub: Hub) -> ServerHandle {
     serve(config(0), methods(hub), Some(passthrough())).await.expect("a free port")
+}
+
+/// How a feed comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// From a server that has no binary feed.
+    Json,
+    Binary,
+}
+
+pub const FORMS: [Form; 2] = [Form::Json, Form::Binary];
+
+/// A server whose feed comes in one form.
+pub fn feeding(port: u16, hub: &Hub, form: Form) -> ServerConfig {
+    let feed = (form == Form::Binary).then(|| FeedSource::Hub(hub.clone()));
+    ServerConfig { feed, ..config(port) }
 }
 
 /// Sends bytes as they are and reads until the server closes.
