@@ -55,8 +55,8 @@ pub use fetch::{FetchedRuns, GivenRun, RunFetcher};
 pub use hints::{HintsError, ItemOutcome, check_release_shape, verify_hints};
 pub use intake::{HintIntake, HintsAccepted, HintsIntakeError};
 pub use l1::{
-    AnnouncedEnd, CodedBatch, DataError, FallbackHeader, L1Deposit, L1Error, L1News, L1Origin, L1Reader, L1Submitter,
-    MAX_FORCED_ENTRIES, PendingFallbackHeader, VoidRun, made_by_l1, origin_facts,
+    AnnouncedEnd, CodedBatch, DataError, FallbackHeader, L1Deposit, L1Error, L1News, L1Origin, L1Reader,
+    L1Submitter, MAX_FORCED_ENTRIES, PendingFallbackHeader, VoidRun, made_by_l1, origin_facts,
 };
 pub use l1_rounds::{L1Round, L1Rounds};
 pub use next_look::NextLook;
