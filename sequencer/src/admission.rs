@@ -1,6 +1,6 @@
 //! Admission: every check of an envelope with its precise refusal, then durable, then acknowledged.
 
-use std::{net::IpAddr, ops::RangeInclusive, sync::Arc};
+use std::{net::IpAddr, ops::RangeInclusive, sync::Arc, time::Duration};
 
 use blindfold_chain::{Closing, Office, ParameterSet, Verifier};
 use blindfold_l1::GivenPromise;
@@ -10,7 +10,7 @@ use blindfold_protocol::{
     limits::{EXPIRY_WINDOW, HANDOVER_BLOCKS, MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS},
     validity::{ChainState, CheckedEnvelope, most_after},
 };
-use blindfold_rpc::SourceLimits;
+use blindfold_rpc::{SourceLimits, limits::RETRY_AFTER_MS};
 use blindfold_runtime::{Instant, now, spawn};
 use blindfold_store::PendingEnvelope;
 use blindfold_telemetry::traces;
@@ -23,6 +23,7 @@ use crate::{
     mempool::{Mempool, Meta, PoolRefusal, Telling},
     pool::{Pool, PoolItem},
     promises::LatePromises,
+    queue::{Entering, Queue},
     recover::Recovered,
     refusal::AdmissionRefusal,
     reservations::Demand,
@@ -30,6 +31,9 @@ use crate::{
 
 /// What the store remembers of an envelope that gave its place in a full mempool to one that ranks higher.
 pub(crate) const EVICTED_OUTCOME: &str = "evicted";
+
+/// How often L1 has a block, about: what waits for one need not be asked for sooner.
+const L1_BLOCK: Duration = Duration::from_secs(12);
 
 /// An envelope that the sequencer answers for.
 #[derive(Clone, Debug)]
@@ -45,6 +49,7 @@ pub(crate) struct Admission {
     pub(crate) cx: Arc<Context>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) backlog: Arc<Backlog>,
+    pub(crate) queue: Arc<Queue>,
     pub(crate) l1: Arc<L1Cache>,
     pub(crate) parameters: Arc<ParameterSet>,
     pub(crate) recovered: Arc<Recovered>,
@@ -72,6 +77,34 @@ impl Admission {
             }
         }
         result
+    }
+
+    /// When the same envelope may be taken, where anything is known of that (J-8).
+    pub(crate) fn time_to_come_back(&self, refusal: &AdmissionRefusal) -> Option<Duration> {
+        match refusal {
+            AdmissionRefusal::QueueTooLong { time } => Some(*time),
+            AdmissionRefusal::PoolFull | AdmissionRefusal::PayerLimit { .. } => {
+                self.queue.time_to_come_back()
+            }
+            AdmissionRefusal::Overloaded => self.verifier.time_to_come_back(),
+            AdmissionRefusal::SourceLimit => Some(self.sources.time_for_one()),
+            AdmissionRefusal::Backlogged { behind } => {
+                Some(self.backlog.time_to_come_back(behind).unwrap_or(L1_BLOCK))
+            }
+            AdmissionRefusal::PromiseCapacity { .. } => {
+                Some(Duration::from_millis(self.cx.config.sealing.slot_ms))
+            }
+            AdmissionRefusal::NoEpoch | AdmissionRefusal::EpochEnds { .. } => Some(L1_BLOCK),
+            AdmissionRefusal::Recovering
+            | AdmissionRefusal::OutOfOffice
+            | AdmissionRefusal::Storage
+            | AdmissionRefusal::Signer
+            | AdmissionRefusal::ShuttingDown => Some(Duration::from_millis(RETRY_AFTER_MS)),
+            AdmissionRefusal::TooLarge { .. }
+            | AdmissionRefusal::Fault { .. }
+            | AdmissionRefusal::AlreadyKnown
+            | AdmissionRefusal::PromiseTerms { .. } => None,
+        }
     }
 
     async fn admit_checked(
@@ -104,14 +137,19 @@ impl Admission {
             fault(EnvelopeError::Undecodable, format!("the envelope does not decode: {error}"))
         })?;
         let id = envelope.id();
+        let started = now();
+        // Before the disk is asked for it. The same envelope again is answered in any case, while it is pending.
+        self.waits_not_too_long(&envelope, id, bytes.len())?;
+        let entering = self.queue.enter();
         if let Some(known) = self.known(&id, &bytes, promise).await? {
             return Ok(known);
         }
         let bytes: Arc<[u8]> = bytes.into();
-        let refusal = match self.admit_new(&envelope, id, Arc::clone(&bytes), promise).await {
-            Err(refusal @ AdmissionRefusal::Fault { fault: EnvelopeError::FeeNonceUsed, .. }) => refusal,
-            answer => return answer,
-        };
+        let refusal =
+            match self.admit_new(&envelope, id, Arc::clone(&bytes), promise, started, entering).await {
+                Err(refusal @ AdmissionRefusal::Fault { fault: EnvelopeError::FeeNonceUsed, .. }) => refusal,
+                answer => return answer,
+            };
         // Maybe by itself: a call with the same envelope came in first, and it was sealed since it was looked for.
         self.known(&id, &bytes, promise).await?.ok_or(refusal)
     }
@@ -123,8 +161,9 @@ impl Admission {
         id: B256,
         bytes: Arc<[u8]>,
         promise: bool,
+        started: Instant,
+        entering: Entering,
     ) -> Result<Admitted, AdmissionRefusal> {
-        let started = now();
         let pending = self.pool.lock().bytes() as u64;
         if let Some(behind) = self.backlog.behind(pending, bytes.len() as u64) {
             return Err(AdmissionRefusal::Backlogged { behind });
@@ -146,8 +185,31 @@ impl Admission {
             .await?
             .map_err(|kind| explain(kind, envelope, number))?;
         let admission = Arc::clone(self);
-        let item = PoolItem { bytes, checked: Arc::new(checked) };
-        to_end(async move { admission.take_place(meta, item, promise, started).await }).await
+        let item = PoolItem { bytes, checked: Arc::new(checked), arrived: started };
+        to_end(async move {
+            let taken = admission.take_place(meta, item, promise).await;
+            drop(entering);
+            taken
+        })
+        .await
+    }
+
+    /// Refuses an envelope that would wait longer for its certificate than envelopes may.
+    fn waits_not_too_long(
+        &self,
+        envelope: &Envelope,
+        id: B256,
+        bytes: usize,
+    ) -> Result<(), AdmissionRefusal> {
+        let (meta, fees) = (self.pool.meta_of(envelope, id, bytes, None), self.cx.tracker.next_base_fees());
+        // Those that came in another way than by the members' acknowledgements.
+        self.queue.certified(self.cx.tracker.certified().number);
+        let pool = self.pool.lock();
+        if pool.get(&id).is_some() {
+            return Ok(());
+        }
+        let time = self.queue.too_long(&pool, meta.rank, fees);
+        time.map_or(Ok(()), |time| Err(AdmissionRefusal::QueueTooLong { time }))
     }
 
     /// The epoch the envelope was encrypted for, if a batch of it can come (the next number's, or the one after),
@@ -232,7 +294,6 @@ impl Admission {
         mut meta: Meta,
         item: PoolItem,
         promise: bool,
-        started: Instant,
     ) -> Result<Admitted, AdmissionRefusal> {
         let id = meta.id;
         let reserved = {
@@ -276,7 +337,7 @@ impl Admission {
             self.pool.full.notify_one();
         }
         self.cx.metrics.envelopes_admitted.increment();
-        traces::root(&id.0, "admit", started);
+        traces::root(&id.0, "admit", item.arrived);
         self.answer(&item, seal_by).await
     }
 

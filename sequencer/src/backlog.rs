@@ -1,13 +1,17 @@
 //! Credit of admission: no more bytes are admitted than posting, hints and execution may be behind by. Beyond its deadline
 //! L1 declares void what was not posted or not opened, and what was paid for it is lost.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
+use blindfold_rpc::Pace;
 use blindfold_store::{Store, StoreError};
 use parking_lot::Mutex;
 
 /// Batches read at a time at a restart.
 const PAGE_BATCHES: usize = 64;
+
+/// Which part of the limit has to be free again for whoever was refused.
+const PART_TO_COME_BACK: u64 = 8;
 
 /// How far each stage has come, as a batch number; `None` for one that is not this process's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +37,8 @@ struct State {
     /// Item bytes of the headers that some stage has not taken yet.
     bytes: BTreeMap<u64, u64>,
     stages: Stages,
+    /// Bytes that each stage takes.
+    paces: BTreeMap<&'static str, Pace>,
 }
 
 /// What is sealed and not yet posted, opened and executed.
@@ -83,8 +89,20 @@ impl Backlog {
     /// The stages have come so far.
     pub(crate) fn advance(&self, stages: Stages) {
         let mut state = self.state.lock();
+        let State { bytes, stages: before, paces } = &mut *state;
+        let before: BTreeMap<_, _> = before.named().collect();
+        for (name, number) in stages.named() {
+            let from = before.get(name).copied().unwrap_or(number);
+            let taken = bytes.range(from + 1..).take_while(|(other, _)| **other <= number);
+            paces.entry(name).or_default().note(taken.map(|(_, bytes)| bytes).sum());
+        }
         state.stages = stages;
         state.bytes = state.bytes.split_off(&(stages.lowest() + 1));
+    }
+
+    /// When a stage that is too far behind may give credit again, at its pace of the last seconds.
+    pub(crate) fn time_to_come_back(&self, stage: &str) -> Option<Duration> {
+        self.state.lock().paces.get(stage)?.time_for(self.limit / PART_TO_COME_BACK)
     }
 
     /// The stage that is so far behind that no envelope of so many bytes is admitted beside `pending` ones.
@@ -102,6 +120,23 @@ impl Backlog {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_refused_comes_back_when_the_stage_has_taken_an_eighth() {
+        let backlog = Backlog::new(800);
+        let stages = |posted| Stages { posted: Some(posted), hinted: 9, executed: 9 };
+        backlog.advance(stages(0));
+        for number in 1..=9 {
+            backlog.sealed(number, 100);
+        }
+        assert_eq!((backlog.behind(0, 1), backlog.time_to_come_back("posting")), (Some("posting"), None));
+        for posted in 1..=4 {
+            backlog.advance(stages(posted));
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        assert_eq!(backlog.time_to_come_back("posting"), Some(Duration::from_millis(500)));
+        assert_eq!(backlog.time_to_come_back("nothing"), None);
+    }
 
     #[test]
     fn each_stage_gives_credit_by_itself() {

@@ -15,7 +15,7 @@ use blindfold_runtime::{Instant, now};
 use blindfold_telemetry::traces;
 use parking_lot::Mutex;
 
-use crate::{context::Context, gate::Gate, metrics::MEMBERS, refusal::SubmissionError};
+use crate::{context::Context, gate::Gate, metrics::MEMBERS, queue::Queue, refusal::SubmissionError};
 
 /// Certified numbers for which late acknowledgements are still checked and answered.
 const KEPT_CERTIFIED_NUMBERS: usize = 64;
@@ -26,6 +26,7 @@ const STORED_SLOTS: u64 = 64;
 /// Acknowledgements on their way to certificates, and what members refuse.
 pub(crate) struct Certifier {
     cx: Arc<Context>,
+    queue: Arc<Queue>,
     collection: Collection,
     refusals: Mutex<VecDeque<Refusal>>,
     /// For what comes from anybody.
@@ -124,12 +125,12 @@ impl Collection {
 }
 
 impl Certifier {
-    pub(crate) fn new(cx: Arc<Context>) -> Self {
+    pub(crate) fn new(cx: Arc<Context>, queue: Arc<Queue>) -> Self {
         let limits = &cx.config.peers;
         let gate = Gate::new(limits.verify_threads, limits.verify_queue_items);
         let (refusals, of_members, writing) =
             (Mutex::default(), Mutex::default(), tokio::sync::Mutex::default());
-        Self { cx, collection: Collection::default(), refusals, gate, of_members, writing }
+        Self { cx, queue, collection: Collection::default(), refusals, gate, of_members, writing }
     }
 
     /// Begins collecting for a header, before it is announced.
@@ -140,6 +141,7 @@ impl Certifier {
     /// Forgets the headers from a number on: others take their places.
     pub(crate) fn forget_from(&self, number: u64) {
         self.collection.forget_from(number);
+        self.queue.forget_from(number);
     }
 
     /// What members refused, newest last.
@@ -246,6 +248,7 @@ impl Certifier {
 
     async fn certified(&self, certificate: &Certificate) {
         let number = certificate.number;
+        self.queue.certified(number);
         if let Some(sealed) = self.collection.finish(number) {
             self.cx.metrics.certificates.increment();
             self.cx.metrics.certify_seconds.observe_duration(sealed.elapsed());

@@ -142,6 +142,9 @@ pub struct AdmissionConfig {
     pub max_sources: usize,
     /// Bytes that may be on their way at most: in the mempool, and sealed but not yet posted, opened and executed.
     pub max_backlog_bytes: u64,
+    /// How long an envelope may have to wait for its certificate, in milliseconds; what would wait longer, by those before it
+    /// and the pace of certificates, is refused. 0: however long it takes.
+    pub max_wait_ms: u64,
 }
 
 /// Limits of what members and hint publishers send.
@@ -278,6 +281,7 @@ impl Default for AdmissionConfig {
             source_burst: 4_000,
             max_sources: 16_384,
             max_backlog_bytes: 128 << 20,
+            max_wait_ms: 1_000,
         }
     }
 }
@@ -382,6 +386,7 @@ impl SequencerConfig {
             ("admission.source_burst", a.source_burst.into(), 1, 1 << 30),
             ("admission.max_sources", a.max_sources as u64, 1, 1 << 24),
             ("admission.max_backlog_bytes", a.max_backlog_bytes, MIN_BATCH_BYTES, 1 << 40),
+            ("admission.max_wait_ms", a.max_wait_ms, 0, 3_600_000),
             ("peers.verify_threads", p.verify_threads as u64, 1, 256),
             ("peers.verify_queue_items", p.verify_queue_items as u64, 1, 1 << 20),
             ("peers.max_refusals", p.max_refusals as u64, 1, 1 << 20),

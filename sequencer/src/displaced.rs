@@ -14,7 +14,7 @@ use blindfold_protocol::{
     Canonical, ChainConfig, Envelope, EnvelopeError, Epoch,
     validity::{CheckedEnvelope, Head, check_items},
 };
-use blindfold_runtime::rng;
+use blindfold_runtime::{now, rng};
 use blindfold_store::{PendingEnvelope, StoreError};
 
 use crate::{
@@ -145,7 +145,7 @@ impl Displaced {
                                 bytes.len(),
                                 envelope.seal_by,
                             );
-                            let item = PoolItem { bytes, checked: Arc::new(checked) };
+                            let item = PoolItem { bytes, checked: Arc::new(checked), arrived: now() };
                             {
                                 let mut pool = self.pool.lock();
                                 // What waited all the while is no competitor of itself, and what was sealed while it

@@ -14,6 +14,7 @@
 //! | `admission`, `promises` | `Admission` | every check of an envelope, durable, acknowledged |
 //! | `pool`; `mempool`, `reservations` | `Pool` | what waits for a batch |
 //! | `backlog` | `Backlog` | how much more may be admitted |
+//! | `queue` | `Queue` | how long what is admitted would wait for its certificate |
 //! | `recover`; `members` | `Recovery` | what was signed before, asked of the committee and L1 before the first header |
 //! | `sealer`; `choice` | `Sealer` | the header of each slot |
 //! | `displaced` | `Displaced` | headers that gave way to others, and the mempool from the disk |
@@ -54,6 +55,7 @@ mod outputs;
 mod pool;
 mod poster;
 mod promises;
+mod queue;
 mod rebuild;
 mod recover;
 mod refusal;

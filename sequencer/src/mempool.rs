@@ -100,6 +100,9 @@ const EVICTION_TENTHS: (u128, u128) = (10, 11);
 /// Envelopes that one newcomer takes the places of, at most.
 const MAX_EVICTED: usize = 128;
 
+/// Envelopes that are looked at to tell how many go before another one.
+const MAX_LOOKED_AT: u64 = 512;
+
 /// Position in the order: rank, then arrival.
 type Place = (Reverse<u128>, u64, B256);
 
@@ -490,6 +493,24 @@ impl<T: Clone> Mempool<T> {
             }
         }
         taken
+    }
+
+    /// About how many ready envelopes go before one of this rank, of those that can pay these base fees. Where many
+    /// rank as high or higher, the first [`MAX_LOOKED_AT`] stand for all.
+    pub(crate) fn before(&self, rank: u128, fees: BaseFees) -> u64 {
+        let (mut looked_at, mut paying) = (0u64, 0u64);
+        for (Reverse(other), _, id) in &self.order {
+            if *other < rank {
+                return paying;
+            }
+            if looked_at == MAX_LOOKED_AT {
+                return paying * self.order.len() as u64 / looked_at;
+            }
+            looked_at += 1;
+            let pays = |meta: &Meta| meta.max_fee >= fees.base_fee && meta.max_gas_fee >= fees.gas_base_fee;
+            paying += u64::from(self.get(id).is_some_and(pays));
+        }
+        paying
     }
 
     /// Ready envelopes, over all epochs: a cheap bound for "is a batch full".

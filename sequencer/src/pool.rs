@@ -9,6 +9,7 @@ use blindfold_protocol::{
     Address, B256, Canonical, Envelope, EnvelopeError,
     validity::{ChainState, CheckedEnvelope, Verdict},
 };
+use blindfold_runtime::Instant;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
@@ -24,6 +25,8 @@ use crate::{
 pub(crate) struct PoolItem {
     pub(crate) bytes: Arc<[u8]>,
     pub(crate) checked: Arc<CheckedEnvelope>,
+    /// When it came, or was taken back from the disk.
+    pub(crate) arrived: Instant,
 }
 
 /// What waits for a batch. Its lock comes before the tracker's.

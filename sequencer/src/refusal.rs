@@ -1,5 +1,7 @@
 //! What the sequencer refuses, why, and whether to try again. Each has a stable snake_case reason.
 
+use std::time::Duration;
+
 use blindfold_chain::VerifierError;
 use blindfold_protocol::{B256, EnvelopeError};
 use blindfold_rpc::RpcError;
@@ -27,6 +29,7 @@ pub const ADMISSION_REASONS: &[&str] = &[
     "wrong_generation",
     "too_large",
     "already_known",
+    "queue_too_long",
     "pool_full",
     "payer_limit",
     "source_limit",
@@ -94,6 +97,12 @@ pub enum AdmissionRefusal {
     /// It is in a batch already; its receipt says where.
     #[error("the envelope is in a batch already or has expired; ask for its receipt")]
     AlreadyKnown,
+    /// It would wait longer for its certificate than envelopes may.
+    #[error("more envelopes wait than are certified within the time that one may wait")]
+    QueueTooLong {
+        /// When fewer may wait.
+        time: Duration,
+    },
     /// No room for anybody's envelope.
     #[error("the mempool is full")]
     PoolFull,
@@ -164,6 +173,7 @@ impl AdmissionRefusal {
             Self::TooLarge { .. } => "too_large",
             Self::Fault { fault, .. } => fault.as_str(),
             Self::AlreadyKnown => "already_known",
+            Self::QueueTooLong { .. } => "queue_too_long",
             Self::PoolFull => "pool_full",
             Self::PayerLimit { .. } => "payer_limit",
             Self::SourceLimit => "source_limit",
@@ -203,6 +213,7 @@ impl From<AdmissionRefusal> for RpcError {
                 Self::new(blindfold_rpc::code::REFUSED, reason, fault.may_pass_later(), refusal)
             }
             AdmissionRefusal::AlreadyKnown => Self::conflict(reason, refusal),
+            AdmissionRefusal::QueueTooLong { time } => Self::busy(reason, refusal).after(time),
             AdmissionRefusal::PoolFull
             | AdmissionRefusal::PayerLimit { .. }
             | AdmissionRefusal::SourceLimit

@@ -24,8 +24,12 @@ use futures::future::join_all;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
-    admission::Admission, certifier::Certifier, context::Context, hints::HintReceiver, pool::Pool,
-    refusal::ADMISSION_REASONS,
+    admission::Admission,
+    certifier::Certifier,
+    context::Context,
+    hints::HintReceiver,
+    pool::Pool,
+    refusal::{ADMISSION_REASONS, AdmissionRefusal},
 };
 
 /// What the sequencer adds to the shared reads.
@@ -261,10 +265,9 @@ impl ForwardApiServer for SequencerRpc {
         }
         let places = u32::try_from(envelopes.len()).unwrap_or(u32::MAX);
         let Some(_places) = self.forwards.take(known, places) else {
-            return Err(RpcError::busy(
-                "overloaded",
-                "as many envelopes of this gateway are under way as may be",
-            ));
+            let message = "as many envelopes of this gateway are under way as may be";
+            let time = self.admission.time_to_come_back(&AdmissionRefusal::Overloaded);
+            return Err(RpcError::busy("overloaded", message).after_some(time));
         };
         // All at once: they are verified together, and written down in one step of the disk.
         let answers = envelopes.into_iter().map(|forwarded| async move {
@@ -282,7 +285,12 @@ impl SequencerRpc {
         envelope: Encoded<RawEnvelope>,
         promise: bool,
     ) -> Result<SentEnvelope, RpcError> {
-        let admitted = self.admission.admit(source, envelope.into_bytes().to_vec(), promise).await?;
+        let admitted = self.admission.admit(source, envelope.into_bytes().to_vec(), promise).await.map_err(
+            |refusal| {
+                let time = self.admission.time_to_come_back(&refusal);
+                RpcError::from(refusal).after_some(time)
+            },
+        )?;
         Ok(SentEnvelope { id: admitted.id, promise: admitted.promise.as_ref().map(Encoded::new) })
     }
 }

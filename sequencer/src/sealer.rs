@@ -28,6 +28,7 @@ use crate::{
     l1_cache::L1Cache,
     mempool::{Mempool, Meta},
     pool::{Pool, PoolItem, done_in},
+    queue::Queue,
     recover::Recovered,
     reservations::Demand,
 };
@@ -104,6 +105,7 @@ pub(crate) struct Sealer {
     pub(crate) agreement: Arc<Agreement>,
     pub(crate) certifier: Arc<Certifier>,
     pub(crate) backlog: Arc<Backlog>,
+    pub(crate) queue: Arc<Queue>,
     pub(crate) displaced: Arc<Displaced>,
     pub(crate) recovered: Arc<Recovered>,
     /// How far execution is.
@@ -254,6 +256,7 @@ impl Sealer {
             return Ok(SealOutcome::AwaitingCertificates);
         };
         // From here on the header exists: nothing may fail.
+        self.queue.sealed(sealed.batch.header.number, taken.iter().map(|(_, item)| item.arrived));
         {
             let mut pool = self.pool.lock();
             let number = sealed.batch.header.number;

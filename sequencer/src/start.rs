@@ -43,6 +43,7 @@ use crate::{
     pool::Pool,
     poster::Poster,
     promises::LatePromises,
+    queue::{MIN_QUEUE_GROUPS, Queue},
     rebuild::Rebuild,
     recover::{Recovered, Recovery},
     reservations::Demand,
@@ -265,7 +266,9 @@ impl Sequencer {
             spawner: base.tasks().spawner(),
         });
         let pool = Arc::new(Pool::new(Arc::clone(&cx), promised_room(&cx.config.sealing, &cx.chain)));
-        let certifier = Arc::new(Certifier::new(Arc::clone(&cx)));
+        let group_items = cx.config.admission.proof_batch_items as u64;
+        let queue = Queue::new(cx.config.admission.max_wait_ms, MIN_QUEUE_GROUPS * group_items);
+        let certifier = Arc::new(Certifier::new(Arc::clone(&cx), Arc::clone(&queue)));
         let backlog = Arc::new(Backlog::new(cx.config.admission.max_backlog_bytes));
         let recovered = Arc::new(Recovered::default());
         let displaced = Arc::new(Displaced::new(
@@ -315,6 +318,7 @@ impl Sequencer {
             cx: Arc::clone(&cx),
             pool: Arc::clone(&pool),
             backlog: Arc::clone(&backlog),
+            queue: Arc::clone(&queue),
             l1: Arc::clone(&l1),
             parameters: Arc::clone(&deps.parameters),
             recovered: Arc::clone(&recovered),
@@ -378,6 +382,7 @@ impl Sequencer {
             agreement: Arc::clone(&agreement),
             certifier: Arc::clone(&certifier),
             backlog: Arc::clone(&backlog),
+            queue,
             displaced,
             recovered: Arc::clone(&recovered),
             executed: executor.watch_status(),

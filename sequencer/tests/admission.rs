@@ -246,9 +246,11 @@ async fn the_mempool_is_bounded() {
     running.send(&envelope(1, 2)).await.unwrap();
     let error = running.send(&envelope(1, 3)).await.unwrap_err();
     assert_eq!((error.reason.as_ref(), error.code, error.retry), ("payer_limit", code::BUSY, true));
+    assert!(error.retry_after_ms.is_some());
     running.send(&envelope(2, 1)).await.unwrap();
     let error = running.send(&envelope(3, 1)).await.unwrap_err();
     assert_eq!((error.reason.as_ref(), error.code, error.retry), ("pool_full", code::BUSY, true));
+    assert!(error.retry_after_ms.is_some());
     running.send(&envelope(1, 1)).await.expect("one that is there is answered all the same");
     // One that gives more takes the place of the last of those that give least.
     let dear = envelope_with(3, 2, |f| f.priority_fee = 1_000);
@@ -256,6 +258,61 @@ async fn the_mempool_is_bounded() {
     let receipt = running.receipt(envelope(2, 1).id()).await;
     assert_eq!((receipt.state, receipt.reason.as_deref()), (EnvelopeState::Expired, Some("evicted")));
     assert_eq!(running.reason(&envelope(2, 1)).await, "pool_full", "it may be sent again");
+    running.handle.shutdown().await;
+}
+
+/// Rules A-8 and J-8: before anything is verified, and whatever has its place is answered all the same.
+#[tokio::test]
+async fn no_more_are_admitted_than_are_certified_in_time() {
+    let world = World::with(|config, _| {
+        config.sealing.max_uncertified_headers = 1;
+        config.admission.proof_batch_items = 1;
+        config.admission.max_wait_ms = 1;
+    });
+    let running = world.start_funded(&[1]).await;
+    for nonce in 1..=2 {
+        running.send(&envelope(1, nonce)).await.expect("two groups may wait in any case");
+    }
+    // Refused before its signature is looked at, and the disk.
+    let mut forged = envelope(1, 3);
+    forged.header.gas_limit += 1;
+    for (late, sent) in [envelope(1, 3), forged].iter().enumerate() {
+        let error = running.send(sent).await.unwrap_err();
+        assert_eq!((error.reason.as_ref(), error.code, error.retry), ("queue_too_long", code::BUSY, true));
+        assert!(error.retry_after_ms.is_some_and(|ms| (100..=30_000).contains(&ms)), "{late}: {error:?}");
+    }
+    running.send(&envelope(1, 2)).await.expect("one that is there is answered all the same");
+    let dear = envelope_with(1, 4, |f| f.priority_fee = 1_000);
+    running.send(&dear).await.expect("it goes before those that wait");
+    let status = running.client.get_status().await.unwrap();
+    assert_eq!((status.pending_envelopes, status.counters["refused_queue_too_long"]), (Some(3), 2));
+    // Certificates come again, and what waits is sealed: then there is room.
+    running.certify_through(1).await;
+    running.sealed(2).await;
+    running.certify_through(2).await;
+    running.eventually("there is room again", async || running.send(&envelope(1, 3)).await.is_ok()).await;
+    running.handle.shutdown().await;
+}
+
+/// Rule J-8: whoever has to come back is told when.
+#[tokio::test]
+async fn more_than_may_wait_for_verification_are_told_when_to_come_back() {
+    let world = World::with(|config, _| {
+        config.sealing.max_uncertified_headers = 1;
+        config.admission.proof_batch_items = 1;
+        config.admission.proof_queue_items = 1;
+        config.admission.proof_threads = 1;
+    });
+    let running = world.start_funded(&[1]).await;
+    let sent: Vec<_> = (1..=16).map(|nonce| envelope(1, nonce)).collect();
+    let mut envelopes = sent.iter();
+    let answers = futures(sent.len(), || running.send(envelopes.next().expect("one each"))).await;
+    let refusals: Vec<_> = answers.into_iter().filter_map(Result::err).collect();
+    assert!(!refusals.is_empty());
+    for error in refusals {
+        assert_eq!((error.reason.as_ref(), error.code, error.retry), ("overloaded", code::BUSY, true));
+        assert!(error.retry_after_ms.is_some(), "{error:?}");
+    }
     running.handle.shutdown().await;
 }
 
@@ -268,10 +325,13 @@ async fn one_address_has_its_limit() {
     });
     let running = world.start_funded(&[1]).await;
     let answers = futures(8, || running.send_bytes(vec![0], false)).await;
-    let reasons: Vec<_> = answers.into_iter().map(|answer| answer.unwrap_err().reason.into_owned()).collect();
+    let refusals: Vec<_> = answers.into_iter().map(|answer| answer.unwrap_err()).collect();
+    let late = refusals.iter().filter(|refusal| refusal.reason == "source_limit");
+    assert!(late.clone().all(|refusal| refusal.retry_after_ms == Some(1_000)), "one token in a second");
+    let reasons: Vec<_> = refusals.iter().map(|refusal| refusal.reason.as_ref()).collect();
     // The bucket fills up meanwhile, by one each second.
-    let limited = reasons.iter().filter(|reason| *reason == "source_limit").count();
-    let taken = reasons.iter().filter(|reason| *reason == "undecodable").count();
+    let limited = late.count();
+    let taken = reasons.iter().filter(|reason| **reason == "undecodable").count();
     assert!(limited >= 1 && taken >= 2 && limited + taken == 8, "{reasons:?}");
     running.handle.shutdown().await;
 }

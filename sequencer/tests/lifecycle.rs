@@ -730,6 +730,7 @@ async fn admission_waits_for_posting_hints_and_execution() {
     // Neither certified nor posted.
     let error = running.send(&envelope(1, 2)).await.unwrap_err();
     assert_eq!((error.reason.as_ref(), error.retry), ("backlogged", true));
+    assert!(error.retry_after_ms.is_some());
     running.certify_through(2).await;
     let behind = async |stage: &str| {
         running

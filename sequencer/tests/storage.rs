@@ -42,6 +42,7 @@ async fn what_is_not_on_disk_is_not_acknowledged() {
         store.fail(operation, full());
         let error = running.send(&envelope).await.unwrap_err();
         assert_eq!((error.reason.as_ref(), error.retry), ("storage", true));
+        assert!(error.retry_after_ms.is_some());
         store.heal();
         assert_eq!(running.client.get_status().await.unwrap().pending_envelopes, Some(0));
     }

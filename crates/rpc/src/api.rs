@@ -172,9 +172,9 @@ pub trait SequencerApi {
     ///   fee does not cover the steepest rise up to the first number that may be promised. Without asking for a promise
     ///   it may be sent.
     /// - `already_known`: the envelope is in a batch already, or has expired: ask for its receipt.
-    /// - `pool_full`, `payer_limit`, `source_limit`, `overloaded`, `promise_capacity`, `backlogged`: the mempool, this
-    ///   payer's part of it, this address's rate, the verification queue or the room for promises is full, or posting,
-    ///   hints or execution are behind.
+    /// - `queue_too_long`, `pool_full`, `payer_limit`, `source_limit`, `overloaded`, `promise_capacity`, `backlogged`: it
+    ///   would wait too long for its certificate, the mempool, this payer's part of it, this address's rate, the
+    ///   verification queue or the room for promises is full, or posting, hints or execution are behind.
     /// - `no_epoch`, `epoch_ends`, `recovering`, `out_of_office`, `storage`, `signer`, `shutting_down`: no epoch is
     ///   registered for the next number or its epoch ends soon, the sequencer is finding out what was signed before,
     ///   another sequencer's key counts, the disk does not take it, the promise is kept and could not be signed, or the

@@ -33,8 +33,8 @@ pub const FILE: &str = "docs/openrpc.json";
 const DESCRIPTION: &str = "\
     The methods that Blindfold's servers add to an execution client's reads. Tags say who serves what. Encodings and \
     rules: protocol.md; ports and limits: operate.md. Reads that pass through (`eth_*`, `net_*`, `web3_*`) are \
-    described where Ethereum's are. Every error carries `data.reason` (stable snake_case) and `data.retry`; in this \
-    document `data.reasons` lists the reasons under one code. A relay serves what a full node serves of `blind_*`, a \
+    described where Ethereum's are. Every error carries `data.reason` (stable snake_case) and `data.retry`, those \
+    with code -38001 `data.retry_after_ms`, too; in this document `data.reasons` lists the reasons under one code. A relay serves what a full node serves of `blind_*`, a \
     gateway `blind_sendEnvelope` and `blind_sendEnvelopeSync` besides. A method that is not served is -32601 \
     `unknown_method`; one that would show a server a plaintext is -38002 `plaintext_refused`. Examples are from one \
     development network, those of `confidential_*` from another.";
@@ -68,6 +68,11 @@ const COMMON: &[(&str, &[&str], &str)] = &[
         "RateLimited",
         &["rate_limited", "busy", "too_many_answers"],
         "Too many calls from this address, or too many answers that are not read yet; try again later.",
+    ),
+    (
+        "ConnectionsFull",
+        &["connections_full", "too_many_connections"],
+        "No place for this connection, at all (HTTP 503) or of this address (429); the header Retry-After has the time, too.",
     ),
     (
         STANDING_BY,

@@ -1,7 +1,10 @@
 //! Code and retry of every reason, as the servers give them: typed refusals are made and converted, the others are read
 //! from the calls that make them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use anyhow::{Result, bail};
 use blindfold_chain::{DataError, L1Error, TrackerError};
@@ -24,7 +27,15 @@ const UNTYPED: &[(&str, &[&str])] = &[
     ("ReceiptApi", &["crates/rpc/src/receipts.rs"]),
     ("SyncApi", &["crates/rpc/src/receipts.rs"]),
     ("ConfidentialApi", &["fhe-coprocessor/service/src/api.rs", "fhe-coprocessor/service/src/invoices.rs"]),
-    (EVERY, &["crates/rpc/src/middleware.rs", "crates/rpc/src/encoded.rs", "gateway/src/coalesce.rs"]),
+    (
+        EVERY,
+        &[
+            "crates/rpc/src/middleware.rs",
+            "crates/rpc/src/encoded.rs",
+            "crates/rpc/src/turned_away.rs",
+            "gateway/src/coalesce.rs",
+        ],
+    ),
 ];
 
 /// In place of a trait: what every method may answer.
@@ -103,6 +114,7 @@ pub fn admission_refusals() -> Vec<AdmissionRefusal> {
     let others = [
         AdmissionRefusal::TooLarge { bytes: 1, limit: 1 },
         AdmissionRefusal::AlreadyKnown,
+        AdmissionRefusal::QueueTooLong { time: Duration::from_secs(1) },
         AdmissionRefusal::PoolFull,
         AdmissionRefusal::PayerLimit { limit: 1 },
         AdmissionRefusal::SourceLimit,
