@@ -7,7 +7,7 @@ use std::{
 
 use alloy_primitives::B256;
 use blindfold_protocol::{Canonical, Envelope, SealedBatch};
-use blindfold_rpc::{Feed, FeedConfig, FeedEvent, FeedItem, Topic};
+use blindfold_rpc::{Feed, FeedConfig, FeedEvent, FeedItem, ReceivedError, Topic};
 use blindfold_runtime::{Instant, now};
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -34,13 +34,39 @@ impl Latency {
 /// What the feeds and answers showed, by envelope.
 #[derive(Default)]
 pub(super) struct Observed {
+    /// The first try.
     pub(super) sent: HashMap<B256, Instant>,
+    /// The last one.
+    pub(super) tried: HashMap<B256, Instant>,
+    /// Tries of all envelopes.
+    pub(super) offered: usize,
     pub(super) admitted: HashMap<B256, Instant>,
     pub(super) refused: BTreeMap<String, usize>,
+    /// Of these the ones that said to come back, and not when.
+    pub(super) refused_without_time: BTreeMap<String, usize>,
     /// Ids of each sealed batch, until it is executed.
     batches: BTreeMap<u64, Vec<B256>>,
     pub(super) certified: HashMap<B256, Instant>,
     pub(super) executed: HashMap<B256, Instant>,
+}
+
+impl Observed {
+    /// An envelope is sent, maybe again.
+    pub(super) fn offers(&mut self, id: B256) {
+        let now = now();
+        self.sent.entry(id).or_insert(now);
+        self.tried.insert(id, now);
+        self.offered += 1;
+    }
+
+    /// A try was refused.
+    pub(super) fn refuses(&mut self, error: &ReceivedError) {
+        let reason = error.reason().to_owned();
+        if error.retry() && error.retry_after().is_none() {
+            *self.refused_without_time.entry(reason.clone()).or_default() += 1;
+        }
+        *self.refused.entry(reason).or_default() += 1;
+    }
 }
 
 /// Whatever a role's feed shows of these topics.

@@ -12,6 +12,9 @@ use tokio::{
 
 use super::{super::observe::Observed, supply::Made};
 
+/// What says that an earlier try was taken, whose answer was lost.
+const TAKEN_BEFORE: &str = "already_known";
+
 /// Envelopes that wait, by account, and the accounts that have no call under way. An account's next transaction leaves once
 /// the one before it is admitted, for their nonces have an order.
 struct Waiting {
@@ -38,10 +41,11 @@ impl Waiting {
     }
 }
 
-/// Sends for so long at that rate. An envelope that is refused is offered again when its account's turn comes.
+/// Sends for so long at that rate, each account by the client whose turn it is. An envelope that is refused is offered again
+/// when its account's turn comes, however soon that is: nobody here obeys the time to come back that he is told.
 /// Gives how many ticks found no account that could send.
 pub(super) async fn offer(
-    front: &HttpClient,
+    fronts: &[HttpClient],
     queues: Vec<VecDeque<Made>>,
     (rate, seconds): (f64, u64),
     observed: &Arc<Mutex<Observed>>,
@@ -58,19 +62,22 @@ pub(super) async fn offer(
             skipped += 1;
             continue;
         };
-        // Since its first try: what was refused meanwhile has waited.
-        observed.lock().sent.entry(made.id).or_insert_with(now);
-        let (front, observed, waiting) = (front.clone(), observed.clone(), waiting.clone());
+        let Some(front) = fronts.get(account % fronts.len().max(1)).cloned() else { return skipped };
+        observed.lock().offers(made.id);
+        let (observed, waiting) = (observed.clone(), waiting.clone());
         calls.spawn(async move {
             let answer = front.send_envelope(Encoded::from_bytes(made.bytes.clone()), None).await;
-            let refused = match answer {
+            let refused = match answer.map_err(ReceivedError::from) {
                 Ok(_) => {
                     observed.lock().admitted.insert(made.id, now());
                     None
                 }
+                Err(error) if error.reason() == TAKEN_BEFORE => {
+                    observed.lock().admitted.entry(made.id).or_insert_with(now);
+                    None
+                }
                 Err(error) => {
-                    let error = ReceivedError::from(error);
-                    *observed.lock().refused.entry(error.reason().to_owned()).or_default() += 1;
+                    observed.lock().refuses(&error);
                     Some(made)
                 }
             };

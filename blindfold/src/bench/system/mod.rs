@@ -2,7 +2,8 @@
 //!
 //! The highest rate that it holds is looked for by short loads, each a half more than the last, then by halving; that rate
 //! is then held for the whole time, or a little less is tried. Latency is measured at 80 % of what was held; then three times
-//! of it is offered.
+//! of it is offered, by more accounts on connections of their own than one address may have, of which none stays away when it is
+//! told to.
 
 mod drive;
 mod plain;
@@ -29,7 +30,7 @@ use tokio::{
 use self::{
     drive::offer,
     posted::Posted,
-    report::{L1Bytes, Loads, Overload, Phase, Report, Soak},
+    report::{L1Bytes, Loads, Memory, Overload, Phase, Report},
     supply::{Made, Supply},
     usage::Usage,
 };
@@ -64,9 +65,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(1_000);
 const SLOTS_PER_SECOND: f64 = 4.0;
 /// Seconds of the ten-minute flood.
 const SOAK_SECONDS: u64 = 600;
-/// How much more than can be admitted is made for a flood, over what a mempool holds.
-const FLOOD_MARGIN: f64 = 1.3;
-const MEMPOOL: usize = 16_384;
+/// How much more than what is held is made for a flood: accounts that find no place for their connection keep theirs.
+const FLOOD_MARGIN: f64 = 2.0;
 
 /// Options of `blindfold bench system`.
 #[derive(Args, Debug)]
@@ -87,8 +87,8 @@ pub struct SystemArgs {
     /// chain ages
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
     rates: Vec<u64>,
-    /// Accounts that send, each over a connection of its own; a sequencer takes 256 of one address
-    #[arg(long, default_value_t = 200)]
+    /// Accounts that send; above what is held, each on a connection of its own, of which a sequencer takes 256 of one address
+    #[arg(long, default_value_t = 400)]
     accounts: usize,
     /// Members of the committee, of whom more than two thirds must act together
     #[arg(long, default_value_t = MEMBERS, value_parser = clap::value_parser!(u16).range(1..=MAX_MEMBERS as i64))]
@@ -105,7 +105,7 @@ pub struct SystemArgs {
     /// Seed of the transfers
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Offer three times what was held for ten minutes, and tell how memory grows
+    /// Offer three times what was held for ten minutes
     #[arg(long)]
     soak: bool,
     /// Offer no more than what was held
@@ -267,8 +267,7 @@ impl Bench {
             queue_peaks: latency.queue_peaks.clone(),
             receipts,
             plain_chain,
-            soak: overload.as_ref().filter(|_| args.soak).map(Soak::of),
-            overload: overload.map(|flood| Overload::of(flood, &latency)),
+            overload: overload.map(|flood| Overload::of(flood, args.accounts, &latency)),
             loads,
             latency,
         })
@@ -320,8 +319,8 @@ impl Bench {
         progress: &Progress,
     ) -> Result<(Phase, Vec<Transfer>)> {
         let offered = (rate * seconds as f64).round() as usize;
-        // Of three times too many a third is admitted, and what a mempool holds.
-        let most = ((offered as f64 / OVERLOAD * FLOOD_MARGIN) as usize).saturating_add(MEMPOOL);
+        // Of three times too many a third is admitted.
+        let most = (offered as f64 / OVERLOAD * FLOOD_MARGIN) as usize;
         let count = if flood { offered.min(most) } else { offered };
         progress.step(format!("{name}: {rate:.0}/s for {seconds} s; encrypting {count}"));
         let queues = self.supply.envelopes(count, &self.node, &self.sequencer).await?;
@@ -330,18 +329,28 @@ impl Bench {
         *self.observed.lock() = Observed::default();
         let before = Usage::of(&mut self.devnet).await?;
         let mut peaks = Usage::default();
+        let mut memory_kib = Memory { start: before.resident_kib.clone(), ..Memory::default() };
+        let fronts = if flood { self.crowd(queues.len())? } else { vec![self.sequencer.clone()] };
         let started = now();
+        let half = Duration::from_secs(seconds) / 2;
         let skipped = {
-            let sending = offer(&self.sequencer, queues, (rate, seconds), &self.observed);
+            let sending = offer(&fronts, queues, (rate, seconds), &self.observed);
             tokio::pin!(sending);
             loop {
                 tokio::select! {
                     skipped = &mut sending => break skipped,
-                    () = sleep(LOOK_INTERVAL) => peaks.longest(&Usage::of(&mut self.devnet).await?),
+                    () = sleep(LOOK_INTERVAL) => {
+                        let usage = Usage::of(&mut self.devnet).await?;
+                        peaks.longest(&usage);
+                        if memory_kib.middle.is_empty() && started.elapsed() >= half {
+                            memory_kib.middle = usage.resident_kib;
+                        }
+                    }
                 }
             }
         };
         let sent_for = started.elapsed();
+        memory_kib.end = Usage::of(&mut self.devnet).await?.resident_kib;
         let deadline = now() + DRAIN;
         while !self.drained() && now() < deadline {
             sleep(LOOK_INTERVAL / 10).await;
@@ -362,6 +371,7 @@ impl Bench {
             cpu_ms,
             commits,
             queue_peaks: peaks.queues,
+            memory_kib,
             resident_kib: [before.resident_kib, after.resident_kib],
         });
         drop(observed);
@@ -369,6 +379,12 @@ impl Bench {
         progress.step(format!("  {phase}"));
         progress.step(format!("  {}", phase.usage()));
         Ok((phase, transfers))
+    }
+
+    /// Clients with a connection each.
+    fn crowd(&self, accounts: usize) -> Result<Vec<HttpClient>> {
+        let (url, config) = (http(self.devnet.ports.sequencer.0), ClientConfig::default());
+        (0..accounts).map(|_| Ok(http_client(&url, &config)?)).collect()
     }
 
     /// Whether all that was admitted is executed.

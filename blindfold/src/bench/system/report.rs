@@ -1,9 +1,14 @@
 //! What was measured, as JSON and as a table.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    time::Duration,
+};
 
 use alloy_primitives::B256;
 use anyhow::{Context, Result};
+use blindfold_runtime::Instant;
 use serde::Serialize;
 
 use super::{
@@ -51,7 +56,6 @@ pub(super) struct Report {
     /// The same load on the same execution client without Blindfold.
     pub(super) plain_chain: Option<Plain>,
     pub(super) overload: Option<Overload>,
-    pub(super) soak: Option<Soak>,
     pub(super) latency: Phase,
     pub(super) loads: Loads,
 }
@@ -88,31 +92,29 @@ impl L1Bytes {
 pub(super) struct Overload {
     #[serde(flatten)]
     flood: Phase,
+    /// Accounts that sent, each on a connection of its own.
+    connections: usize,
     /// Admitted, and not executed.
     lost: usize,
     /// p99 until certified, over that at 80 % of what is held.
     certified_p99_times: f64,
+    memory_kib: Memory,
+}
+
+/// Resident memory of each process before the first envelope is sent, in the middle, and when the last one is answered.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Memory {
+    pub(super) start: BTreeMap<String, u64>,
+    pub(super) middle: BTreeMap<String, u64>,
+    pub(super) end: BTreeMap<String, u64>,
 }
 
 impl Overload {
-    pub(super) fn of(flood: Phase, latency: &Phase) -> Self {
+    pub(super) fn of(flood: Phase, connections: usize, latency: &Phase) -> Self {
         let certified_p99_times = flood.certified_ms.p99 / latency.certified_ms.p99;
-        Self { lost: flood.admitted.saturating_sub(flood.executed), certified_p99_times, flood }
-    }
-}
-
-/// How memory grew in ten minutes of that.
-#[derive(Debug, Serialize)]
-pub(super) struct Soak {
-    seconds: u64,
-    before_kib: BTreeMap<String, u64>,
-    after_kib: BTreeMap<String, u64>,
-}
-
-impl Soak {
-    pub(super) fn of(flood: &Phase) -> Self {
-        let [before_kib, after_kib] = flood.resident_kib.clone();
-        Self { seconds: flood.seconds, before_kib, after_kib }
+        let lost = flood.admitted.saturating_sub(flood.executed);
+        let memory_kib = flood.memory_kib.clone();
+        Self { connections, lost, certified_p99_times, memory_kib, flood }
     }
 }
 
@@ -121,13 +123,19 @@ impl Soak {
 pub(super) struct Phase {
     pub(super) rate: f64,
     pub(super) seconds: u64,
+    /// Envelopes that were sent, and how often, with every try of one that was refused.
     pub(super) sent: usize,
+    offered: usize,
+    offered_per_second: f64,
     pub(super) admitted: usize,
     pub(super) certified: usize,
     pub(super) executed: usize,
     /// Transactions that are in blocks.
     included: u64,
+    /// By reason.
     refused: BTreeMap<String, usize>,
+    /// Of these the ones that said to come back, and not when.
+    refused_without_time: BTreeMap<String, usize>,
     /// Ticks that found no account that could send.
     skipped: usize,
     admitted_per_second: f64,
@@ -135,12 +143,17 @@ pub(super) struct Phase {
     /// Of the last quarter and of the second one, in the middle.
     executed_late_ms: f64,
     executed_early_ms: f64,
+    /// From the try that was admitted.
     admitted_ms: Latency,
     pub(super) certified_ms: Latency,
     pub(super) executed_ms: Latency,
+    /// From the first try.
+    certified_since_first_try_ms: Latency,
     pub(super) cpu_us: ByName,
     pub(super) fsyncs: ByName,
     pub(super) queue_peaks: ByName,
+    #[serde(skip)]
+    memory_kib: Memory,
     /// Before and after, by process.
     pub(super) resident_kib: [BTreeMap<String, u64>; 2],
 }
@@ -157,6 +170,7 @@ pub(super) struct Seen<'a> {
     pub(super) cpu_ms: ByName,
     pub(super) commits: ByName,
     pub(super) queue_peaks: ByName,
+    pub(super) memory_kib: Memory,
     pub(super) resident_kib: [BTreeMap<String, u64>; 2],
 }
 
@@ -164,15 +178,22 @@ impl Phase {
     pub(super) fn new(seen: Seen<'_>) -> Self {
         let observed = seen.observed;
         // By the time at which they were sent.
-        let mut sent: Vec<_> =
-            observed.admitted.keys().filter_map(|id| Some((*id, *observed.sent.get(id)?))).collect();
-        sent.sort_by_key(|(_, at)| *at);
-        let after = |later: &std::collections::HashMap<B256, blindfold_runtime::Instant>| -> Vec<f64> {
+        let admitted_of = |from: &HashMap<B256, Instant>| {
+            let admitted = observed.admitted.keys();
+            let mut sent: Vec<_> = admitted.filter_map(|id| Some((*id, *from.get(id)?))).collect();
+            sent.sort_by_key(|(_, at)| *at);
+            sent
+        };
+        let (first, last) = (admitted_of(&observed.sent), admitted_of(&observed.tried));
+        let since = |sent: &[(B256, Instant)], later: &HashMap<B256, Instant>| -> Vec<f64> {
             let taken = sent.iter().filter_map(|(id, sent)| Some(later.get(id)?.duration_since(*sent)));
             taken.map(|taken| taken.as_secs_f64() * 1e3).collect()
         };
-        let (admitted, certified, executed) =
-            (after(&observed.admitted), after(&observed.certified), after(&observed.executed));
+        let (admitted, certified, executed) = (
+            since(&last, &observed.admitted),
+            since(&last, &observed.certified),
+            since(&last, &observed.executed),
+        );
         let quarter = |number: usize| {
             let length = executed.len() / 4;
             let from = length * number;
@@ -188,7 +209,11 @@ impl Phase {
             certified: certified.len(),
             executed: executed.len(),
             included: seen.included,
+            offered: observed.offered,
+            offered_per_second: observed.offered as f64 / seen.sent_for.as_secs_f64(),
             refused: observed.refused.clone(),
+            refused_without_time: observed.refused_without_time.clone(),
+            certified_since_first_try_ms: Latency::of(since(&first, &observed.certified)),
             skipped: seen.skipped,
             admitted_per_second: admitted.len() as f64 / seen.sent_for.as_secs_f64(),
             drained_ms: seen.drained_after.as_secs_f64() * 1e3,
@@ -200,6 +225,7 @@ impl Phase {
             cpu_us: seen.cpu_ms.into_iter().map(|(role, ms)| (role, ms * 1e3 / envelopes)).collect(),
             fsyncs: seen.commits.into_iter().map(|(role, commits)| (role, commits / whole)).collect(),
             queue_peaks: seen.queue_peaks,
+            memory_kib: seen.memory_kib,
             resident_kib: seen.resident_kib,
         }
     }
@@ -229,9 +255,10 @@ impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{}: sent {}, admitted {} ({:.0}/s), executed {}, certified p50 {:.0} p99 {:.0} ms, executed p50 {:.0} p99 {:.0} ms",
+            "{}: offered {} ({:.0}/s), admitted {} ({:.0}/s), executed {}, certified p50 {:.0} p99 {:.0} ms, executed p50 {:.0} p99 {:.0} ms",
             if self.held() { "held" } else { "not held" },
-            self.sent,
+            self.offered,
+            self.offered_per_second,
             self.admitted,
             self.admitted_per_second,
             self.executed,
@@ -282,16 +309,15 @@ pub(super) fn print(report: &Report, json: bool) -> Result<()> {
     }
     if let Some(overload) = &report.overload {
         println!("at three times of it: {}", overload.flood);
+        let Overload { connections, lost, certified_p99_times, memory_kib, .. } = overload;
         println!(
-            "  lost {}, p99 until certified {:.2} × that at 80 %",
-            overload.lost, overload.certified_p99_times
+            "  {connections} connections; lost {lost}, p99 until certified {certified_p99_times:.2} × that at 80 %"
         );
-    }
-    if let Some(soak) = &report.soak {
-        println!("  memory before and after {} s, MiB:", soak.seconds);
-        for (role, after) in &soak.after_kib {
-            let before = soak.before_kib.get(role).copied().unwrap_or_default();
-            println!("  {role:<22} {:>14} {:>14}", before / 1024, after / 1024);
+        println!("  memory at the start, in the middle and at the end, MiB:");
+        for (role, start) in &memory_kib.start {
+            let [middle, end] = [&memory_kib.middle, &memory_kib.end]
+                .map(|at| at.get(role).copied().unwrap_or_default() / 1024);
+            println!("  {role:<22} {:>14} {middle:>14} {end:>14}", start / 1024);
         }
     }
     Ok(())
