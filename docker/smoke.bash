@@ -187,8 +187,9 @@ smoke() {
         done
     fi
     docker compose version >/dev/null 2>&1 || command -v docker-compose >/dev/null || missing+=(docker-compose)
+    command -v openssl >/dev/null || missing+=(openssl)
     [ "${#missing[@]}" = 0 ] ||
-        cannot "${missing[*]} missing: apt-get install docker.io docker-compose mmdebstrap slirp4netns iptables"
+        cannot "${missing[*]} missing: apt-get install docker.io docker-compose mmdebstrap slirp4netns iptables openssl"
 
     registry=blindfold-smoke tag=latest deployment=$work/smoke/deployment
     export COMPOSE_PROJECT_NAME=blindfold-smoke
@@ -257,6 +258,12 @@ smoke_faults() {
     transfers 1
     docker start "$(container redis)" >/dev/null
     ready gateway-1 redis
+
+    step "the signer is killed: what was on its way is sealed once it is back"
+    docker kill "$(container signer)" >/dev/null
+    docker start "$(container signer)" >/dev/null
+    transfers 1
+    ready signer
 
     local first
     first=$(leader)

@@ -40,6 +40,7 @@ type values struct {
 		ConfidentialKeys         string `yaml:"confidentialKeys"`
 	}
 	Initialize string
+	Begin      string
 	Storage    struct {
 		ClassName string `yaml:"className"`
 	}
@@ -230,6 +231,10 @@ func TestTheChartRenders(t *testing.T) {
 	initialized := render(t, func(v map[string]any) { v["initialize"] = "postgres-1" })["containers.yaml"]
 	if strings.Count(initialized, "args: [initialize]") != 1 {
 		t.Error("one database is made, no more and no less")
+	}
+	begun := render(t, func(v map[string]any) { v["begin"] = "signer" })["containers.yaml"]
+	if strings.Count(begun, `args: [begin, "1", --config, /etc/blindfold/signer.toml]`) != 1 {
+		t.Error("one signer begins, no more and no less")
 	}
 }
 

@@ -224,10 +224,10 @@ func TestNothingIsDeclaredInVain(t *testing.T) {
 func TestAPartyAloneRunsTheSame(t *testing.T) {
 	all := compositions(t)
 	whole := all["compose.yaml"].Services
-	for alone, inWhole := range map[string]string{"member": "member-1", "full-node": "full-node", "full-node-execution": "full-node-execution"} {
+	for alone, inWhole := range map[string]string{"member": "member-1", "signer": "signer", "full-node": "full-node", "full-node-execution": "full-node-execution"} {
 		file := "compose.full-node.yaml"
-		if alone == "member" {
-			file = "compose.member.yaml"
+		if alone == "member" || alone == "signer" {
+			file = "compose." + alone + ".yaml"
 		}
 		one, other := all[file].Services[alone], whole[inWhole]
 		targets := func(s service) (targets []string) {
@@ -274,7 +274,7 @@ func TestPrometheusAsksEveryRole(t *testing.T) {
 			t.Errorf("no alarm knows the job %s", job)
 		}
 	}
-	roles := map[string]string{"sequencer": "sequencer", "gateway": "gateway", "committee": "committee", "hint-publisher": "hint-publisher", "full-node": "full-node", "coprocessor": "coprocessor"}
+	roles := map[string]string{"sequencer": "sequencer", "signer": "signer", "gateway": "gateway", "committee": "committee", "hint-publisher": "hint-publisher", "full-node": "full-node", "coprocessor": "coprocessor"}
 	expected := map[string][]string{}
 	for name, s := range compositions(t)["compose.yaml"].Services {
 		role, ok := roles[imageOf(s)]

@@ -208,6 +208,11 @@ fn every_url_names_a_container_and_a_port_that_it_listens_on() {
                     "l" => vec![ports.l1],
                     "postgres-" => vec![5432],
                     "sequencer-" => vec![ports.sequencer.0],
+                    "signer" => Ports::documented_replicated(MEMBERS)
+                        .signer
+                        .map(|(port, _)| port)
+                        .into_iter()
+                        .collect(),
                     "gateway-" => vec![gateway_ports().0],
                     "redis" => vec![6379],
                     "member-" => vec![ports.members[0].0],
@@ -230,6 +235,8 @@ fn accounts_are_left_to_be_filled_in() {
         let has = |line: &str| content.lines().filter(|other| *other == line).count() == 1;
         let sequencer = name.starts_with("sequencer-");
         assert_eq!(has("gateways = []"), sequencer, "{name}");
+        let nobody = "address = \"0x0000000000000000000000000000000000000000\"";
+        assert_eq!(has(nobody), sequencer, "{name}");
         assert_eq!(has("hint_publishers = []"), sequencer || name.starts_with("member-"), "{name}");
     }
 }
