@@ -122,6 +122,7 @@ impl From<AttestationRefusal> for RpcError {
             | AttestationRefusal::BadRange { .. }
             | AttestationRefusal::WrongEpoch { .. }
             | AttestationRefusal::NotAMember { .. }
+            | AttestationRefusal::Unavailable(TrackerError::NoEpoch { .. })
             | AttestationRefusal::Unreadable(
                 DataError::Decode(_) | DataError::Mismatch | DataError::Absent | DataError::Unsigned,
             ) => Self::refused(reason, refusal),

@@ -325,9 +325,9 @@ pub trait CommitteeApi {
     ///   that this member holds certified, or does not have the sequencer's signatures.
     /// - `no_such_hints`, `hints_unreadable`: the hints that it names are not in a final block here, or were slashed or
     ///   released; or no beacon node gives their blobs.
-    /// - `not_the_sequencer`, `too_large`, `bad_range`, `wrong_epoch`, `not_a_member`: it is not read.
+    /// - `not_the_sequencer`, `too_large`, `bad_range`, `no_epoch`, `wrong_epoch`, `not_a_member`: it is not read.
     /// - `not_certified`: a number is not certified at this member yet.
-    /// - `no_epoch`, `l1_unavailable`, `unknown_rules`, `shutting_down`: the member cannot judge now.
+    /// - `l1_unavailable`, `unknown_rules`, `shutting_down`: the member cannot judge now.
     /// - `busy`: as much is read as may be.
     #[method(name = "attestData", with_extensions)]
     async fn attest_data(
