@@ -22,6 +22,16 @@ pub struct Pool {
     senders: BTreeMap<Address, Sender>,
     by_hash: HashMap<B256, (Address, u64)>,
     envelopes: BTreeMap<B256, UnderWay>,
+    /// What is on its way to the disk: it has its place already, and counts among what is held.
+    arriving: BTreeMap<Address, Vec<Arriving>>,
+}
+
+/// A transaction that is not durable yet.
+struct Arriving {
+    nonce: u64,
+    hash: B256,
+    /// How often it came. Each time the journal answers whether it is known.
+    times: usize,
 }
 
 #[derive(Default)]
@@ -120,7 +130,8 @@ impl Pool {
         self.by_hash.len()
     }
 
-    /// Whether a transaction may be taken.
+    /// Whether a transaction may be taken. The same one that is on its way to the disk is no reason against it: whether that
+    /// one arrives is not known yet.
     ///
     /// # Errors
     /// [`PoolError`].
@@ -130,18 +141,58 @@ impl Pool {
         max: usize,
         max_per_sender: usize,
     ) -> Result<(), PoolError> {
-        if self.by_hash.contains_key(&transaction.hash) {
+        let SignedTransaction { hash, sender, nonce, .. } = transaction;
+        if self.by_hash.contains_key(hash) {
             return Err(PoolError::AlreadyKnown);
         }
-        if let Some(sender) = self.senders.get(&transaction.sender) {
-            if sender.transactions.contains_key(&transaction.nonce) {
-                return Err(PoolError::NonceTaken);
-            }
-            if sender.transactions.len() >= max_per_sender {
-                return Err(PoolError::SenderFull(sender.transactions.len()));
-            }
+        let held = self.senders.get(sender).map(|sender| &sender.transactions);
+        let arriving = self.arriving.get(sender).map_or(&[][..], Vec::as_slice);
+        if arriving.iter().any(|arriving| arriving.hash == *hash) {
+            return Ok(());
         }
-        if self.by_hash.len() >= max { Err(PoolError::Full) } else { Ok(()) }
+        let taken = held.is_some_and(|held| held.contains_key(nonce));
+        if taken || arriving.iter().any(|arriving| arriving.nonce == *nonce) {
+            return Err(PoolError::NonceTaken);
+        }
+        let of_sender = held.map_or(0, BTreeMap::len) + arriving.len();
+        if of_sender >= max_per_sender {
+            return Err(PoolError::SenderFull(of_sender));
+        }
+        let of_all = self.by_hash.len() + self.arriving.values().map(Vec::len).sum::<usize>();
+        if of_all >= max { Err(PoolError::Full) } else { Ok(()) }
+    }
+
+    /// Gives a transaction its place while it is on its way to the disk, if it [may be taken](Self::check); until
+    /// [`arrived`](Self::arrived).
+    ///
+    /// # Errors
+    /// [`PoolError`].
+    pub fn reserve(
+        &mut self,
+        transaction: &SignedTransaction,
+        max: usize,
+        max_per_sender: usize,
+    ) -> Result<(), PoolError> {
+        self.check(transaction, max, max_per_sender)?;
+        let SignedTransaction { hash, nonce, .. } = transaction;
+        let arriving = self.arriving.entry(transaction.sender).or_default();
+        match arriving.iter_mut().find(|arriving| arriving.hash == *hash) {
+            Some(same) => same.times += 1,
+            None => arriving.push(Arriving { nonce: *nonce, hash: *hash, times: 1 }),
+        }
+        Ok(())
+    }
+
+    /// A transaction is on its way no more: it is durable and [taken](Self::take), or refused.
+    pub fn arrived(&mut self, sender: &Address, hash: &B256) {
+        let Some(arriving) = self.arriving.get_mut(sender) else { return };
+        if let Some(same) = arriving.iter_mut().find(|arriving| arriving.hash == *hash) {
+            same.times -= 1;
+        }
+        arriving.retain(|arriving| arriving.times > 0);
+        if arriving.is_empty() {
+            self.arriving.remove(sender);
+        }
     }
 
     /// Takes a new transaction. The first one that waits keeps its sender's envelope open until `window_end`.
@@ -494,6 +545,29 @@ mod tests {
         assert_eq!(check(&transaction(1, 2, 0), 9, 2), Err(PoolError::SenderFull(2)));
         assert_eq!(check(&transaction(2, 0, 0), 2, 9), Err(PoolError::Full));
         assert_eq!(check(&transaction(2, 0, 0), 3, 1), Ok(()));
+    }
+
+    #[test]
+    fn what_is_on_its_way_to_the_disk_has_its_place() {
+        let mut pool = Pool::default();
+        let first = transaction(1, 0, 0);
+        pool.reserve(&first, 3, 2).unwrap();
+        pool.reserve(&first, 3, 2).expect("whether the first of the two arrives is not known yet");
+        assert_eq!(pool.reserve(&transaction(1, 0, 1), 3, 2), Err(PoolError::NonceTaken));
+        pool.reserve(&transaction(1, 1, 0), 3, 2).unwrap();
+        assert_eq!(pool.reserve(&transaction(1, 2, 0), 3, 2), Err(PoolError::SenderFull(2)));
+        pool.reserve(&transaction(2, 0, 0), 3, 2).unwrap();
+        assert_eq!(pool.reserve(&transaction(3, 0, 0), 3, 2), Err(PoolError::Full));
+        assert!(pool.len() == 0 && pool.by_hash(&first.hash).is_none(), "nothing of it is held yet");
+        pool.arrived(&first.sender, &first.hash);
+        assert_eq!(pool.check(&transaction(1, 0, 1), 9, 9), Err(PoolError::NonceTaken), "it came twice");
+        pool.take(first.clone(), now());
+        pool.arrived(&first.sender, &first.hash);
+        assert_eq!(pool.check(&first, 9, 9), Err(PoolError::AlreadyKnown));
+        for other in [transaction(1, 1, 0), transaction(2, 0, 0)] {
+            pool.arrived(&other.sender, &other.hash);
+        }
+        assert!(pool.arriving.is_empty() && pool.check(&transaction(1, 1, 1), 9, 9).is_ok());
     }
 
     #[test]

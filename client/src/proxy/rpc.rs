@@ -167,18 +167,31 @@ async fn send_raw_transaction(inner: &Arc<Inner>, raw: Bytes) -> Result<B256, Rp
         }
         _ => false,
     };
-    // One at a time from here on: what is checked must still hold when it is recorded.
-    let mut pool = inner.pool.lock();
-    pool.check(&transaction, limits.0, limits.1).map_err(pool_refusal)?;
-    inner.journal.hold(&hash, &transaction.raw, gone).map_err(|error| match error {
+    // From here on it has its place: what is checked must still hold when it is recorded.
+    inner.pool.lock().reserve(&transaction, limits.0, limits.1).map_err(pool_refusal)?;
+    let arriving = Arriving { inner, sender: transaction.sender, hash };
+    inner.journal.hold(&hash, &transaction.raw, gone).await.map_err(|error| match error {
         JournalError::Known => refusal("already_known", false, "already known"),
         other => RpcError::internal(other),
     })?;
-    pool.take(transaction, now() + Duration::from_millis(inner.config.bundle_window_ms));
-    drop(pool);
+    inner.pool.lock().take(transaction, now() + Duration::from_millis(inner.config.bundle_window_ms));
+    drop(arriving);
     inner.metrics.accepted.increment();
     inner.wake.notify_one();
     Ok(hash)
+}
+
+/// A transaction's place while it is on its way to the disk.
+struct Arriving<'a> {
+    inner: &'a Inner,
+    sender: Address,
+    hash: B256,
+}
+
+impl Drop for Arriving<'_> {
+    fn drop(&mut self) {
+        self.inner.pool.lock().arrived(&self.sender, &self.hash);
+    }
 }
 
 /// Takes a transaction for encryption and answers with its receipt (EIP-7966), as the user's node gives it. One that was taken

@@ -243,7 +243,7 @@ async fn make(
     let (id, bytes) = (envelope.id(), Bytes::from(envelope.encode()));
     let row = EnvelopeRow { id, sender, bytes: bytes.clone(), earlier: earlier.unwrap_or_default() };
     // Durable first: after a crash the very same envelope is sent again, never a second one.
-    inner.journal.carry(&row, &hashes)?;
+    inner.journal.carry(&row, &hashes).await?;
     inner.pool.lock().carried(row, envelope.header.expiry, nonces);
     submit(inner, id, bytes, true).await
 }
@@ -285,7 +285,7 @@ async fn finish_outdated(inner: &Inner, hash: B256) -> Result<(), RoundError> {
         Some(_) => INCLUDED,
         None => "nonce_too_low",
     };
-    inner.journal.give_up(&hash, outcome)?;
+    inner.journal.give_up(&hash, outcome).await?;
     inner.settled.send_replace(());
     inner.pool.lock().remove(&hash);
     count(inner, &hash, &Next::Finish(outcome.to_owned()));
@@ -542,7 +542,7 @@ async fn end(inner: &Arc<Inner>, id: B256, outcome: impl Fn(&B256) -> Outcome) -
             revealed: *revealed,
         })
         .collect();
-    inner.journal.settle(&id, &rows)?;
+    inner.journal.settle(&id, &rows).await?;
     inner.settled.send_replace(());
     let next: Vec<_> = settled.into_iter().map(|(hash, next, _)| (hash, next)).collect();
     for (hash, next) in &next {
