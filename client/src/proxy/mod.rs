@@ -20,6 +20,7 @@
 mod config;
 mod journal;
 mod pool;
+mod rate;
 mod rpc;
 mod steps;
 mod worker;
@@ -32,6 +33,7 @@ use blindfold_rpc::{
     BlindApiClient, ClientBuildError, ClientConfig, HttpClient, RoleBase, RunningRole, ServeError,
     ServerConfig, http_client, http_client_of, jsonrpsee::core::RegisterMethodError, types::OtherChain,
 };
+use blindfold_runtime::now;
 use blindfold_telemetry::{Counter, Gauge, Metrics, MetricsError};
 use parking_lot::Mutex;
 use tokio::{
@@ -48,6 +50,7 @@ use crate::{
     transaction::SignedTransaction,
 };
 use pool::Pool;
+use rate::SendRate;
 
 /// Longest raw transaction that fits an envelope alone, in bytes.
 pub const MAX_TRANSACTION_BYTES: usize = MAX_MESSAGE_BYTES - 8;
@@ -112,6 +115,8 @@ pub(crate) struct Inner {
     pool: Mutex<Pool>,
     journal: Journal,
     committee: KeptKeys,
+    /// How many envelopes the sequencer is offered.
+    rate: Mutex<SendRate>,
     wake: Notify,
     /// Changes when transactions come to their ends.
     settled: watch::Sender<()>,
@@ -184,6 +189,7 @@ impl Proxy {
             sequencer: http_client_of(&config.sequencer_urls, &client)?,
             sequencer_raw: Node::from(http_client_of(&config.sequencer_urls, &client)?),
             committee: KeptKeys::new(&chain),
+            rate: Mutex::new(SendRate::new(config.poll_interval_ms, now())),
             chain,
             payer,
             source,

@@ -1,5 +1,5 @@
 //! The steps of the worker that are under way: each runs by itself, and one that failed waits by itself, longer each time
-//! and with jitter, so that a server that comes back is not met by everybody at once.
+//! and with full jitter, so that a server that comes back, or takes a part only, is not met by everybody at once.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -107,15 +107,36 @@ impl Steps {
             Err(error) => (error.id(), Err(error.into())),
         };
         let Some(subject) = self.subjects.remove(&id) else { return result };
-        if result.is_ok() {
-            self.paused.remove(&subject);
-        } else {
-            let pauses = || Backoff::new(self.pause_ms, MAX_PAUSE_MS);
-            let paused =
-                self.paused.entry(subject).or_insert_with(|| Paused { until: now, pauses: pauses() });
-            paused.until = now + paused.pauses.pause();
+        match &result {
+            Ok(()) => {
+                self.paused.remove(&subject);
+            }
+            // Its sender did all that there was to do; what is tried again is the envelope.
+            Err(RoundError::NotSent { envelope, .. }) => {
+                if subject != Subject::Envelope(*envelope) {
+                    self.paused.remove(&subject);
+                }
+                self.pause(Subject::Envelope(*envelope), now);
+            }
+            // It did not fail: nothing was tried.
+            Err(RoundError::Held { until }) => {
+                self.paused(subject, now).until = *until;
+                return Ok(());
+            }
+            Err(_) => self.pause(subject, now),
         }
         result
+    }
+
+    fn paused(&mut self, subject: Subject, now: Instant) -> &mut Paused {
+        let pauses = || Backoff::new(self.pause_ms, MAX_PAUSE_MS).with_full_jitter();
+        self.paused.entry(subject).or_insert_with(|| Paused { until: now, pauses: pauses() })
+    }
+
+    /// Has it wait, longer than the last time.
+    fn pause(&mut self, subject: Subject, now: Instant) {
+        let paused = self.paused(subject, now);
+        paused.until = now + paused.pauses.pause();
     }
 
     /// Forgets the failures of what is over.
@@ -139,6 +160,7 @@ pub(super) type Ended = Result<(Id, Result<(), RoundError>), JoinError>;
 mod tests {
     use std::time::Duration;
 
+    use blindfold_rpc::{ReceivedError, RpcError};
     use blindfold_runtime::now;
 
     use super::*;
@@ -169,12 +191,76 @@ mod tests {
             }
             now += Duration::from_millis(250);
         }
-        // A minute: pauses of 0.5 to 1, 1 to 2, 2 to 4 s and so on, and of 15 to 30 s in the end.
-        assert!((6..=9).contains(&tries), "{tries}");
+        // A minute: pauses of up to 1, 2, 4 s and so on, and of up to 30 s in the end. Without any it would be 240.
+        assert!((4..=40).contains(&tries), "{tries}");
         now += Duration::from_millis(MAX_PAUSE_MS);
         steps.begin(sender(1), now, async { Ok(()) });
         let ended = steps.join_next().await.unwrap();
         assert!(steps.ended(ended, now).is_ok() && steps.paused.is_empty());
+    }
+
+    /// A server takes a third of what is tried at first, and refuses the rest: everything gets in, and no envelope is tried
+    /// often.
+    #[tokio::test]
+    async fn three_times_the_capacity_makes_no_storm() {
+        const ENVELOPES: u16 = 480;
+        const TICK_MS: u64 = 250;
+        // Of the 16 that are begun in each tick.
+        const CAPACITY_PER_TICK: usize = MAX_CONCURRENT_STEPS / 3;
+        let id = |n: u16| B256::left_padding_from(&n.to_be_bytes());
+        let mut steps = Steps::new(PAUSE_MS);
+        let mut now = now();
+        let mut waiting: Vec<B256> = (0..ENVELOPES).map(id).collect();
+        let mut tries: HashMap<B256, usize> = HashMap::new();
+        let (mut ticks, mut all_tries) = (0, 0);
+        while !waiting.is_empty() {
+            let mut places = CAPACITY_PER_TICK;
+            for envelope in steps.in_turn(waiting.clone(), Subject::Envelope) {
+                steps.begin(Subject::Envelope(envelope), now, std::future::pending());
+            }
+            let begun: Vec<(Id, Subject)> =
+                steps.subjects.iter().map(|(id, subject)| (*id, *subject)).collect();
+            steps.running.abort_all();
+            while steps.join_next().await.is_some() {}
+            assert!(begun.len() <= MAX_CONCURRENT_STEPS);
+            for (step, subject) in begun {
+                let Subject::Envelope(envelope) = subject else { panic!("an envelope") };
+                *tries.entry(envelope).or_default() += 1;
+                all_tries += 1;
+                let refusal = RpcError::busy("pool_full", "later");
+                let refused = RoundError::NotSent { envelope, cause: ReceivedError::Refused(refusal) };
+                let result = if places == 0 { Err(refused) } else { Ok(()) };
+                if result.is_ok() {
+                    places -= 1;
+                    waiting.retain(|waits| *waits != envelope);
+                }
+                drop(steps.ended(Ok((step, result)), now));
+            }
+            steps.forget_all_but(&waiting, &[]);
+            now += Duration::from_millis(TICK_MS);
+            ticks += 1;
+            assert!(ticks < 10_000, "everything gets in");
+        }
+        let most = tries.values().copied().max().unwrap_or_default();
+        assert!(most <= 16, "{most} tries of one envelope");
+        let each = f64::from(all_tries) / f64::from(ENVELOPES);
+        assert!(each < 3.0, "{each} tries for an envelope");
+    }
+
+    /// What a sender's first try left is paused, not tried again with the next round.
+    #[tokio::test]
+    async fn an_envelope_that_was_refused_at_first_waits_as_any_other() {
+        let mut steps = Steps::new(PAUSE_MS);
+        let (now, envelope) = (now(), B256::repeat_byte(7));
+        steps.begin(sender(1), now, async move {
+            let cause = ReceivedError::Refused(RpcError::busy("pool_full", "later"));
+            Err(RoundError::NotSent { envelope, cause })
+        });
+        let ended = steps.join_next().await.unwrap();
+        assert!(steps.ended(ended, now).is_err());
+        assert_eq!(steps.paused.keys().collect::<Vec<_>>(), [&Subject::Envelope(envelope)]);
+        steps.begin(Subject::Envelope(envelope), now, async { panic!("it waits") });
+        assert!(steps.subjects.is_empty());
     }
 
     #[tokio::test]

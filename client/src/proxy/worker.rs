@@ -8,7 +8,8 @@ use blindfold_rpc::{
     BlindApiClient, Encoded, ReceivedError, RpcError, SequencerApiClient, code,
     types::{EnvelopeState, OtherChain, Receipt, Status, TransactionOutcome},
 };
-use blindfold_runtime::{Cancelled, blocking, now};
+use blindfold_runtime::{Cancelled, Instant, blocking, now, rng};
+use rand::RngExt;
 use tokio::{
     sync::watch,
     task::JoinError,
@@ -103,6 +104,20 @@ pub enum RoundError {
     /// The sequencer failed, or gave no answer.
     #[error("the sequencer: {0}")]
     Sequencer(ReceivedError),
+    /// The sequencer did not take an envelope.
+    #[error("the envelope {envelope} is not sent: {cause}")]
+    NotSent {
+        /// Id of the envelope.
+        envelope: B256,
+        /// What the sequencer said.
+        cause: ReceivedError,
+    },
+    /// The sequencer is busy, and is offered no more in this interval.
+    #[error("the sequencer is busy: nothing more is sent to it for a moment")]
+    Held {
+        /// When the next interval begins.
+        until: Instant,
+    },
     /// One of them serves another chain.
     #[error("the {party} {other}")]
     OtherChain {
@@ -219,7 +234,14 @@ async fn send_next(inner: Arc<Inner>, sender: Address) -> Result<(), RoundError>
         bundle
     };
     let (committee, offer) = offer(inner).await?;
+    // Before it is made: one that waits to be sent loses time until it expires.
+    may_send(inner)?;
     make(inner, sender, bundle, committee, offer, None).await
+}
+
+/// Whether the sequencer is offered one more envelope now.
+fn may_send(inner: &Inner) -> Result<(), RoundError> {
+    inner.rate.lock().offer(now()).map_err(|until| RoundError::Held { until })
 }
 
 /// Makes an envelope, in the place of those before it, or as the first one; notes it and sends it.
@@ -297,11 +319,15 @@ async fn finish_outdated(inner: &Inner, hash: B256) -> Result<(), RoundError> {
 async fn submit(inner: &Arc<Inner>, id: B256, bytes: Bytes, first: bool) -> Result<(), RoundError> {
     match inner.sequencer.send_envelope(Encoded::from_bytes(bytes), None).await {
         Ok(_) => {
+            inner.rate.lock().taken();
             inner.metrics.envelopes.increment();
             Ok(())
         }
         Err(error) => {
             let error = ReceivedError::from(error);
+            if is_overload(&error) {
+                inner.rate.lock().refused();
+            }
             if let ReceivedError::Refused(refusal) = &error
                 && is_for_good(refusal)
             {
@@ -320,7 +346,7 @@ async fn submit(inner: &Arc<Inner>, id: B256, bytes: Bytes, first: bool) -> Resu
                     leave_out(inner, id, reason);
                 }
             }
-            Err(RoundError::Sequencer(error))
+            Err(RoundError::NotSent { envelope: id, cause: error })
         }
     }
 }
@@ -331,6 +357,14 @@ fn is_for_good(refusal: &RpcError) -> bool {
     let about_the_envelope = refusal.code == code::REFUSED
         || (refusal.code == code::INVALID_PARAMS && matches!(&*refusal.reason, "too_large" | "undecodable"));
     about_the_envelope && !refusal.retry && refusal.reason != "already_known"
+}
+
+/// Whether the sequencer could not take an envelope for its own reasons, so that the next one would fare no better.
+fn is_overload(error: &ReceivedError) -> bool {
+    match error {
+        ReceivedError::Refused(refusal) => refusal.code == code::BUSY,
+        ReceivedError::NoAnswer(_) => true,
+    }
 }
 
 /// Looks up an envelope under way. `reached` is how far the user's node was before this.
@@ -355,7 +389,10 @@ async fn follow_at_sequencer(inner: &Arc<Inner>, id: B256, bytes: Bytes) -> Resu
         inner.sequencer.get_receipt(id).await.map_err(|error| RoundError::Sequencer(error.into()))?;
     match receipt.map(|receipt| receipt.state) {
         // It never arrived, or the sequencer lost it: the same bytes again.
-        None => submit(inner, id, bytes, false).await,
+        None => {
+            may_send(inner)?;
+            submit(inner, id, bytes, false).await
+        }
         // An expired one is over when the user's node has all batches up to its expiry.
         Some(EnvelopeState::Pending | EnvelopeState::Expired) => Ok(()),
         // In a batch, it says: the user's node will tell.
@@ -475,6 +512,7 @@ async fn replace(inner: &Arc<Inner>, id: B256, under_way: UnderWay) -> Result<()
     if bundle.is_empty() || !valid {
         return Ok(());
     }
+    may_send(inner)?;
     let common = InPlaceOf { fee_nonce: envelope.header.fee_nonce, expiry };
     let mut earlier = under_way.earlier;
     earlier.push(id);
@@ -564,9 +602,12 @@ fn count(inner: &Inner, hash: &B256, next: &Next) {
     }
 }
 
-/// How long a transaction waits for its next envelope: what stood in its way has time to pass. Doubles each time.
+/// How long a transaction waits for its next envelope: what stood in its way has time to pass, and as its attempts are
+/// counted, none is given away by a pause of nothing. Doubles each time; up to as much again is drawn, so that what ended
+/// together does not come again together.
 fn retry_pause_ms(poll_interval_ms: u64, attempts: u32) -> u64 {
-    poll_interval_ms.saturating_mul(1 << attempts.min(MAX_RETRY_DOUBLINGS))
+    let least_ms = poll_interval_ms.saturating_mul(1 << attempts.min(MAX_RETRY_DOUBLINGS));
+    least_ms.saturating_add(rng().random_range(0..=least_ms))
 }
 
 /// Whether a transaction goes into another envelope. Sending one again that is public would invite others to run in
@@ -584,6 +625,8 @@ fn decide(outcome: Outcome, attempts: u32, config: &ProxyConfig) -> Next {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use blindfold_engine::SkipReason;
     use blindfold_protocol::StaticSkip;
 
@@ -678,9 +721,12 @@ mod tests {
     }
 
     #[test]
-    fn pauses_double_and_are_bounded() {
-        assert_eq!([1, 2, 3].map(|attempts| retry_pause_ms(250, attempts)), [500, 1_000, 2_000]);
-        assert_eq!(retry_pause_ms(250, u32::MAX), 64_000);
+    fn pauses_double_with_jitter_and_are_bounded() {
+        for (attempts, least_ms) in [(1, 500), (2, 1_000), (3, 2_000), (u32::MAX, 64_000)] {
+            let pauses: HashSet<u64> = (0..64).map(|_| retry_pause_ms(250, attempts)).collect();
+            assert!(pauses.iter().all(|pause_ms| (least_ms..=2 * least_ms).contains(pause_ms)), "{pauses:?}");
+            assert!(pauses.len() > 32, "jitter");
+        }
         assert_eq!(retry_pause_ms(u64::MAX, 1), u64::MAX);
     }
 }

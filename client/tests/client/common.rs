@@ -169,6 +169,8 @@ pub struct State {
     pub refusals: VecDeque<RpcError>,
     /// An answer to every envelope instead of taking it.
     pub refuse_all: Option<RpcError>,
+    /// Takes every so many-th envelope, and is busy at all others.
+    pub takes_one_in: Option<usize>,
     /// The state of an envelope that was taken.
     pub taken_as: EnvelopeState,
     pub promise: Option<Promise>,
@@ -203,6 +205,7 @@ impl State {
             arrived: Vec::new(),
             refusals: VecDeque::new(),
             refuse_all: None,
+            takes_one_in: None,
             taken_as: EnvelopeState::Pending,
             promise: None,
             answered_id: None,
@@ -458,6 +461,9 @@ impl SequencerApiServer for Api {
         if let Some(refusal) = state.refusals.pop_front().or_else(|| state.refuse_all.clone()) {
             return Err(refusal);
         }
+        if state.takes_one_in.is_some_and(|so_many| !state.arrived.len().is_multiple_of(so_many)) {
+            return Err(RpcError::busy("pool_full", "later"));
+        }
         let taken_as = state.taken_as;
         state.receipts.entry(id).or_insert_with(|| receipt(id, taken_as));
         let promise = state.promise.as_ref().map(Encoded::new);
@@ -523,6 +529,22 @@ impl World {
         for server in [&self.sequencer, &self.node] {
             server.state.lock().reach(number);
         }
+    }
+
+    /// Waits until the sequencer has taken the envelope of a transaction, and gives its id.
+    pub async fn taken(&self, wallets: &Wallets, hash: B256) -> B256 {
+        let wait = async {
+            loop {
+                let id = wallets.trace(hash).await["envelope"].clone();
+                if let Ok(id) = serde_json::from_value::<B256>(id)
+                    && self.sequencer.state.lock().receipts.contains_key(&id)
+                {
+                    return id;
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, wait).await.expect("it is taken")
     }
 
     /// A proxy over these servers; one that was dropped may hold the journal for a moment still.

@@ -6,6 +6,7 @@ mod confidential;
 mod coprocessor;
 mod envelopes;
 mod fee_proof;
+mod overload;
 mod privacy;
 mod recovery;
 mod refusals;

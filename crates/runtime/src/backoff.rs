@@ -14,6 +14,7 @@ pub struct Backoff {
     initial_ms: u64,
     max_ms: u64,
     next_ms: u64,
+    full_jitter: bool,
     jitter: SmallRng,
 }
 
@@ -27,15 +28,23 @@ impl Backoff {
     pub fn seeded(initial_ms: u64, max_ms: u64, seed: u64) -> Self {
         let initial_ms = initial_ms.max(1);
         let max_ms = max_ms.max(initial_ms);
-        Self { initial_ms, max_ms, next_ms: initial_ms, jitter: SmallRng::seed_from_u64(seed) }
+        let jitter = SmallRng::seed_from_u64(seed);
+        Self { initial_ms, max_ms, next_ms: initial_ms, full_jitter: false, jitter }
+    }
+
+    /// With full jitter: anything up to the whole pause. For many who wait for one server at once: they are spread evenly from
+    /// the first pause on, where half of each would still come in waves.
+    #[must_use]
+    pub fn with_full_jitter(self) -> Self {
+        Self { full_jitter: true, ..self }
     }
 
     /// The pause before the next attempt; the one after it is twice as long.
     pub fn pause(&mut self) -> Duration {
         let whole_ms = self.next_ms;
         self.next_ms = whole_ms.saturating_mul(2).min(self.max_ms);
-        let half_ms = whole_ms / 2;
-        Duration::from_millis(self.jitter.random_range(half_ms..=whole_ms))
+        let least_ms = if self.full_jitter { 1 } else { whole_ms / 2 };
+        Duration::from_millis(self.jitter.random_range(least_ms..=whole_ms))
     }
 
     /// The pause before the next attempt where the other side may have said when to come back: not before that, and up to
@@ -114,6 +123,19 @@ mod tests {
         assert!(pauses.iter().all(|pause| same.pause().as_millis() == *pause));
         backoff.reset();
         assert!(backoff.pause().as_millis() <= 100);
+    }
+
+    #[test]
+    fn full_jitter_spreads_pauses_over_all_of_them() {
+        let mut quarters = [0; 4];
+        for seed in 0..400 {
+            let mut backoff = Backoff::seeded(100, 1_000, seed).with_full_jitter();
+            backoff.pause();
+            let pause_ms = backoff.pause().as_millis() as usize;
+            assert!((1..=200).contains(&pause_ms));
+            quarters[(pause_ms - 1) / 50] += 1;
+        }
+        assert!(quarters.iter().all(|quarter| (60..=140).contains(quarter)), "{quarters:?}");
     }
 
     #[test]
