@@ -204,6 +204,12 @@ impl Sources {
             (round.silent, round.withheld) = (true, true);
             return round;
         }
+        // What is here, and waits for its certificate, would come a second time.
+        let head = self.tracker.head();
+        let same_head = (status.head.number, status.head.hash) == (head.number, head.hash);
+        if same_head && head.number >= wanted.from && status.certified < wanted.from {
+            return round;
+        }
         let (mut number, mut bytes) = (wanted.from, 0);
         loop {
             if number - wanted.from >= wanted.limit || bytes > MAX_ROUND_BYTES {

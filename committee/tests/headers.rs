@@ -511,6 +511,41 @@ async fn a_peer_that_never_answers_holds_up_nothing() {
     }
 }
 
+/// What waits for its certificate was fetched with each round, though the feed had brought it: now each envelope comes once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_that_the_feed_brought_is_not_sent_a_second_time() {
+    let sequencer = SequencerDouble::start().await;
+    sequencer.double.state.lock().aggregate = false;
+    let mut machine = Machine::new(1, sequencer.url());
+    // Whom it asks, it asks the sequencer beside.
+    let url = sequencer.url();
+    machine.config.peers = vec![blindfold_committee::PeerUrl { member: 2, url }];
+    machine.config.limits.peer_check_ms = 20;
+    machine.knows_every_vote().await;
+    let member = machine.start().await;
+    sequencer.followed_by(1).await;
+    let sealer = sealer().await;
+    let mut batches = Vec::new();
+    for n in 1..=3 {
+        let batch = sealer.seal_next_envelopes(&[envelope(n, 1)]).await;
+        sequencer.publish(&batch.batch, &batch.verdicts);
+        sequencer.wait("an acknowledgement", |state| !acknowledged(state, n.into()).is_empty()).await;
+        // A round that began before the batch was here may ask for it.
+        sequencer.double.state.lock().batches_given.clear();
+        let rounds = sequencer.double.state.lock().status_calls;
+        sequencer.wait("further rounds", |state| state.status_calls >= rounds + 3).await;
+        let given = sequencer.double.state.lock().batches_given.clone();
+        assert!(given.values().sum::<usize>() <= 1, "{given:?}");
+        batches.push(batch);
+    }
+    sequencer.publish_certificate(&certify(&batches[2].batch, &[2, 3, 4]));
+    certified(&member, 3).await;
+    // What the feed does not bring is fetched still.
+    let missed = sealer.seal_next_envelopes(&[envelope(4, 1)]).await;
+    sequencer.keep(&missed.batch, &missed.verdicts);
+    sealed(&member, 4).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_header_that_l1_made_is_followed_without_a_certificate() {
     let sequencer = SequencerDouble::start().await;

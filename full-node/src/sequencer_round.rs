@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use blindfold_rpc::types::BatchInfo;
-use blindfold_rpc::{BlindApiClient, ReceivedError};
+use blindfold_rpc::{BlindApiClient, HttpClient, ReceivedError};
 use blindfold_runtime::joined;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::node::Node;
 use crate::sync::SyncEnd;
@@ -49,6 +50,9 @@ impl SequencerRound {
 
 async fn batch_of(node: &Node, number: u64) -> RoundAnswer {
     let Some(sequencer) = &node.sequencer else { return Err(SyncEnd::Unavailable) };
+    if has_no_more(node, sequencer, number).await {
+        return Err(SyncEnd::Done);
+    }
     match sequencer.get_batch(number).await {
         Ok(Some(info)) => Ok((number, info)),
         Ok(None) => Err(SyncEnd::Done),
@@ -57,5 +61,21 @@ async fn batch_of(node: &Node, number: u64) -> RoundAnswer {
             tracing::debug!(number, %error, "the sequencer gives no batch");
             Err(SyncEnd::Unavailable)
         }
+    }
+}
+
+/// Whether the feed has brought all that the sequencer has, so that asking for the batch would bring it a second time. Only a
+/// batch that is here already is worth the question. Its word is as good as that it has no such batch.
+async fn has_no_more(node: &Node, sequencer: &HttpClient, number: u64) -> bool {
+    let head = node.tracker.head();
+    if head.number < number {
+        return false;
+    }
+    let step = node.fetcher.hedge().step;
+    match timeout(step, BlindApiClient::get_status(sequencer)).await {
+        Ok(Ok(status)) => {
+            (status.head.number, status.head.hash) == (head.number, head.hash) && status.certified < number
+        }
+        Ok(Err(_)) | Err(_) => false,
     }
 }

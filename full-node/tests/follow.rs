@@ -507,6 +507,31 @@ async fn a_disk_error_ends_the_node() {
     assert_eq!(node.failed().await.part, "chain");
 }
 
+/// While a batch waits for its certificate the sequencer was asked for it with each round, and sent it a second time.
+#[tokio::test]
+async fn a_batch_that_the_feed_brought_is_not_sent_a_second_time() {
+    let mut world = World::new().await;
+    world.config.member_poll_interval_ms = 50;
+    let node = world.start().await;
+    world.sequencer.followed().await;
+    let mischief = &world.sequencer.mischief;
+    let one = world.sequencer.seal(0, &[envelope(1, 1)]).await;
+    eventually("the feed brings it", || node.tracker().head().number == 1).await;
+    let (asked, rounds) =
+        (mischief.batches_asked.load(Ordering::SeqCst), mischief.statuses_asked.load(Ordering::SeqCst));
+    eventually("more rounds", || mischief.statuses_asked.load(Ordering::SeqCst) >= rounds + 3).await;
+    // One round may have begun before the batch was here.
+    let more = mischief.batches_asked.load(Ordering::SeqCst) - asked;
+    assert!(more <= 1, "asked {more} times for what is here");
+    world.sequencer.certify(&one).await;
+    certified_through(&node, 1).await;
+    // What the feed does not bring is fetched still.
+    let two = world.sequencer.sealing.seal(1_000, vec![]).await;
+    world.sequencer.sealing.certify(&two).await;
+    certified_through(&node, 2).await;
+    node.shutdown().await;
+}
+
 /// A number that was certified through a descendant has no certificate of its own at any member.
 #[tokio::test]
 async fn numbers_certified_through_a_descendant_come_from_members_too() {

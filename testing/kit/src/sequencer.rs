@@ -60,6 +60,8 @@ pub struct SequencerState {
     pub late_hints_asked: usize,
     /// How often its status was asked for.
     pub status_calls: usize,
+    /// How often each batch was given to whoever asked for it; what is announced is not counted.
+    pub batches_given: BTreeMap<u64, usize>,
     /// Envelopes that gateways forwarded, call by call.
     pub forwarded: Vec<Vec<ForwardedEnvelope>>,
     /// The reason for which envelopes are refused, each by itself.
@@ -332,8 +334,12 @@ impl BlindApiServer for Api {
     }
 
     async fn get_batch(&self, number: u64) -> Result<Option<BatchInfo>, RpcError> {
-        let state = self.0.state.lock();
-        Ok(if state.withhold { None } else { state.batches.get(&number).cloned() })
+        let mut state = self.0.state.lock();
+        let given = if state.withhold { None } else { state.batches.get(&number).cloned() };
+        if given.is_some() {
+            *state.batches_given.entry(number).or_default() += 1;
+        }
+        Ok(given)
     }
 
     async fn get_hints(&self, number: u64) -> Result<Option<Encoded<BatchHints>>, RpcError> {
