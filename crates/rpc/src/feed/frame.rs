@@ -131,6 +131,8 @@ impl FeedFrame {
                 text(&mut writer, &refusal.message);
                 writer.u8(u8::from(refusal.leader.is_some()));
                 refusal.leader.iter().for_each(|leader| text(&mut writer, leader));
+                writer.u8(u8::from(refusal.retry_after_ms.is_some()));
+                refusal.retry_after_ms.iter().for_each(|after| writer.u64(*after));
                 writer.finish()
             }
             Self::Ended(reason) => {
@@ -316,7 +318,9 @@ fn refusal(reader: &mut Reader<'_>) -> Result<RpcError, FrameError> {
     let retry = flag(reader, "retry")?;
     let message = read_text(reader, "message")?.to_owned();
     let leader = if flag(reader, "leader")? { Some(read_text(reader, "leader")?.into()) } else { None };
-    Ok(RpcError { code, message, reason, retry, leader })
+    let retry_after_ms =
+        if flag(reader, "retry after")? { Some(reader.u64("milliseconds")?) } else { None };
+    Ok(RpcError { code, message, reason, retry, leader, retry_after_ms })
 }
 
 /// A structure in its own encoding, as a part of the message.
