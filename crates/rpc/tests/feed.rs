@@ -109,6 +109,9 @@ async fn a_consumer_of_the_binary_feed_is_sent_each_batch_once_and_as_it_is() {
     socket.send(Message::binary(request.encode())).await.unwrap();
     assert_eq!(bytes(&mut socket).await, Some(FeedFrame::Subscribed.encode()));
     assert_eq!((hub.subscribers(Topic::Headers), hub.subscribers(Topic::Blocks)), (1, 0));
+    // As many clients do, it pings with something in it.
+    socket.send(Message::Ping(vec![9; 125].into())).await.unwrap();
+    assert_eq!(socket.next().await.unwrap().unwrap(), Message::Pong(vec![9; 125].into()));
     let (batch, of_it) = (header(7, 100), certificate(7));
     assert_eq!((hub.publish(&batch), hub.publish(&block(1, 1)), hub.publish(&of_it)), (1, 0, 1));
     let first = bytes(&mut socket).await.unwrap();

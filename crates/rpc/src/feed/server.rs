@@ -39,6 +39,9 @@ use crate::{
     server::{Panicked, status},
 };
 
+/// The longest ping, by RFC 6455.
+const MAX_CONTROL_BYTES: usize = 125;
+
 /// What a server's binary feed tells.
 #[derive(Clone, Debug)]
 pub enum FeedSource {
@@ -104,7 +107,8 @@ impl Feeds {
             let limits = WebSocketConfig::default()
                 .read_buffer_size(FEED_READ_BUFFER_BYTES)
                 .max_message_size(Some(REQUEST_BYTES))
-                .max_frame_size(Some(REQUEST_BYTES));
+                // Of pings, too, which may carry something.
+                .max_frame_size(Some(MAX_CONTROL_BYTES));
             let io = TokioIo::new(upgrade.await?);
             let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(limits)).await;
             self.talk(socket, recipient).await
