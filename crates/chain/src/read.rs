@@ -170,18 +170,18 @@ impl ReadApi {
     }
 
     /// The header that an account is asked for after.
-    fn ledger_number(&self, at: Option<LedgerAt>) -> Result<u64, RpcError> {
+    fn ledger_number(&self, at: Option<LedgerAt>) -> Result<Option<u64>, RpcError> {
         let ReadContext { tracker, executor, role, .. } = &self.context;
         match at.unwrap_or(LedgerAt::Tag(LedgerTag::Posted)) {
-            LedgerAt::Number(number) => Ok(number),
-            LedgerAt::Tag(LedgerTag::Latest) => Ok(tracker.head().number),
-            LedgerAt::Tag(LedgerTag::Certified) => Ok(tracker.certified().number),
+            LedgerAt::Number(number) => Ok(Some(number)),
+            LedgerAt::Tag(LedgerTag::Latest) => Ok(None),
+            LedgerAt::Tag(LedgerTag::Certified) => Ok(Some(tracker.certified().number)),
             LedgerAt::Tag(LedgerTag::Posted) => {
                 let posted = role.posted().unwrap_or_default().max(executor.status().settled.posted);
                 // A header that was posted by somebody else may not be here yet.
                 match posted.min(tracker.certified().number) {
                     0 => Err(RpcError::unavailable("nothing_posted", "no header of this chain is on L1 yet")),
-                    posted => Ok(posted),
+                    posted => Ok(Some(posted)),
                 }
             }
         }
@@ -272,8 +272,10 @@ impl BlindApiServer for ReadApi {
         at: Option<LedgerAt>,
     ) -> Result<Option<FeeAccountProof>, RpcError> {
         let ReadContext { tracker, .. } = &self.context;
-        let number = self.ledger_number(at)?;
-        let found = tracker.prove_account(&address, number).await.map_err(proof_refused)?;
+        let found = match self.ledger_number(at)? {
+            Some(number) => tracker.prove_account(&address, number).await.map_err(proof_refused)?,
+            None => tracker.prove_newest_account(&address),
+        };
         Ok(found.map(|ProvedAccount { account, proof, header }| FeeAccountProof {
             address,
             balance: account.balance,

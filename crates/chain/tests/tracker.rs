@@ -3,13 +3,14 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use blindfold_chain::{
-    CertificateOutcome, L1Error, NextStep, OpenError, SealingError, Tracker, TrackerError, check_items,
+    AccountProofError, CertificateOutcome, L1Error, NextStep, OpenError, SealingError, Tracker, TrackerError,
+    check_items,
 };
 use blindfold_kit::*;
-use blindfold_protocol::validity::Verdict;
+use blindfold_protocol::validity::{ChainState, Verdict};
 use blindfold_protocol::{
-    B256, Certificate, CertifiedBatch, Epoch, Epochs, ForcedEntry, RulesChange, SealedBatch, Signature65,
-    SigningKey,
+    Address, B256, Certificate, CertifiedBatch, Epoch, Epochs, ForcedEntry, RulesChange, SealedBatch,
+    Signature65, SigningKey,
 };
 use blindfold_store::{Store, StoreError, What};
 
@@ -576,4 +577,101 @@ async fn nothing_is_sealed_above_a_header_whose_signature_is_not_stored() {
     assert_eq!(sealing.await.unwrap().unwrap().batch.header.number, 1, "the same call goes on");
     assert!(store.batch(1).await.unwrap().unwrap().is_signed());
     assert_eq!(tracker.watch_sealed().borrow().number, 1);
+}
+
+/// A sequencer on a disk that fails as it is told, with a certified header and two that are not, both of which took something
+/// from accounts; and its state after the first.
+async fn two_to_take_back() -> (Sealer, Arc<FaultyStore>, ChainState) {
+    let (l1, store) = (l1(), FaultyStore::new(memory()));
+    let sealer = Sealer { tracker: tracker_on(store.clone(), &l1).await, l1 };
+    let first = sealer.seal_envelopes(0, &[envelope(1, 1)]).await;
+    sealer.certify(&first).await;
+    let state = sealer.tracker.with_state(ChainState::clone);
+    sealer.seal_envelopes(250, &[envelope(1, 2), envelope(2, 1)]).await;
+    sealer.seal_envelopes(500, &[envelope(1, 3), envelope(3, 1)]).await;
+    (sealer, store, state)
+}
+
+/// A ledger of half a million nonces was read anew, and every header waited for it.
+#[tokio::test]
+async fn headers_are_taken_back_without_a_look_at_the_whole_ledger() {
+    let (sealer, store, before) = two_to_take_back().await;
+    let tracker = &sealer.tracker;
+    store.fail("ledger", StoreError::Failed("not asked for".to_owned()));
+    tracker.give_up_from(2).await.unwrap();
+    assert!(tracker.with_state(|state| *state == before));
+    assert_eq!(tracker.watch_sealed().borrow().number, 1);
+    let shown = tracker.prove_newest_account(&payer(1).address()).unwrap();
+    assert_eq!((shown.header.number, shown.account), (1, tracker.account(&payer(1).address())));
+    store.heal();
+    assert_eq!(store.ledger().await.unwrap(), *before.ledger());
+    // What they had taken is free again.
+    let again = sealer.seal_envelopes(750, &[envelope(1, 2), envelope(3, 1)]).await;
+    assert!(again.verdicts.iter().all(Verdict::is_accepted));
+    let reopened = tracker_on(store.clone(), &sealer.l1).await;
+    assert!(reopened.with_state(|state| tracker.with_state(|known| state == known)));
+}
+
+#[tokio::test]
+async fn memory_that_is_ahead_of_the_disk_is_read_anew() {
+    let (sealer, store, before) = two_to_take_back().await;
+    // The disk has taken them back, and does not say what it has now.
+    store.fail("ledger_head", StoreError::Failed("a moment".to_owned()));
+    assert!(matches!(sealer.tracker.give_up_from(2).await, Err(TrackerError::Store(_))));
+    assert_eq!(sealer.tracker.head().number, 3);
+    store.heal();
+    sealer.tracker.give_up_from(2).await.unwrap();
+    assert!(sealer.tracker.with_state(|state| *state == before));
+}
+
+/// A proof waited for the header that was on its way to the disk, and the one after that for the proof.
+#[tokio::test]
+async fn a_proof_waits_for_no_header() {
+    let (l1, store) = (l1(), FaultyStore::new(memory()));
+    let sealer = Sealer { tracker: tracker_on(store.clone(), &l1).await, l1 };
+    store.keep_ledgers_from(0).await.unwrap();
+    let first = sealer.seal_envelopes(0, &[envelope(1, 1)]).await;
+    sealer.certify(&first).await;
+    let second = sealer.seal_envelopes(250, &[envelope(1, 2)]).await;
+    let (tracker, payer) = (sealer.tracker.clone(), payer(1).address());
+    store.hold("put_sealed");
+    let sealing = {
+        let (tracker, signer) = (tracker.clone(), signer_of(&tracker));
+        blindfold_runtime::spawn(async move {
+            tracker.seal(START_MS + 500, 0, vec![], &l1_block(2), &signer).await
+        })
+    };
+    within("the write", store.somebody_waits()).await;
+    let shown = within("a proof", tracker.prove_account(&payer, 1)).await.unwrap().unwrap();
+    assert_eq!(shown.header.hash, first.hash);
+    assert!(shown.proof.verify(&first.batch.header.fee_ledger_root, &payer, &shown.account));
+    let newest = tracker.prove_newest_account(&payer).unwrap();
+    assert_eq!(newest.header.hash, second.hash, "what is not durable is not shown");
+    let refused = tracker.prove_account(&payer, 3).await;
+    assert!(matches!(refused, Err(AccountProofError::NoHeader { number: 3, newest: 2 })), "{refused:?}");
+    store.release();
+    let third = sealing.await.unwrap().unwrap();
+    assert_eq!(tracker.prove_newest_account(&payer).unwrap().header.hash, third.hash);
+}
+
+#[tokio::test]
+async fn an_account_is_proved_however_many_headers_ago() {
+    let l1 = l1();
+    let sealer = Sealer::new(&l1).await;
+    let tracker = &sealer.tracker;
+    tracker.store().keep_ledgers_from(0).await.unwrap();
+    let payer = payer(1).address();
+    let mut sealed = Vec::new();
+    for number in 0..300 {
+        l1.deposit(payer, 1);
+        l1.deposit(Address::repeat_byte(number as u8), 1);
+        sealed.push(sealer.seal(number * 250, vec![]).await);
+        sealer.certify(sealed.last().unwrap()).await;
+    }
+    for number in [20, 290, 1, 2] {
+        let header = &sealed[number - 1].batch.header;
+        let shown = tracker.prove_account(&payer, number as u64).await.unwrap().unwrap();
+        assert_eq!(shown.account.balance, RICH + number as u128);
+        assert!(shown.proof.verify(&header.fee_ledger_root, &payer, &shown.account), "{number}");
+    }
 }

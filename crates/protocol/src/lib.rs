@@ -46,8 +46,8 @@ pub use forced::{ForcedEntry, ForcedTransaction};
 pub use header::{BatchHeader, HeaderId, SealedBatch, SignedHeader};
 pub use hello::{Hello, HelloError, Party, PartyKey};
 pub use ledger::{
-    Account, AccountChange, FeeLedger, Held, HeldChange, LedgerDelta, LedgerDeltaError, LedgerEntry,
-    LedgerProof, LedgerTree, LiveNonce, NonceChange,
+    Account, AccountChange, FeeLedger, Held, HeldChange, LedgerBefore, LedgerBuilder, LedgerDelta,
+    LedgerDeltaError, LedgerEntry, LedgerProof, LedgerTree, LiveNonce, NonceChange,
 };
 pub use messages::{
     Acknowledgement, AttestedData, Certificate, CertifiedBatch, DataAttestation, Promise,

@@ -1,4 +1,4 @@
-//! A subscription that outlives its connection: over the binary feed (J-8), or where a server has none, over JSON-RPC.
+//! A subscription that outlives its connection: over the binary feed (J-9), or where a server has none, over JSON-RPC.
 
 mod client;
 mod frame;

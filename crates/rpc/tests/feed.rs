@@ -40,7 +40,7 @@ fn block(number: u64, transactions: usize) -> FeedEvent {
     })
 }
 
-/// Whatever holds of a feed holds of it in both forms (J-8).
+/// Whatever holds of a feed holds of it in both forms (J-9).
 macro_rules! in_both_forms {
     ($($test:ident)*) => {
         mod json {
@@ -99,7 +99,7 @@ async fn bytes(socket: &mut WebSocketStream<TcpStream>) -> Option<Vec<u8>> {
     }
 }
 
-/// Rule J-8: what is sent is the structure's own encoding, once; nothing is written as text for it.
+/// Rule J-9: what is sent is the structure's own encoding, once; nothing is written as text for it.
 #[tokio::test]
 async fn a_consumer_of_the_binary_feed_is_sent_each_batch_once_and_as_it_is() {
     let hub = Hub::default();

@@ -6,7 +6,7 @@ use alloy_primitives::{Address, B256};
 use async_trait::async_trait;
 use blindfold_protocol::{
     BatchHints, Certificate, Deployment, Release, Signature65,
-    ledger::{Account, Held, LedgerEntry, LiveNonce},
+    ledger::{Account, FeeLedger, LedgerBefore, LedgerEntry},
 };
 
 use crate::{
@@ -171,16 +171,15 @@ pub trait Store: Send + Sync {
     /// One account of the fee ledger, after the newest batch; `None` where it has no leaf.
     async fn account(&self, payer: Address) -> Result<Option<Account>, StoreError>;
 
-    /// All accounts, by payer, for a restart.
-    async fn accounts(&self) -> Result<Vec<(Address, Account)>, StoreError>;
+    /// The fee ledger after the newest batch, for a restart: all of it as at one moment. Read row by row, and a few hashes
+    /// for each.
+    async fn ledger(&self) -> Result<FeeLedger, StoreError>;
 
-    /// All live fee nonces, for a restart.
-    async fn nonces(&self) -> Result<Vec<LiveNonce>, StoreError>;
+    /// What batches from `number` on changed in the ledger, as it was before them, where none of them is certified: the way
+    /// back in memory that [`Store::revert_sealed`] goes on disk.
+    async fn ledger_before(&self, number: u64) -> Result<LedgerBefore, StoreError>;
 
-    /// All held surcharges by batch number, for a restart.
-    async fn held(&self) -> Result<Vec<(u64, Vec<Held>)>, StoreError>;
-
-    /// The head that goes with [`Store::accounts`]; none before the first batch.
+    /// The head that goes with [`Store::ledger`]; none before the first batch.
     async fn ledger_head(&self) -> Result<Option<LedgerHead>, StoreError>;
 
     /// From now on keeps what it takes to go back to ledgers, and to tell them, as they were after batches from

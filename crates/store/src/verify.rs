@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_primitives::B256;
-use blindfold_protocol::ledger::FeeLedger;
 
 use crate::{
     BatchRecord, BlockRecord, MAX_PAGE_RECORDS, SqlStore, StoreError, What,
@@ -280,13 +279,9 @@ fn blocks(session: &dyn Session, found: &mut Verified) -> Result<(), StoreError>
 
 fn ledger(session: &dyn Session, found: &mut Verified) -> Result<(), StoreError> {
     let Some((_, newest)) = found.batches else { return Ok(()) };
-    let read = || {
-        let parts = (reads::accounts(session)?, reads::nonces(session)?, reads::held(session)?);
-        Ok((parts, reads::batch(session, newest)?))
-    };
-    let Some(((accounts, nonces, held), record)) = readable(found, read())? else { return Ok(()) };
+    let read = || Ok((reads::ledger(session)?.root(), reads::batch(session, newest)?));
+    let Some((root, record)) = readable(found, read())? else { return Ok(()) };
     let named = record.map(|record| record.sealed.header.fee_ledger_root);
-    let root = FeeLedger::from_parts(accounts, nonces, held).root();
     found.check(named == Some(root), || {
         format!("the fee ledger has the root {root}, and the header of batch {newest} names another")
     });

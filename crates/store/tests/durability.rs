@@ -41,7 +41,7 @@ async fn everything_is_there_after_reopening() {
         assert_eq!(store.batch(1).await.unwrap().unwrap().sealed, record.sealed);
         assert_eq!(store.pending_envelopes().await.unwrap(), [envelope(2)]);
         assert_eq!(store.account(payer(1)).await.unwrap(), Some(account(7)));
-        assert_eq!(store.nonces().await.unwrap(), [live(1, u64::MAX, 2)]);
+        assert_eq!(stored_nonces(&store).await, [live(1, u64::MAX, 2)]);
     }
 }
 
@@ -301,7 +301,7 @@ async fn damaged_and_foreign_files_are_named() {
     let raw = rusqlite::Connection::open(&changed).unwrap();
     raw.execute_batch("UPDATE batches SET sealed = x'02'; UPDATE accounts SET balance = x'00';").unwrap();
     assert!(matches!(store.batch(1).await, Err(StoreError::Corrupt { what: What::Batch, .. })));
-    assert!(matches!(store.accounts().await, Err(StoreError::Corrupt { what: What::Account, .. })));
+    assert!(matches!(store.ledger().await, Err(StoreError::Corrupt { what: What::Account, .. })));
     raw.execute_batch("DROP TABLE meta").unwrap();
     let failed = store.meta("x").await.unwrap_err();
     assert!(matches!(failed, StoreError::Failed(_)) && failed.retry(), "{failed}");

@@ -73,9 +73,9 @@ async fn bytes_of_a_batch(path: &Path, live: u64) -> u64 {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     let grown = fs::metadata(log).unwrap().len();
-    assert_eq!(store.nonces().await.unwrap().len() as u64, live);
+    assert_eq!(stored_nonces(&store).await.len() as u64, live);
     store.revert_sealed(record.sealed.header.number).await.unwrap();
-    assert_eq!(store.nonces().await.unwrap().len() as u64, live);
+    assert_eq!(stored_nonces(&store).await.len() as u64, live);
     grown
 }
 

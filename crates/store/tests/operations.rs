@@ -6,7 +6,10 @@ mod common;
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::{
     Deployment,
-    ledger::{Account, Held, LedgerDelta, LedgerEntry, NonceChange},
+    ledger::{
+        Account, AccountChange, FeeLedger, Held, LedgerBefore, LedgerDelta, LedgerEntry, LiveNonce,
+        NonceChange,
+    },
 };
 use blindfold_store::{
     Acknowledged, Heads, ItemLocation, ItemRecord, MAX_META_VALUE_BYTES, MAX_PAGE_RECORDS, PendingEnvelope,
@@ -110,9 +113,9 @@ async fn a_batch_with_all_that_follows() {
             assert_eq!((Ok(past.0), Ok(past.1)), one_by_one);
         }
         assert_eq!(store.account(payer(1)).await.unwrap(), Some(account(100)));
-        assert_eq!(store.accounts().await.unwrap(), [(payer(1), account(100))]);
-        assert_eq!(store.nonces().await.unwrap(), [live(1, 9, 40), live(1, 7, 50)]);
-        assert_eq!(store.held().await.unwrap(), [(1, vec![held])]);
+        assert_eq!(stored_accounts(&store).await, [(payer(1), account(100))]);
+        assert_eq!(stored_nonces(&store).await, [live(1, 9, 40), live(1, 7, 50)]);
+        assert_eq!(stored_held(&store).await, [(1, vec![held])]);
         let head = store.ledger_head().await.unwrap().unwrap();
         assert_eq!((head.number, head.hash, head.head), (1, record.hash, record.head.clone()));
         assert_eq!(store.acknowledged(1).await.unwrap(), Some(record.hash), "signed: true records it");
@@ -415,16 +418,14 @@ async fn revert_restores_the_ledger_and_the_pending_envelopes() {
         delta.held.push(held_change(1, vec![held], vec![]));
         let second = sealed(2, first.hash, &[1], 0, delta);
         store.put_sealed(second.clone()).await.unwrap();
-        assert_eq!(store.accounts().await.unwrap(), [(payer(2), account(u128::MAX))]);
-        assert_eq!(store.nonces().await.unwrap(), [live(1, 2, 9), live(2, 1, 9)]);
-        assert!(
-            store.held().await.unwrap().is_empty() && store.pending_envelopes().await.unwrap().is_empty()
-        );
+        assert_eq!(stored_accounts(&store).await, [(payer(2), account(u128::MAX))]);
+        assert_eq!(stored_nonces(&store).await, [live(1, 2, 9), live(2, 1, 9)]);
+        assert!(stored_held(&store).await.is_empty() && store.pending_envelopes().await.unwrap().is_empty());
 
         store.revert_sealed(2).await.unwrap();
-        assert_eq!(store.accounts().await.unwrap(), [(payer(1), old)]);
-        assert_eq!(store.nonces().await.unwrap(), [live(1, 2, 1), live(1, 1, 10)]);
-        assert_eq!(store.held().await.unwrap(), [(1, vec![held])]);
+        assert_eq!(stored_accounts(&store).await, [(payer(1), old)]);
+        assert_eq!(stored_nonces(&store).await, [live(1, 2, 1), live(1, 1, 10)]);
+        assert_eq!(stored_held(&store).await, [(1, vec![held])]);
         assert_eq!(store.pending_envelopes().await.unwrap(), [envelope(1)]);
         assert_eq!(store.ledger_head().await.unwrap().unwrap().head, first.head);
         assert_eq!(store.envelope_location(id(1)).await.unwrap(), None);
@@ -483,6 +484,73 @@ async fn earlier_ledgers_are_kept_from_a_number_on() {
     .await;
 }
 
+#[tokio::test]
+async fn what_uncertified_batches_changed_leads_a_ledger_back_before_them() {
+    on_all(async |store: SqlStore| {
+        let mut records = chain_of_ledgers(account(5), account(9), account(2));
+        let held = Held { item: 0, payer: payer(1), amount: 5 };
+        let also = Held { item: 1, ..held };
+        records[0].ledger.held.push(held_change(1, vec![], vec![held]));
+        records[1].ledger.held.push(held_change(1, vec![held], vec![held, also]));
+        records[1].ledger.held.push(held_change(2, vec![], vec![also]));
+        records[2].ledger.held.push(held_change(1, vec![held, also], vec![]));
+        let mut ledgers = Vec::new();
+        for record in &records {
+            store.put_sealed(record.clone()).await.unwrap();
+            ledgers.push(store.ledger().await.unwrap());
+        }
+        store.put_certificate(&certificate(&records[0])).await.unwrap();
+        // A floor of the ledgers that are told is none of the way back.
+        store.keep_ledgers_from(3).await.unwrap();
+        for number in [2, 3] {
+            let mut ledger = ledgers[2].clone();
+            let before = store.ledger_before(number).await.unwrap();
+            let target = &ledgers[number as usize - 2];
+            assert!(ledger.go_back(before, target.root()), "{number}");
+            assert_eq!(&ledger, target, "{number}");
+        }
+        assert_eq!(store.ledger_before(4).await.unwrap(), LedgerBefore::default(), "nothing is above");
+        for number in [3, 2] {
+            store.revert_sealed(number).await.unwrap();
+            assert_eq!(store.ledger().await.unwrap(), ledgers[number as usize - 2]);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_ledger_of_several_pages_is_read_whole() {
+    let nonces: Vec<_> =
+        (0..8_193).map(|nonce| live(nonce as u8, nonce * 7_919 % 8_209, nonce / 1_000)).collect();
+    let held: Vec<_> =
+        (0..4_097).map(|item| Held { item, payer: payer(1), amount: 1 + u128::from(item) }).collect();
+    let whole =
+        (0..4_096u64).map(|number| (Address::from_slice(&id(number)[..20]), account(u128::from(number + 1))));
+    let whole: Vec<_> = whole.collect();
+    let delta = LedgerDelta {
+        accounts: whole
+            .iter()
+            .map(|(payer, account)| AccountChange { payer: *payer, before: None, after: Some(*account) })
+            .collect(),
+        nonces: nonces
+            .iter()
+            .map(|LiveNonce { payer, nonce, expiry }| NonceChange {
+                payer: *payer,
+                nonce: *nonce,
+                before: None,
+                after: Some(*expiry),
+            })
+            .collect(),
+        held: vec![held_change(1, vec![], held.clone())],
+    };
+    let expected = FeeLedger::from_parts(whole, nonces, [(1, held)]);
+    on_all(async |store: SqlStore| {
+        store.put_sealed(sealed(1, B256::ZERO, &[], 0, delta.clone())).await.unwrap();
+        assert!(store.ledger().await.unwrap() == expected);
+    })
+    .await;
+}
+
 /// Rule O-2.
 #[tokio::test]
 async fn a_rewind_takes_certified_batches_back_and_forgets_no_signature() {
@@ -523,8 +591,8 @@ async fn a_rewind_takes_certified_batches_back_and_forgets_no_signature() {
         assert_eq!((heads.hinted, heads.released, heads.posted), (None, None, None));
         assert_eq!(heads.block, Some((1, block(1, 1, 1).hash)));
         assert_eq!(store.account(payer(1)).await.unwrap(), Some(account(9)));
-        assert_eq!(store.nonces().await.unwrap(), [live(1, 4, 7)]);
-        assert_eq!(store.held().await.unwrap(), [(1, vec![held])]);
+        assert_eq!(stored_nonces(&store).await, [live(1, 4, 7)]);
+        assert_eq!(stored_held(&store).await, [(1, vec![held])]);
         for (number, record) in [(2, &second), (3, &third)] {
             assert_eq!(store.acknowledged(number).await.unwrap(), Some(record.hash), "it binds");
             let outcome = store.envelope_outcome(id(number)).await.unwrap();
@@ -545,7 +613,7 @@ async fn a_rewind_takes_certified_batches_back_and_forgets_no_signature() {
         let waiting = store.pending_envelopes().await.unwrap();
         assert_eq!(waiting.iter().map(|it| it.id).collect::<Vec<_>>(), [id(4), id(2)]);
         store.rewind(0, None).await.unwrap();
-        assert!(store.accounts().await.unwrap().is_empty() && store.held().await.unwrap().is_empty());
+        assert!(stored_accounts(&store).await.is_empty() && stored_held(&store).await.is_empty());
         assert_eq!(store.heads().await.unwrap().sealed, None);
     })
     .await;
@@ -604,7 +672,7 @@ async fn a_ledger_change_must_start_from_what_is_stored() {
         let refused = async |delta| store.put_sealed(sealed(2, first.hash, &[], 0, delta)).await;
         assert_eq!(refused(nonces(&[nonce_change(1, 3, Some(6), None)])).await, mismatch, "another expiry");
         assert_eq!(refused(nonces(&[nonce_change(1, 3, None, Some(5))])).await, mismatch, "there already");
-        assert_eq!(store.nonces().await.unwrap(), [live(1, 3, 5)]);
+        assert_eq!(stored_nonces(&store).await, [live(1, 3, 5)]);
     })
     .await;
 }

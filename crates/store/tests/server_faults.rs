@@ -165,7 +165,7 @@ async fn groups_of_good_and_bad_writes() {
                     }
                 }
             }
-            assert_eq!(store.nonces().await.unwrap(), []);
+            assert_eq!(stored_nonces(&store).await, []);
         }
     }
 }

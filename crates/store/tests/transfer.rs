@@ -108,8 +108,7 @@ async fn all_of_it(store: &SqlStore) -> String {
     {
         batches.extend(page);
     }
-    let ledger =
-        (store.accounts().await.unwrap(), store.nonces().await.unwrap(), store.held().await.unwrap());
+    let ledger = store.ledger().await.unwrap();
     let changed = store.entries_changed_after(1, u64::MAX).await.unwrap();
     let rest = (
         store.heads().await.unwrap(),

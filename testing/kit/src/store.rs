@@ -13,7 +13,7 @@ use std::{
 use async_trait::async_trait;
 use blindfold_protocol::{
     Address, B256, BatchHints, Certificate, Deployment, Release, Signature65,
-    ledger::{Account, Held, LedgerEntry, LiveNonce},
+    ledger::{Account, FeeLedger, LedgerBefore, LedgerEntry},
 };
 use blindfold_store::{
     Acknowledged, BatchRecord, BlockRecord, Heads, ItemLocation, LedgerHead, PendingEnvelope, PostedRecord,
@@ -190,9 +190,8 @@ hand_on! {
     fn heads() -> Heads;
     fn envelope_location(id: B256) -> Option<ItemLocation>;
     fn account(payer: Address) -> Option<Account>;
-    fn accounts() -> Vec<(Address, Account)>;
-    fn nonces() -> Vec<LiveNonce>;
-    fn held() -> Vec<(u64, Vec<Held>)>;
+    fn ledger() -> FeeLedger;
+    fn ledger_before(number: u64) -> LedgerBefore;
     fn ledger_head() -> Option<LedgerHead>;
     fn keep_ledgers_from(number: u64) -> ();
     fn ledger_floor() -> Option<u64>;

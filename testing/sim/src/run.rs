@@ -325,14 +325,11 @@ async fn standing(world: &Arc<World>) -> String {
 
 /// Looks at a role's ledger and queues. One that is killed meanwhile is looked at later.
 async fn look(world: &World, role: Role, store: &SqlStore) {
-    let (Ok(accounts), Ok(held), Ok(heads)) =
-        (store.accounts().await, store.held().await, store.heads().await)
-    else {
-        return;
-    };
+    let (Ok(ledger), Ok(heads)) = (store.ledger().await, store.heads().await) else { return };
     // Nobody writes between these answers: a disk without a thread gives them at once.
-    let accounts = accounts.iter().map(|(_, account)| account.balance + account.withdrawn).sum::<u128>();
-    let held = held.iter().flat_map(|(_, held)| held).map(|held| held.amount).sum::<u128>();
+    let accounts =
+        ledger.accounts().values().map(|account| account.balance + account.withdrawn).sum::<u128>();
+    let held = ledger.held().values().flatten().map(|held| held.amount).sum::<u128>();
     world.checks.ledger(role, accounts + held, world.deposited());
     if role == Role::Sequencer {
         let (sealed, certified) =

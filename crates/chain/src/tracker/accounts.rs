@@ -44,30 +44,56 @@ pub enum AccountProofError {
 /// Ledgers kept at hand that are not the newest. They share what they have in common with it.
 const RECENT_LEDGERS: usize = 4;
 
-/// Ledgers that were asked for lately and are not the newest.
-#[derive(Default)]
-pub(super) struct EarlierLedgers {
-    /// Of certified headers alone, which no others can replace. The latest that was made comes first.
+/// Batches whose changes are read at once on the way to an earlier ledger: what that takes of memory and of the disk's time
+/// has a bound, however far the way.
+const STEP_BATCHES: u64 = 256;
+
+/// Ledgers that accounts are proved in, each as it stays: whoever proves holds up no header, and waits for none.
+pub(super) struct Ledgers {
+    /// That of the newest header that is shown, which is on disk. Never further than the disk.
+    newest: parking_lot::RwLock<(HeaderId, LedgerTree)>,
+    /// Those that were asked for lately, of certified headers alone, which no others can replace. The latest that was made
+    /// comes first.
     recent: parking_lot::Mutex<VecDeque<(HeaderId, LedgerTree)>>,
     /// Held while one is made, so that whoever asks for many makes one at a time.
     making: tokio::sync::Mutex<()>,
 }
 
-impl EarlierLedgers {
+impl Ledgers {
+    pub(super) fn new(header: HeaderId, tree: LedgerTree) -> Self {
+        let newest = parking_lot::RwLock::new((header, tree));
+        Self { newest, recent: parking_lot::Mutex::default(), making: tokio::sync::Mutex::default() }
+    }
+
+    /// Another header is the newest.
+    pub(super) fn show(&self, header: HeaderId, tree: LedgerTree) {
+        let left = std::mem::replace(&mut *self.newest.write(), (header, tree));
+        // Its own part is freed while nobody waits.
+        drop(left);
+    }
+
+    fn newest(&self) -> (HeaderId, LedgerTree) {
+        self.newest.read().clone()
+    }
+
     fn of(&self, number: u64) -> Option<(HeaderId, LedgerTree)> {
         self.recent.lock().iter().find(|(of, _)| of.number == number).cloned()
     }
 
     /// The one with the least number above.
-    fn next_after(&self, number: u64) -> Option<(HeaderId, LedgerTree)> {
+    fn next_after(&self, number: u64) -> (HeaderId, LedgerTree) {
         let recent = self.recent.lock();
-        recent.iter().filter(|(of, _)| of.number > number).min_by_key(|(of, _)| of.number).cloned()
+        let later = recent.iter().filter(|(of, _)| of.number > number).min_by_key(|(of, _)| of.number);
+        later.cloned().unwrap_or_else(|| self.newest())
     }
 
     fn put(&self, header: HeaderId, tree: LedgerTree) {
         let mut recent = self.recent.lock();
         recent.push_front((header, tree));
-        recent.truncate(RECENT_LEDGERS);
+        let kept = recent.len().min(RECENT_LEDGERS);
+        let left = recent.split_off(kept);
+        drop(recent);
+        drop(left);
     }
 }
 
@@ -75,7 +101,7 @@ impl Tracker {
     /// The fee account of `payer` in the ledger after header `number`; `None` for one that is not in it.
     ///
     /// Cost: one path for the newest header and for those asked for last; for another one a path for each account and
-    /// nonce that changed between it and the next of them, beside whatever the chain does meanwhile.
+    /// nonce that changed between it and the next of them. No header waits for it.
     ///
     /// # Errors
     /// [`AccountProofError`]. A proof that does not lead to the header's `feeLedgerRoot` is never given.
@@ -88,44 +114,40 @@ impl Tracker {
         Ok(tree.prove(payer).map(|(account, proof)| ProvedAccount { account, proof, header }))
     }
 
-    fn newest_ledger(&self) -> (HeaderId, LedgerTree) {
-        self.with_state(|state| {
-            let head = state.head();
-            (HeaderId { number: head.number, hash: head.hash }, state.ledger().tree().clone())
-        })
+    /// The fee account of `payer` in the ledger after the newest header that is shown.
+    pub fn prove_newest_account(&self, payer: &Address) -> Option<ProvedAccount> {
+        let (header, tree) = self.shared.ledgers.newest();
+        tree.prove(payer).map(|(account, proof)| ProvedAccount { account, proof, header })
     }
 
     async fn ledger_after(&self, number: u64) -> Result<(HeaderId, LedgerTree), AccountProofError> {
-        let newest = self.newest_ledger();
+        let ledgers = &self.shared.ledgers;
+        let newest = ledgers.newest();
         if newest.0.number == number {
             return Ok(newest);
         }
-        let earlier = &self.shared.earlier;
-        if let Some(found) = earlier.of(number) {
+        if let Some(found) = ledgers.of(number) {
             return Ok(found);
         }
-        let missing = AccountProofError::NoHeader { number, newest: newest.0.number };
+        let newest = newest.0.number;
+        if number > newest {
+            return Err(AccountProofError::NoHeader { number, newest });
+        }
         // Asked before the header is read: one that is certified by then is the one that stays.
         let certified = self.certified().number;
-        // A turn for each read, and none while it waits for other proofs or for the chain: nobody else's would come.
+        // A turn for each read, and none while it waits for other proofs: nobody else's would come.
         let record = self.for_caller(self.store().batch(number)).await?;
-        let Some(record) = record else { return Err(missing) };
+        let record = record.ok_or(AccountProofError::NoHeader { number, newest })?;
         let header = HeaderId { number, hash: record.hash };
-        let _making = earlier.making.lock().await;
-        if let Some(found) = earlier.of(number) {
+        let _making = ledgers.making.lock().await;
+        if let Some(found) = ledgers.of(number) {
             return Ok(found);
         }
-        let base = match earlier.next_after(number) {
-            Some(base) => base,
-            None => {
-                // Memory and disk agree while nobody writes.
-                let _writer = self.shared.writer.lock().await;
-                self.newest_ledger()
-            }
-        };
+        // The disk may be further by now, or back: rows up to that one's number are its own, or lead to another root.
+        let base = ledgers.next_after(number);
         let tree = self.ledger_back(base, number, record.sealed.header.fee_ledger_root).await?;
         if number <= certified {
-            earlier.put(header, tree.clone());
+            ledgers.put(header, tree.clone());
         }
         Ok((header, tree))
     }
@@ -133,15 +155,21 @@ impl Tracker {
     /// The ledger after an earlier header, from one after a later one and the disk.
     async fn ledger_back(
         &self,
-        (later, tree): (HeaderId, LedgerTree),
+        (later, mut tree): (HeaderId, LedgerTree),
         number: u64,
         root: B256,
     ) -> Result<LedgerTree, AccountProofError> {
-        let changed = self.for_caller(self.store().entries_changed_after(number, later.number)).await?;
-        let changed = changed.ok_or(AccountProofError::Forgotten(number))?;
-        // A large ledger takes a while.
-        let made = blindfold_runtime::blocking(move || tree.with(changed)).await;
-        // Another root: headers gave way to others, or rows were forgotten in between. An error: shutting down.
-        made.ok().filter(|tree| tree.root() == root).ok_or(AccountProofError::Changed)
+        let mut at = later.number;
+        while at > number {
+            let before = number.max(at.saturating_sub(STEP_BATCHES));
+            let changed = self.for_caller(self.store().entries_changed_after(before, at)).await?;
+            let changed = changed.ok_or(AccountProofError::Forgotten(number))?;
+            // A large ledger takes a while. An error: shutting down.
+            let made = blindfold_runtime::blocking(move || tree.with(changed)).await;
+            tree = made.map_err(|_| AccountProofError::Changed)?;
+            at = before;
+        }
+        // Another root: headers gave way to others, or rows were forgotten in between.
+        if tree.root() == root { Ok(tree) } else { Err(AccountProofError::Changed) }
     }
 }

@@ -268,7 +268,7 @@ impl Tracker {
         self.make_durable(&batch, &checked, applied, Maker::Us).await?;
         if signature == Signature65::NONE {
             batch.signature = self.sign_stored(&header, signer).await?;
-            self.shared.sealed.send_replace(HeaderId { number, hash });
+            self.show_sealed();
         }
         traces::batch_has(number, || ids(&checked));
         traces::batch(number, "seal", started);
@@ -423,6 +423,17 @@ impl Tracker {
         blindfold_runtime::blocking(check).await.ok()
     }
 
+    /// Shows the head, which is on disk, and its ledger. For whoever holds the writer's lock: nobody else's head is it.
+    pub(super) fn show_sealed(&self) -> HeaderId {
+        let (header, tree) = self.with_state(|state| {
+            let head = state.head();
+            (HeaderId { number: head.number, hash: head.hash }, state.ledger().tree().clone())
+        });
+        self.shared.ledgers.show(header, tree);
+        self.shared.sealed.send_replace(header);
+        header
+    }
+
     /// Puts what was applied in memory on disk, or takes it back.
     pub(super) async fn make_durable(
         &self,
@@ -438,7 +449,7 @@ impl Tracker {
                 let id = HeaderId { number, hash };
                 // One that is still to be signed is not to be seen.
                 if maker != Maker::Us || batch.signature != Signature65::NONE {
-                    self.shared.sealed.send_replace(id);
+                    self.show_sealed();
                 }
                 if matches!(maker, Maker::L1(_)) {
                     self.shared.certified.send_replace(id);

@@ -9,7 +9,7 @@ use blindfold_protocol::{
 };
 use blindfold_store::StoreError;
 
-use super::{Applied, HeaderId, Tracker, TrackerError, load_state};
+use super::{Applied, HeaderId, Tracker, TrackerError, load_state, stored_head};
 use crate::limits::{DISPLACED_BRANCH_HEADERS, MAX_UNCERTIFIED_RUN};
 use crate::{L1Error, Office};
 
@@ -395,20 +395,34 @@ impl Tracker {
     }
 
     /// Takes back our uncertified headers from `number` on.
+    ///
+    /// Cost: what they changed in the ledger, on disk and in memory.
     pub(super) async fn take_back(&self, number: u64) -> Result<(), TrackerError> {
         blindfold_telemetry::traces::forget_from(number);
+        let store = &self.shared.store;
         // By the disk: it may have failed in the middle of this before.
-        let newest = self.shared.store.heads().await?.sealed.map_or(0, |(newest, _)| newest);
-        for reverted in (number..=newest).rev() {
-            self.shared.store.revert_sealed(reverted).await?;
+        let newest = store.heads().await?.sealed;
+        let head = self.head();
+        let agrees = newest == Some((head.number, head.hash));
+        // Read while it is there.
+        let before = if agrees { Some(store.ledger_before(number).await?) } else { None };
+        for reverted in (number..=newest.map_or(0, |(newest, _)| newest)).rev() {
+            store.revert_sealed(reverted).await?;
         }
-        // The disk holds what the accounts were before each header: it is the record, so the state is read from it.
-        let state = load_state(&self.shared.config, self.shared.store.as_ref())
-            .await
-            .map_err(TrackerError::reloading)?;
-        let sealed = HeaderId { number: state.head().number, hash: state.head().hash };
-        *self.shared.state.write() = state;
-        self.shared.sealed.send_replace(sealed);
+        // The disk is the record: memory goes back only to what it holds.
+        let went = match (stored_head(store.as_ref()).await?, before) {
+            (Some((head, root)), Some(before)) => self.shared.state.write().go_back(head, root, before),
+            _ => false,
+        };
+        if !went {
+            let state =
+                load_state(&self.shared.config, store.as_ref()).await.map_err(TrackerError::reloading)?;
+            let left = std::mem::replace(&mut *self.shared.state.write(), state);
+            // A large one takes a while to drop.
+            let _ = blindfold_runtime::blocking(move || drop(left)).await;
+        }
+        let HeaderId { number, hash } = self.show_sealed();
+        tracing::debug!(number, %hash, reloaded = !went, "headers were taken back");
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ use std::sync::{
 };
 
 use alloy_primitives::{Address, B256};
-use blindfold_protocol::ledger::{Account, FeeLedger};
+use blindfold_protocol::ledger::Account;
 use blindfold_protocol::validity::{BaseFees, ChainState, CheckedEnvelope, CheckedItem, Head, Verdict};
 use blindfold_protocol::{Canonical, ChainConfig, EnvelopeError, Epoch, Epochs, limits::RULES};
 use blindfold_runtime::{Instant, now, spawn};
@@ -106,7 +106,7 @@ struct Shared {
     /// The epoch whose end is announced, as L1 told last.
     closing: RwLock<Option<Closing>>,
     certificates_paired: AtomicU64,
-    earlier: accounts::EarlierLedgers,
+    ledgers: accounts::Ledgers,
     /// Places for reads that callers ask for.
     callers: Semaphore,
 }
@@ -125,6 +125,7 @@ impl Tracker {
         let state = load_state(&config, store.as_ref()).await?;
         let sealed = HeaderId { number: state.head().number, hash: state.head().hash };
         let certified = certified_head(&config, store.as_ref()).await?;
+        let ledgers = accounts::Ledgers::new(sealed, state.ledger().tree().clone());
         let shared = Shared {
             config,
             store,
@@ -141,7 +142,7 @@ impl Tracker {
             overruled: RwLock::default(),
             closing: RwLock::default(),
             certificates_paired: AtomicU64::default(),
-            earlier: accounts::EarlierLedgers::default(),
+            ledgers,
             callers: Semaphore::new(CALLERS_READS),
         };
         let tracker = Self { shared: Arc::new(shared) };
@@ -356,23 +357,30 @@ impl Tracker {
 }
 
 /// The state after the last header on disk.
+///
+/// Cost: reads the whole ledger, and computes its tree.
 async fn load_state(config: &ChainConfig, store: &dyn Store) -> Result<ChainState, OpenError> {
-    let Some(stored) = store.ledger_head().await? else {
+    let Some((head, root)) = stored_head(store).await? else {
         return Ok(ChainState::genesis(config.clone()));
     };
+    let state = ChainState::from_parts(config.clone(), head, store.ledger().await?);
+    if state.ledger().root() != root {
+        return Err(OpenError::DamagedLedger { number: head.number });
+    }
+    Ok(state)
+}
+
+/// The last header on disk, and the `feeLedgerRoot` that it names.
+async fn stored_head(store: &dyn Store) -> Result<Option<(Head, B256)>, StoreError> {
+    let Some(stored) = store.ledger_head().await? else { return Ok(None) };
     let number = stored.number;
     let damaged = |fault: String| StoreError::Corrupt { what: What::Batch, fault };
     let head = Head::decode(&stored.head).map_err(|fault| damaged(fault.to_string()))?;
     if (head.number, head.hash) != (number, stored.hash) {
-        return Err(damaged(format!("the head stored with batch {number} is another")).into());
+        return Err(damaged(format!("the head stored with batch {number} is another")));
     }
-    let (accounts, nonces, held) = (store.accounts().await?, store.nonces().await?, store.held().await?);
-    let state = ChainState::from_parts(config.clone(), head, FeeLedger::from_parts(accounts, nonces, held));
     let record = store.batch(number).await?.ok_or(StoreError::Missing { what: What::Batch, number })?;
-    if state.ledger().root() != record.sealed.header.fee_ledger_root {
-        return Err(OpenError::DamagedLedger { number });
-    }
-    Ok(state)
+    Ok(Some((head, record.sealed.header.fee_ledger_root)))
 }
 
 /// The certified head on disk.

@@ -9,12 +9,16 @@
 //! however many nonces of one payer are alive. What an account's proof shows, and why nothing else passes for one, is
 //! written in [`LedgerProof`]'s module.
 
+mod before;
+mod builder;
 mod changes;
 mod delta;
 mod entry;
 mod proof;
 mod tree;
 
+pub use before::LedgerBefore;
+pub use builder::LedgerBuilder;
 pub use changes::LedgerChanges;
 pub use delta::{AccountChange, HeldChange, LedgerDelta, LedgerDeltaError, NonceChange};
 pub use entry::LedgerEntry;
@@ -77,33 +81,17 @@ pub struct FeeLedger {
 }
 
 impl FeeLedger {
-    /// The ledger of what was stored. Empty accounts are left out; of a payer or a nonce named twice the last counts.
-    /// Costs a few hashes for each entry.
+    /// The ledger of these parts, as [`LedgerBuilder`] makes it.
     pub fn from_parts(
         accounts: impl IntoIterator<Item = (Address, Account)>,
         nonces: impl IntoIterator<Item = LiveNonce>,
         held: impl IntoIterator<Item = (u64, Vec<Held>)>,
     ) -> Self {
-        let mut ledger = Self::default();
-        for (payer, account) in accounts {
-            ledger.set_account(payer, Some(account));
-        }
-        for LiveNonce { payer, nonce, expiry } in nonces {
-            ledger.set_nonce(payer, nonce, Some(expiry));
-        }
-        for (number, held) in held {
-            ledger.set_held(number, held);
-        }
-        let accounts = ledger.accounts.iter();
-        let accounts =
-            accounts.map(|(payer, account)| LedgerEntry::Account { payer: *payer, account: Some(*account) });
-        let nonces = ledger.nonces().map(|LiveNonce { payer, nonce, expiry }| LedgerEntry::Nonce {
-            payer,
-            nonce,
-            expiry: Some(expiry),
-        });
-        ledger.tree = LedgerTree::default().with(accounts.chain(nonces));
-        ledger
+        let mut builder = LedgerBuilder::default();
+        accounts.into_iter().for_each(|(payer, account)| builder.account(payer, account));
+        nonces.into_iter().for_each(|nonce| builder.nonce(nonce));
+        held.into_iter().for_each(|(number, held)| builder.held(number, held));
+        builder.finish()
     }
 
     /// The account, if it has a leaf.
@@ -221,22 +209,32 @@ impl FeeLedger {
                 return Err(LedgerDeltaError::Held(change.number));
             }
         }
-        let mut entries = Vec::with_capacity(delta.accounts.len() + delta.nonces.len());
-        for change in &delta.accounts {
-            let (payer, account) = (change.payer, account(change).1);
-            self.set_account(payer, account);
-            entries.push(LedgerEntry::Account { payer, account });
-        }
-        for change in &delta.nonces {
-            let (NonceChange { payer, nonce: of, .. }, expiry) = (*change, nonce(change).1);
-            self.set_nonce(payer, of, expiry);
-            entries.push(LedgerEntry::Nonce { payer, nonce: of, expiry });
-        }
+        let accounts = delta
+            .accounts
+            .iter()
+            .map(|change| LedgerEntry::Account { payer: change.payer, account: account(change).1 });
+        let nonces = delta.nonces.iter().map(|change| {
+            let NonceChange { payer, nonce: of, .. } = *change;
+            LedgerEntry::Nonce { payer, nonce: of, expiry: nonce(change).1 }
+        });
+        let entries: Vec<LedgerEntry> = accounts.chain(nonces).collect();
+        let tree = self.tree.with(entries.iter().copied());
+        self.set_entries(&entries, tree);
         for change in &delta.held {
             self.set_held(change.number, held(change).1.clone());
         }
-        self.tree = self.tree.with(entries);
         Ok(())
+    }
+
+    /// Sets entries with the tree that they lead to.
+    fn set_entries(&mut self, entries: &[LedgerEntry], tree: LedgerTree) {
+        for entry in entries {
+            match *entry {
+                LedgerEntry::Account { payer, account } => self.set_account(payer, account),
+                LedgerEntry::Nonce { payer, nonce, expiry } => self.set_nonce(payer, nonce, expiry),
+            }
+        }
+        self.tree = tree;
     }
 
     fn set_account(&mut self, payer: Address, account: Option<Account>) {

@@ -69,6 +69,14 @@ impl LedgerTree {
         Self { root: set(&self.root, &changes, 0) }
     }
 
+    /// The tree of these entries, `count` of them, none of which is named twice.
+    pub(super) fn of(entries: impl Iterator<Item = LedgerEntry>, count: usize) -> Self {
+        let mut leaves = Vec::with_capacity(count);
+        leaves.extend(entries.filter_map(|entry| Some((entry.key(), entry.value()?))));
+        leaves.sort_unstable_by_key(|(key, _)| *key);
+        Self { root: build(&leaves, 0) }
+    }
+
     /// A payer's account, and the proof of it against [`LedgerTree::root`]; `None` where there is no such leaf.
     pub fn prove(&self, payer: &Address) -> Option<(Account, LedgerProof)> {
         let key = account_key(payer);

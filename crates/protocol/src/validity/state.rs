@@ -13,7 +13,7 @@ use crate::epoch::Epoch;
 use crate::fault::{CODE_FORCED_TRANSACTION, EnvelopeError};
 use crate::forced::ForcedEntry;
 use crate::header::BatchHeader;
-use crate::ledger::{FeeLedger, LedgerChanges, LedgerDelta, LedgerDeltaError};
+use crate::ledger::{FeeLedger, LedgerBefore, LedgerChanges, LedgerDelta, LedgerDeltaError};
 use crate::limits::{
     EXPIRY_WINDOW, MAX_BATCH_ITEMS, MAX_ENVELOPE_BYTES, MAX_FORCED_ITEMS, MAX_SECOND_BYTES, RULES,
 };
@@ -322,6 +322,17 @@ impl ChainState {
         self.ledger.revert(&applied.ledger_delta)?;
         self.head = applied.previous_head;
         Ok(())
+    }
+
+    /// Goes back to an earlier header of this chain, whose head this was and whose `feeLedgerRoot` this is, over all that
+    /// changed since. False, and nothing has changed, where that does not lead to the root.
+    #[must_use]
+    pub fn go_back(&mut self, head: Head, fee_ledger_root: B256, before: LedgerBefore) -> bool {
+        let back = self.ledger.go_back(before, fee_ledger_root);
+        if back {
+            self.head = head;
+        }
+        back
     }
 
     /// The one computation behind sealing and checking (V-5, V-6, V-10, V-13).

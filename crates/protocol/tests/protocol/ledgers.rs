@@ -1,14 +1,15 @@
 //! The fee ledger: undo, conservation, every refusal. Roots and proofs are in `ledger_tree.rs`.
 
 use crate::ledger_tree::{leaves_of, slow_root};
-use alloy_primitives::{Address, keccak256};
+use alloy_primitives::{Address, B256, keccak256};
 use blindfold_protocol::ledger::{
-    Account, AccountChange, FeeLedger, Held, HeldChange, LedgerDelta, LedgerDeltaError, LiveNonce,
-    NonceChange,
+    Account, AccountChange, FeeLedger, Held, HeldChange, LedgerBefore, LedgerDelta, LedgerDeltaError,
+    LedgerEntry, LiveNonce, NonceChange,
 };
 use blindfold_protocol::limits::MAX_PRUNED_NONCES;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 const SEQUENCER: Address = Address::repeat_byte(0x5e);
 
@@ -108,6 +109,14 @@ proptest! {
             prop_assert_eq!(total(&ledger), deposited);
             past.push((before, delta));
         }
+        for (first, (target, _)) in past.iter().enumerate() {
+            let before = before(&past[first..]);
+            let mut back = ledger.clone();
+            prop_assert!(!back.go_back(before.clone(), B256::repeat_byte(1)));
+            prop_assert_eq!(&back, &ledger, "no way back to another root");
+            prop_assert!(back.go_back(before, target.root()));
+            prop_assert_eq!(&back, target);
+        }
         while let Some((before, delta)) = past.pop() {
             let after = ledger.clone();
             ledger.revert(&delta).unwrap();
@@ -118,6 +127,26 @@ proptest! {
         }
         prop_assert_eq!(ledger, FeeLedger::default());
     }
+}
+
+/// What all these steps changed, as it was before the first of them.
+fn before(steps: &[(FeeLedger, LedgerDelta)]) -> LedgerBefore {
+    let (mut accounts, mut nonces, mut held) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    for (_, delta) in steps {
+        for AccountChange { payer, before, .. } in &delta.accounts {
+            accounts.entry(*payer).or_insert(*before);
+        }
+        for NonceChange { payer, nonce, before, .. } in &delta.nonces {
+            nonces.entry((*payer, *nonce)).or_insert(*before);
+        }
+        for HeldChange { number, before, .. } in &delta.held {
+            held.entry(*number).or_insert_with(|| before.clone());
+        }
+    }
+    let accounts = accounts.into_iter().map(|(payer, account)| LedgerEntry::Account { payer, account });
+    let nonces =
+        nonces.into_iter().map(|((payer, nonce), expiry)| LedgerEntry::Nonce { payer, nonce, expiry });
+    LedgerBefore { entries: accounts.chain(nonces).collect(), held: held.into_iter().collect() }
 }
 
 fn live(payer: Address, nonce: u64, expiry: u64) -> LiveNonce {

@@ -1,4 +1,4 @@
-//! The consumer's side of the binary feed (J-8).
+//! The consumer's side of the binary feed (J-9).
 
 use std::{collections::VecDeque, io, sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! The messages of the binary feed (J-8).
+//! The messages of the binary feed (J-9).
 //!
 //! Each is one WebSocket message: a version byte, a byte for its kind, and the fields of the topic's JSON object in their
 //! order, in the encoding of [`blindfold_protocol::codec`]. A structure stands in its own encoding behind its length, so it is

@@ -1,4 +1,4 @@
-//! The server's side of the binary feed (J-8): one WebSocket for each consumer, beside those of JSON-RPC on the same port and
+//! The server's side of the binary feed (J-9): one WebSocket for each consumer, beside those of JSON-RPC on the same port and
 //! under the same limits. A consumer that cannot keep up is dropped, and nobody waits for it.
 
 use std::{future::pending, sync::Arc, time::Duration};

@@ -13,7 +13,7 @@ use alloy_primitives::{Address, B256};
 use async_trait::async_trait;
 use blindfold_protocol::{
     BatchHints, Certificate, Deployment, Release, Signature65,
-    ledger::{Account, Held, LedgerEntry, LiveNonce},
+    ledger::{Account, FeeLedger, LedgerBefore, LedgerEntry},
 };
 use blindfold_runtime::{Instant, blocking};
 use blindfold_telemetry::Metrics;
@@ -350,16 +350,12 @@ impl Store for SqlStore {
         self.read(move |session| reads::account_of(session, &payer)).await
     }
 
-    async fn accounts(&self) -> Result<Vec<(Address, Account)>, StoreError> {
-        self.read(reads::accounts).await
+    async fn ledger(&self) -> Result<FeeLedger, StoreError> {
+        self.read(reads::ledger).await
     }
 
-    async fn nonces(&self) -> Result<Vec<LiveNonce>, StoreError> {
-        self.read(reads::nonces).await
-    }
-
-    async fn held(&self) -> Result<Vec<(u64, Vec<Held>)>, StoreError> {
-        self.read(reads::held).await
+    async fn ledger_before(&self, number: u64) -> Result<LedgerBefore, StoreError> {
+        self.read(move |session| reads::ledger_before(session, number)).await
     }
 
     async fn ledger_head(&self) -> Result<Option<LedgerHead>, StoreError> {

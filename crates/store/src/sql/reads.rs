@@ -1,14 +1,16 @@
 //! Queries. Each runs on one connection and so sees one state.
 
 use alloy_primitives::{Address, B256};
-use blindfold_protocol::ledger::{Account, Held, LedgerEntry, LiveNonce};
+use blindfold_protocol::ledger::{
+    Account, FeeLedger, Held, LedgerBefore, LedgerBuilder, LedgerEntry, LiveNonce,
+};
 
 use super::{
     convert::{
-        account, address, array, bytes, corrupt, flag, hash, integer, narrow, number, optional_account,
-        optional_number, optional_structure, optional_text, structure, text,
+        account, address, array, bytes, corrupt, flag, hash, held_from_bytes, integer, narrow, number,
+        optional_account, optional_number, optional_structure, optional_text, structure, text,
     },
-    session::{Row, Session, all, each, first, values},
+    session::{Row, Session, all, each, each_by_pages, first, values},
 };
 use crate::{
     Acknowledged, BatchRecord, BlockRecord, Heads, ItemLocation, ItemRecord, LedgerHead, PendingEnvelope,
@@ -267,20 +269,37 @@ pub(crate) fn account_of(session: &dyn Session, payer: &Address) -> Result<Optio
     first(session, sql, &values![payer], |row| account(row, 0, 1))
 }
 
-pub(crate) fn accounts(session: &dyn Session) -> Result<Vec<(Address, Account)>, StoreError> {
-    all(session, "SELECT payer, balance, withdrawn FROM accounts ORDER BY payer", &[], |row| {
-        Ok((address(row, 0, What::Account)?, account(row, 1, 2)?))
-    })
-}
-
-pub(crate) fn nonces(session: &dyn Session) -> Result<Vec<LiveNonce>, StoreError> {
-    all(session, "SELECT payer, nonce, expiry FROM fee_nonces ORDER BY expiry, payer, nonce", &[], |row| {
-        Ok(LiveNonce {
-            payer: address(row, 0, What::Account)?,
-            nonce: u64::from_be_bytes(array(row, 1, What::Account)?),
-            expiry: number(row, 2, What::Account)?,
-        })
-    })
+/// The whole ledger, row by row.
+pub(crate) fn ledger(session: &dyn Session) -> Result<FeeLedger, StoreError> {
+    let mut ledger = LedgerBuilder::default();
+    each_by_pages(session, "accounts", (&["payer", "balance", "withdrawn"], 1), |row| {
+        ledger.account(address(row, 0, What::Account)?, account(row, 1, 2)?);
+        Ok(())
+    })?;
+    each_by_pages(session, "fee_nonces", (&["expiry", "payer", "nonce"], 3), |row| {
+        ledger.nonce(LiveNonce {
+            payer: address(row, 1, What::Account)?,
+            nonce: u64::from_be_bytes(array(row, 2, What::Account)?),
+            expiry: number(row, 0, What::Account)?,
+        });
+        Ok(())
+    })?;
+    let mut of = (0, Vec::new());
+    each_by_pages(session, "held", (&["number", "item", "payer", "amount"], 2), |row| {
+        let number = number(row, 0, What::Account)?;
+        if of.0 != number {
+            let (number, held) = std::mem::replace(&mut of, (number, Vec::new()));
+            ledger.held(number, held);
+        }
+        of.1.push(Held {
+            item: narrow(row, 1, What::Account)?,
+            payer: address(row, 2, What::Account)?,
+            amount: u128::from_be_bytes(array(row, 3, What::Account)?),
+        });
+        Ok(())
+    })?;
+    ledger.held(of.0, of.1);
+    Ok(ledger.finish())
 }
 
 pub(crate) fn ledger_floor(session: &dyn Session) -> Result<Option<u64>, StoreError> {
@@ -300,6 +319,11 @@ pub(crate) fn entries_changed_after(
     if batch < floor {
         return Ok(None);
     }
+    entries_before(session, batch, up_to).map(Some)
+}
+
+/// Accounts and nonces that batches above `batch` and up to `up_to` changed, as they were after `batch`.
+fn entries_before(session: &dyn Session, batch: u64, up_to: u64) -> Result<Vec<LedgerEntry>, StoreError> {
     // No number that is stored lies above what the engines hold.
     let range = [batch, up_to].map(|number| i64::try_from(number).unwrap_or(i64::MAX));
     // Of all rows of an entry the first one counts: what it was before the first batch that changed it.
@@ -328,7 +352,23 @@ pub(crate) fn entries_changed_after(
         }
         Ok(())
     })?;
-    Ok(Some(entries))
+    Ok(entries)
+}
+
+pub(crate) fn ledger_before(session: &dyn Session, number: u64) -> Result<LedgerBefore, StoreError> {
+    let before = number.saturating_sub(1);
+    let entries = entries_before(session, before, u64::MAX)?;
+    let mut held: Vec<(u64, Vec<Held>)> = Vec::new();
+    let sql = "
+        SELECT held_number, before FROM held_changes WHERE number > ?1 ORDER BY held_number, number";
+    each(session, sql, &values![i64::try_from(before).unwrap_or(i64::MAX)], |row| {
+        let of = self::number(row, 0, What::Account)?;
+        if held.last().is_none_or(|(last, _)| *last != of) {
+            held.push((of, held_from_bytes(&bytes(row, 1, What::Account)?)?));
+        }
+        Ok(())
+    })?;
+    Ok(LedgerBefore { entries, held })
 }
 
 /// The first number that [`crate::Store::rewind`] can go back to, but for what is not certified.
@@ -339,26 +379,6 @@ pub(crate) fn way_back_floor(session: &dyn Session) -> Result<u64, StoreError> {
     };
     let held = newest(session, "SELECT MAX(number) FROM held_floor", What::Account)?.unwrap_or_default();
     Ok(ledgers.min(certified(session)?).max(held))
-}
-
-pub(crate) fn held(session: &dyn Session) -> Result<Vec<(u64, Vec<Held>)>, StoreError> {
-    let rows =
-        all(session, "SELECT number, item, payer, amount FROM held ORDER BY number, item", &[], |row| {
-            let held = Held {
-                item: narrow(row, 1, What::Account)?,
-                payer: address(row, 2, What::Account)?,
-                amount: u128::from_be_bytes(array(row, 3, What::Account)?),
-            };
-            Ok((number(row, 0, What::Account)?, held))
-        })?;
-    let mut grouped: Vec<(u64, Vec<Held>)> = Vec::new();
-    for (number, entry) in rows {
-        match grouped.last_mut() {
-            Some((last, entries)) if *last == number => entries.push(entry),
-            _ => grouped.push((number, vec![entry])),
-        }
-    }
-    Ok(grouped)
 }
 
 pub(crate) fn held_for(session: &dyn Session, batch: u64) -> Result<Vec<Held>, StoreError> {

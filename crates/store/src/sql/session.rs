@@ -304,6 +304,42 @@ pub(crate) fn all<T>(
     Ok(found)
 }
 
+/// Rows of [`each_by_pages`] that are asked for at once.
+const PAGE_ROWS: i64 = 4_096;
+
+/// Reads every row of a table in the order of its key, the first `key` of the columns. In parts: a server's answer is held
+/// as a whole before its first row is read.
+pub(crate) fn each_by_pages(
+    session: &dyn Session,
+    table: &str,
+    (columns, key): (&[&str], usize),
+    mut read: impl FnMut(&dyn Row) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let select = format!("SELECT {} FROM {table}", columns.join(", "));
+    let keys = columns.get(..key).unwrap_or_default().join(", ");
+    let after: Vec<String> = (1..=key).map(|parameter| format!("?{parameter}")).collect();
+    let after = after.join(", ");
+    let next = format!("{select} WHERE ({keys}) > ({after}) ORDER BY {keys} LIMIT {PAGE_ROWS}");
+    let mut sql = format!("{select} ORDER BY {keys} LIMIT {PAGE_ROWS}");
+    let mut last: Vec<Value<'static>> = Vec::new();
+    loop {
+        let (mut rows, mut read_last) = (0, Vec::new());
+        each(session, &sql, &last, |row| {
+            rows += 1;
+            if rows == PAGE_ROWS {
+                let values = (0..key).map(|column| row.value(column).map(Value::into_owned));
+                read_last = values.collect::<Result<_, _>>()?;
+            }
+            read(row)
+        })?;
+        if rows < PAGE_ROWS {
+            return Ok(());
+        }
+        last = read_last;
+        sql.clone_from(&next);
+    }
+}
+
 /// A connection whose transactions the store's own threads begin and end.
 pub(crate) trait Connection: Send {
     /// What runs statements.

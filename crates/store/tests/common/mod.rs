@@ -8,7 +8,8 @@ use blindfold_protocol::{
 };
 use blindfold_servers::Postgres;
 use blindfold_store::{
-    BlockRecord, ItemRecord, PendingEnvelope, PostgresUrl, SealedRecord, SqlStore, StoreError, StoreUrl,
+    BlockRecord, ItemRecord, PendingEnvelope, PostgresUrl, SealedRecord, SqlStore, Store, StoreError,
+    StoreUrl,
 };
 use tempfile::TempDir;
 
@@ -130,6 +131,23 @@ pub fn sealed(
 pub fn credit(number: u8, before: Option<Account>, after: Option<Account>) -> LedgerDelta {
     let change = AccountChange { payer: payer(number), before, after };
     LedgerDelta { accounts: vec![change], ..LedgerDelta::default() }
+}
+
+/// The accounts of the stored ledger, by payer.
+pub async fn stored_accounts(store: &SqlStore) -> Vec<(Address, Account)> {
+    store.ledger().await.unwrap().accounts().iter().map(|(payer, account)| (*payer, *account)).collect()
+}
+
+/// Its live nonces, those first that go first.
+pub async fn stored_nonces(store: &SqlStore) -> Vec<LiveNonce> {
+    let mut nonces: Vec<_> = store.ledger().await.unwrap().nonces().collect();
+    nonces.sort_by_key(|it| (it.expiry, it.payer, it.nonce));
+    nonces
+}
+
+/// What it holds, by batch.
+pub async fn stored_held(store: &SqlStore) -> Vec<(u64, Vec<Held>)> {
+    store.ledger().await.unwrap().held().iter().map(|(number, held)| (*number, held.clone())).collect()
 }
 
 pub fn held_change(number: u64, before: Vec<Held>, after: Vec<Held>) -> HeldChange {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use blindfold_protocol::{
     Address, B256, BatchHints, Certificate, Deployment, Release, Signature65,
-    ledger::{Account, Held, LedgerEntry, LiveNonce},
+    ledger::{Account, FeeLedger, LedgerBefore, LedgerEntry},
 };
 use blindfold_store::{
     Acknowledged, BatchRecord, BlockRecord, ConfidentialAccountRecord, ConfidentialBatchRecord,
@@ -144,9 +144,8 @@ disk! { Store {
         fn heads() -> Heads;
         fn envelope_location(id: B256) -> Option<ItemLocation>;
         fn account(payer: Address) -> Option<Account>;
-        fn accounts() -> Vec<(Address, Account)>;
-        fn nonces() -> Vec<LiveNonce>;
-        fn held() -> Vec<(u64, Vec<Held>)>;
+        fn ledger() -> FeeLedger;
+        fn ledger_before(number: u64) -> LedgerBefore;
         fn block_through(batch: u64) -> Option<(u64, B256)>;
         fn ledger_floor() -> Option<u64>;
         fn entries_changed_after(number: u64, up_to: u64) -> Option<Vec<LedgerEntry>>;
