@@ -318,8 +318,7 @@ fn refusal(reader: &mut Reader<'_>) -> Result<RpcError, FrameError> {
     let retry = flag(reader, "retry")?;
     let message = read_text(reader, "message")?.to_owned();
     let leader = if flag(reader, "leader")? { Some(read_text(reader, "leader")?.into()) } else { None };
-    let retry_after_ms =
-        if flag(reader, "retry after")? { Some(reader.u64("milliseconds")?) } else { None };
+    let retry_after_ms = if flag(reader, "retry after")? { Some(reader.u64("milliseconds")?) } else { None };
     Ok(RpcError { code, message, reason, retry, leader, retry_after_ms })
 }
 
