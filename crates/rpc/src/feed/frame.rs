@@ -132,7 +132,9 @@ impl FeedFrame {
                 writer.u8(u8::from(refusal.leader.is_some()));
                 refusal.leader.iter().for_each(|leader| text(&mut writer, leader));
                 writer.u8(u8::from(refusal.retry_after_ms.is_some()));
-                refusal.retry_after_ms.iter().for_each(|after| writer.u64(*after));
+                if let Some(after) = refusal.retry_after_ms {
+                    writer.u64(after);
+                }
                 writer.finish()
             }
             Self::Ended(reason) => {
