@@ -5,37 +5,20 @@
 use alloy_eips::eip4844::Blob;
 use alloy_primitives::Bytes;
 use async_trait::async_trait;
-use blindfold_protocol::{B256, Canonical};
+use blindfold_protocol::Canonical;
 
 use crate::{
     error::L1Error,
     posting::{
         archived::{ArchivedData, MAX_ARCHIVED_BYTES},
         blobs::{MAX_BLOB_DATA_BYTES, decode_blobs, encode_blobs},
+        place::{LayerName, OnL1, POST_DATA_ROOM_BYTES},
     },
     reader::{
         client::L1Client,
         data::{DataError, unfit},
     },
-    submitter::writer::{DataPlace, POST_DATA_ROOM_BYTES},
 };
-
-/// The layers that there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LayerName {
-    Calldata,
-    Blobs,
-    Archive,
-}
-
-impl From<DataPlace> for LayerName {
-    fn from(place: DataPlace) -> Self {
-        match place {
-            DataPlace::Calldata => Self::Calldata,
-            DataPlace::Blobs => Self::Blobs,
-        }
-    }
-}
 
 /// What a transaction carries for data.
 #[derive(Debug, Default)]
@@ -43,28 +26,6 @@ pub(crate) struct Carried {
     /// Among its input.
     pub input: Bytes,
     pub blobs: Vec<Blob>,
-}
-
-/// What a posted transaction carried.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OnL1<'a> {
-    /// The block that it is in.
-    pub l1_block: u64,
-    pub input: &'a Bytes,
-    /// Versioned hashes of its blobs.
-    pub blobs: &'a [B256],
-}
-
-impl OnL1<'_> {
-    /// Where the data is; `None` for none.
-    pub fn layer(&self) -> Option<LayerName> {
-        match (self.input.is_empty(), self.blobs.is_empty()) {
-            (false, _) if ArchivedData::is_named_by(self.input) => Some(LayerName::Archive),
-            (false, _) => Some(LayerName::Calldata),
-            (true, false) => Some(LayerName::Blobs),
-            (true, true) => None,
-        }
-    }
 }
 
 /// A place for data.
@@ -165,6 +126,7 @@ impl L1Client {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use blindfold_protocol::B256;
 
     #[test]
     fn what_a_transaction_carries_says_where_its_data_is() {

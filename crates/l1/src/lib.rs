@@ -69,6 +69,7 @@ pub use posting::hint_posting::{HintPosting, MAX_RUN_HINT_BYTES, PostedBatch, Po
 pub use posting::hint_roots::HintRoots;
 pub use posting::hint_tree::{Chunk, HintTree};
 pub use posting::opened_data::{HintsReference, KeyedBatch, OpenedData, OpenedPiece};
+pub use posting::place::{DataPlace, MAX_TRANSACTION_BYTES};
 pub use posting::run::{PostedRun, RunReference};
 pub use posting::run_data::{BatchData, CodedBatch, DataPart, RunData, split_run_data};
 pub use reader::accusations::{OpenAccusation, open_accusations};
@@ -88,8 +89,6 @@ pub use submitter::L1Submitter;
 pub use submitter::costs::{DataCosts, DataEstimate, PlaceCosts};
 pub use submitter::sender::Sent;
 pub use submitter::stakes::{Acknowledged, MemberStake};
-pub use submitter::writer::{
-    DataPlace, DataPolicy, L1Writer, MAX_TRANSACTION_BYTES, MAX_TRANSACTION_HEADERS,
-};
+pub use submitter::writer::{DataPolicy, L1Writer, MAX_TRANSACTION_HEADERS};
 pub use submitter::writer_disputes::ACCUSATION_STAKE_WEI;
 pub use submitter::writer_funds::L2Call;

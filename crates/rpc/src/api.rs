@@ -316,8 +316,8 @@ pub trait CommitteeApi {
     /// time, and for a quarter of the time. The same data again get the same answer at once.
     ///
     /// # Parameters
-    /// - `firstNumber`: number of the first batch, from 1.
-    /// - `lastNumber`: number of the last batch, of the same epoch.
+    /// - `first_number`: number of the first batch, from 1.
+    /// - `last_number`: number of the last batch, of the same epoch.
     /// - `data`: the `RunData`, at most 2,031,616 bytes.
     ///
     /// # Errors

@@ -24,6 +24,7 @@ const METHODS: &[&str] = &[
     "committee_getSealed",
     "committee_getShare",
     "committee_getSingleton",
+    "committee_attestData",
     "committee_getStatus",
     "confidential_getAccount",
     "confidential_getInvoiceTotal",

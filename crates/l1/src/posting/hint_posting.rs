@@ -6,7 +6,7 @@ use blindfold_protocol::{
     B256, BatchHints, Canonical, DecodeError, HintEntry, limits::VERSION, release::KEY_BYTES,
 };
 
-use crate::submitter::writer::MAX_TRANSACTION_BYTES;
+use crate::posting::place::MAX_TRANSACTION_BYTES;
 
 /// Kind of an item that takes no pd position.
 pub(crate) const SKIPPED: u8 = 0;

@@ -10,8 +10,8 @@ use crate::{
         hint_blobs::HintBlobs,
         hint_posting::{HintPosting, MAX_RUN_HINT_BYTES},
         hint_tree::HintTree,
+        place::DataPlace,
     },
-    submitter::writer::DataPlace,
 };
 
 /// The roots of the same hints of one run. `None` where they do not fit.

@@ -10,5 +10,6 @@ pub(crate) mod hint_roots;
 pub(crate) mod hint_tree;
 pub(crate) mod opened_data;
 pub(crate) mod parts;
+pub(crate) mod place;
 pub(crate) mod run;
 pub(crate) mod run_data;

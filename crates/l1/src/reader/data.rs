@@ -16,10 +16,10 @@ use crate::{
     contracts::{BlindedInbox, from_contract},
     error::L1Error,
     events::logs::FinalLog,
-    layer::OnL1,
     posting::{
         blobs::BlobError,
         parts::{OwnBatches, Search},
+        place::OnL1,
         run_data::{DataPart, Entries, MAX_RUN_BATCHES},
     },
     reader::client::L1Client,

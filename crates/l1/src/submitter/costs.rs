@@ -6,13 +6,11 @@
 use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 
 use crate::{
-    layer::LayerName,
-    posting::blobs::{MAX_BLOB_DATA_BYTES, blobs_of},
-    submitter::{
-        fees::{Fees, Prices},
-        sender::PLAIN_GAS,
-        writer::{DataPlace, POST_DATA_OVERHEAD_BYTES, POST_DATA_ROOM_BYTES},
+    posting::{
+        blobs::{MAX_BLOB_DATA_BYTES, blobs_of},
+        place::{DataPlace, LayerName, POST_DATA_OVERHEAD_BYTES, POST_DATA_ROOM_BYTES},
     },
+    submitter::fees::{Fees, PLAIN_GAS, Prices},
 };
 
 /// Tokens of a byte that is not zero; one that is zero is one (EIP-7623).

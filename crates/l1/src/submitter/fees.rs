@@ -8,6 +8,8 @@ use crate::{
     transport::{Rpc, failed},
 };
 
+/// Gas of a transaction that does nothing.
+pub(crate) const PLAIN_GAS: u64 = 21_000;
 /// How much more a replacement pays, in percent; nodes ask for at least 10.
 const REPLACEMENT_PERCENT: u128 = 25;
 /// The same for a transaction with blobs; nodes ask for at least 100.

@@ -25,19 +25,19 @@ use tokio::sync::Mutex;
 
 use crate::{
     error::{L1Error, RunError},
-    layer::LayerName,
-    posting::blobs::{BlobError, encode_blobs, sidecar},
+    posting::{
+        blobs::{BlobError, encode_blobs, sidecar},
+        place::LayerName,
+    },
     submitter::{
         costs::{DataCosts, DataEstimate, Plan},
-        fees::{Fees, Prices},
+        fees::{Fees, PLAIN_GAS, Prices},
     },
     transport::{Rpc, failed, refused},
 };
 
 /// Gas that one transaction may have (EIP-7825).
 pub(crate) const GAS_LIMIT: u64 = 1 << 24;
-/// Gas of a transaction that does nothing.
-pub(crate) const PLAIN_GAS: u64 = 21_000;
 /// Room above the estimate, in percent: the state may have changed a little when the transaction runs.
 const GAS_MARGIN_PERCENT: u64 = 15;
 /// Transactions on their way at the same time: nodes keep 16 of an account, and so many of the longest fit a block.

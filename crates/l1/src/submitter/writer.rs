@@ -13,10 +13,11 @@ use serde::{Deserialize, Serialize};
 use crate::{
     contracts::BlindedInbox,
     error::{L1Error, RunError},
-    layer::{Carried, LayerName},
+    layer::Carried,
     posting::{
         blobs::BlobError,
         parts::MAX_POSTER_PART_BYTES,
+        place::{DataPlace, LayerName, MAX_TRANSACTION_BYTES},
         run_data::{CodedBatch, RunData, split_run_data},
     },
     reader::{
@@ -29,18 +30,12 @@ use crate::{
     },
 };
 
-/// The longest transaction that nodes relay from one to another.
-pub const MAX_TRANSACTION_BYTES: usize = 128 * 1024;
 /// The longest transaction with blobs that nodes relay, its blobs included.
 const MAX_BLOB_TRANSACTION_BYTES: usize = 1024 * 1024;
 /// The contracts' error for evidence whose commitment is of the same block.
 const COMMITTED_NOW: &str = "CommittedInThisBlock";
 /// Pause before evidence is shown again.
 const REVEAL_POLL_MS: u64 = 500;
-/// What a transaction of `postData` has beside its data, with room to spare.
-pub(crate) const POST_DATA_OVERHEAD_BYTES: usize = 512;
-/// The data in the input of one transaction of `postData`.
-pub(crate) const POST_DATA_ROOM_BYTES: usize = MAX_TRANSACTION_BYTES - POST_DATA_OVERHEAD_BYTES;
 /// The part of `postingDeadline`, as a divisor, after which a header takes the surer way: half the time after which others post
 /// it in the sequencer's place.
 const URGENT_PART: u64 = 8;
@@ -94,17 +89,6 @@ impl From<DataPlace> for DataPolicy {
             DataPlace::Blobs => Self::Blobs,
         }
     }
-}
-
-/// Where the data of posted runs and hints goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DataPlace {
-    /// In the transaction's input: dear, and there for good.
-    #[default]
-    Calldata,
-    /// In blobs (EIP-4844), which beacon nodes keep for some weeks.
-    Blobs,
 }
 
 impl L1Writer {

@@ -14,12 +14,10 @@ use crate::{
         hint_blobs::{HintIndex, content},
         hint_posting::HintPosting,
         hint_roots::HintRoots,
+        place::DataPlace,
         run::RunReference,
     },
-    submitter::{
-        sender::Sent,
-        writer::{DataPlace, L1Writer},
-    },
+    submitter::{sender::Sent, writer::L1Writer},
 };
 
 impl L1Writer {
