@@ -4,6 +4,7 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
+    time::Duration,
 };
 
 use alloy_primitives::{Address, B256};
@@ -107,6 +108,7 @@ impl Steps {
             Err(error) => (error.id(), Err(error.into())),
         };
         let Some(subject) = self.subjects.remove(&id) else { return result };
+        let told = result.as_ref().err().and_then(RoundError::retry_after);
         match &result {
             Ok(()) => {
                 self.paused.remove(&subject);
@@ -116,14 +118,14 @@ impl Steps {
                 if subject != Subject::Envelope(*envelope) {
                     self.paused.remove(&subject);
                 }
-                self.pause(Subject::Envelope(*envelope), now);
+                self.pause(Subject::Envelope(*envelope), now, told);
             }
             // It did not fail: nothing was tried.
             Err(RoundError::Held { until }) => {
                 self.paused(subject, now).until = *until;
                 return Ok(());
             }
-            Err(_) => self.pause(subject, now),
+            Err(_) => self.pause(subject, now, told),
         }
         result
     }
@@ -133,10 +135,10 @@ impl Steps {
         self.paused.entry(subject).or_insert_with(|| Paused { until: now, pauses: pauses() })
     }
 
-    /// Has it wait, longer than the last time.
-    fn pause(&mut self, subject: Subject, now: Instant) {
+    /// Has it wait, longer than the last time, and not less than it was told.
+    fn pause(&mut self, subject: Subject, now: Instant, told: Option<Duration>) {
         let paused = self.paused(subject, now);
-        paused.until = now + paused.pauses.pause();
+        paused.until = now + paused.pauses.pause_after(told);
     }
 
     /// Forgets the failures of what is over.
@@ -158,8 +160,6 @@ pub(super) type Ended = Result<(Id, Result<(), RoundError>), JoinError>;
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use blindfold_rpc::{ReceivedError, RpcError};
     use blindfold_runtime::now;
 
@@ -261,6 +261,28 @@ mod tests {
         assert_eq!(steps.paused.keys().collect::<Vec<_>>(), [&Subject::Envelope(envelope)]);
         steps.begin(Subject::Envelope(envelope), now, async { panic!("it waits") });
         assert!(steps.subjects.is_empty());
+    }
+
+    /// What says when there is room again is not asked before.
+    #[tokio::test]
+    async fn who_is_told_when_to_come_back_does_not_come_before() {
+        const TOLD: Duration = Duration::from_secs(20);
+        let mut steps = Steps::new(PAUSE_MS);
+        let (now, envelope) = (now(), B256::repeat_byte(7));
+        let busy = || ReceivedError::Refused(RpcError::busy("queue_too_long", "later").after(TOLD));
+        for (subject, error) in [
+            (sender(1), RoundError::NotSent { envelope, cause: busy() }),
+            (sender(2), RoundError::Sequencer(busy())),
+            (Subject::Node, RoundError::NodeRpc(busy())),
+        ] {
+            steps.begin(subject, now, async { Err(error) });
+            let ended = steps.join_next().await.unwrap();
+            assert!(steps.ended(ended, now).is_err());
+        }
+        for subject in [Subject::Envelope(envelope), sender(2), Subject::Node] {
+            let until = steps.paused[&subject].until;
+            assert!((now + TOLD..=now + TOLD * 3 / 2).contains(&until), "{subject:?}");
+        }
     }
 
     #[tokio::test]

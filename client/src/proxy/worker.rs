@@ -158,6 +158,18 @@ pub enum RoundError {
     Step(#[from] JoinError),
 }
 
+impl RoundError {
+    /// When the same may succeed, where a server said so.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::NotSent { cause, .. } | Self::Sequencer(cause) | Self::NodeRpc(cause) => {
+                cause.retry_after()
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Works until `stop` changes. A step may be cut off anywhere: the journal has all that the next process needs.
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let poll = Duration::from_millis(inner.config.poll_interval_ms);
