@@ -99,6 +99,7 @@ pub use lagrange::CombineError;
 pub use member::{MemberKey, MemberKeyError};
 pub use opened::{KnownBatch, KnownItem};
 pub use opening::Opening;
+pub use par::on_this_thread;
 pub use parameters::{
     CheckError, DEFAULT_LINES_MAX_BYTES, Element, MAX_BATCH, MAX_MEMBERS, Parameters, ParametersError,
     TableError,

@@ -1,15 +1,16 @@
 //! What depends on the machine that this crate is built for: threads, fetching ahead, and the backend in lanes. Everything
 //! else is the same everywhere; no other file asks for the architecture, but for those of [`crate::ifma`].
 
+mod loops;
 #[cfg(target_arch = "wasm32")]
 mod single;
 #[cfg(not(target_arch = "wasm32"))]
 mod threads;
 
 #[cfg(target_arch = "wasm32")]
-pub(crate) use single::{Pool, for_each_chunk, join, map, map_chunks, threads, zip_mut};
+pub(crate) use single::{Pool, alone, for_each_chunk, join, map, map_chunks, threads, zip_mut};
 #[cfg(not(target_arch = "wasm32"))]
-pub(crate) use threads::{Pool, for_each_chunk, join, map, map_chunks, threads, zip_mut};
+pub(crate) use threads::{Pool, alone, for_each_chunk, join, map, map_chunks, threads, zip_mut};
 
 use crate::bulk::Bulk;
 use crate::cpu::Processor;
