@@ -274,7 +274,7 @@ impl Default for AdmissionConfig {
     fn default() -> Self {
         Self {
             proof_batch_items: 64,
-            proof_wait_us: 20_000,
+            proof_wait_us: 50_000,
             proof_queue_items: 4_096,
             proof_threads: 2,
             source_rate_per_second: 2_000,

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use blindfold_bte::on_this_thread;
 use blindfold_protocol::validity::{CheckedEnvelope, check_proofs, check_static_all};
 use blindfold_protocol::{ChainConfig, EnvelopeError, Epoch};
 use blindfold_rpc::Pace;
@@ -11,12 +12,16 @@ use blindfold_runtime::{Cancelled, Spawner, blocking, now, rng, until};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::timeout_at;
 
+/// With fewer, a group costs as much as each by itself.
+pub const WORTH_A_WAIT: f64 = 4.0;
+
 /// How groups are formed, and how much may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerifierLimits {
     /// Envelopes of one group at most.
     pub group_items: usize,
-    /// How long the first envelope of a group waits for others.
+    /// How long the first envelope of a group waits for others, where others come: it does not wait where fewer than
+    /// [`WORTH_A_WAIT`] do in that time.
     pub group_wait: Duration,
     /// Envelopes that wait for a group at most.
     pub queue_items: usize,
@@ -114,7 +119,9 @@ async fn form_groups(
     while let Some(first) = jobs.recv().await {
         let mut group = Vec::with_capacity(limits.group_items);
         group.push(first);
-        let deadline = now() + limits.group_wait;
+        let come = verified.per_second() * limits.group_wait.as_secs_f64();
+        let wait = if come < WORTH_A_WAIT { Duration::ZERO } else { limits.group_wait };
+        let deadline = now() + wait;
         while group.len() < limits.group_items {
             match timeout_at(deadline, jobs.recv()).await {
                 Ok(Some(job)) => group.push(job),
@@ -127,7 +134,7 @@ async fn form_groups(
         verified.note(group.len() as u64);
         let chain = Arc::clone(&chain);
         let work = blocking(move || {
-            check_group(&chain, group);
+            on_this_thread(|| check_group(&chain, group));
             drop(permit);
         });
         // Watched: whoever asked would take the end of the work for the end of the role.
@@ -160,7 +167,34 @@ fn check_group(chain: &ChainConfig, group: Vec<Job>) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
+
+    /// Who comes alone is not kept waiting; of a crowd, many are looked at together.
+    #[tokio::test(start_paused = true)]
+    async fn only_a_crowd_waits_for_each_other() {
+        let epoch = Arc::new(blindfold_kit::epoch());
+        let group_wait = Duration::from_millis(50);
+        let limits = VerifierLimits { group_items: 64, group_wait, queue_items: 64, threads: 1 };
+        let tasks = blindfold_runtime::Tasks::new();
+        let sizes = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&sizes);
+        let watch = move |size| seen.lock().unwrap().push(size);
+        let verifier = Verifier::start(blindfold_kit::chain_config(), limits, watch, &tasks.spawner());
+        let ask = || verifier.verify(Arc::from([0u8].as_slice()), Arc::clone(&epoch), 1);
+        let began = now();
+        ask().await.unwrap().unwrap_err();
+        assert_eq!(now(), began, "alone");
+        for _ in 0..20 {
+            let crowd = (0..20).map(|n| async move {
+                tokio::time::sleep(Duration::from_millis(2 * n)).await;
+                ask().await.unwrap().unwrap_err()
+            });
+            futures::future::join_all(crowd).await;
+        }
+        assert_eq!(sizes.lock().unwrap().last(), Some(&20));
+    }
 
     #[tokio::test]
     async fn a_full_queue_refuses_and_the_rest_is_answered() {
