@@ -2,7 +2,7 @@
 //!
 //! The structs of this module exist only to be hashed; the wire types convert into them.
 
-use std::sync::LazyLock;
+use std::{cell::Cell, sync::LazyLock};
 
 use crate::tags;
 use alloy_primitives::{Address, B256, keccak256};
@@ -109,9 +109,20 @@ impl Deployment {
         )
     }
 
-    /// EIP-712 hash of the domain: what every digest and the genesis hash begin with.
+    /// EIP-712 hash of the domain: what every digest and the genesis hash begin with. Made once by each thread for as long as it
+    /// asks for the same: it is half of what a digest takes.
     pub fn domain_separator(&self) -> B256 {
-        self.domain().hash_struct()
+        thread_local! {
+            static LAST: Cell<Option<(Deployment, B256)>> = const { Cell::new(None) };
+        }
+        match LAST.get() {
+            Some((deployment, separator)) if deployment == *self => separator,
+            _ => {
+                let separator = self.domain().hash_struct();
+                LAST.set(Some((*self, separator)));
+                separator
+            }
+        }
     }
 
     /// The parent hash of the first header: `keccak256(GENESIS ‖ domainSeparator)` (HS-3).
