@@ -172,6 +172,15 @@ impl Acknowledger {
         self.owed.lock().split_off(&number);
     }
 
+    /// Sends all that has no certificate yet at once: what a sequencer was told, it forgets when it ends.
+    pub(crate) fn send_again(&self) {
+        for entry in self.pending.lock().values_mut() {
+            entry.pauses.reset();
+            entry.next_send = now();
+        }
+        self.wake.notify_one();
+    }
+
     /// Tells the sequencer once why a header is refused. Best effort: the refusal itself is in our status.
     pub(crate) fn report(&self, number: u64, header_hash: B256, reason: &str) {
         let refusal =

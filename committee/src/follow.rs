@@ -294,6 +294,8 @@ impl Follower {
         match item {
             FeedItem::Connected | FeedItem::Reconnected => {
                 self.behind = true;
+                // Whoever answers now may be another process, or another sequencer, that was told nothing yet.
+                self.acknowledger.send_again();
                 // The sequencer first, and the others a moment later: one that does not answer shall not delay it.
                 let pause = Duration::from_millis(self.context.config.limits.header_retry_ms);
                 self.peer_check_at = now() + pause;

@@ -8,7 +8,8 @@ use std::{
 
 use blindfold_chain::{TrackerError, announce};
 use blindfold_protocol::{
-    Acknowledgement, B256, Canonical, Certificate, Epoch, certificate, messages::ACKNOWLEDGEMENT_BYTES,
+    Acknowledgement, B256, Certificate, Epoch,
+    certificate::{self, VerifiedAcknowledgement},
 };
 use blindfold_rpc::types::Refusal;
 use blindfold_runtime::{Instant, now};
@@ -19,11 +20,9 @@ use crate::{context::Context, gate::Gate, metrics::MEMBERS, queue::Queue, refusa
 
 /// Certified numbers for which late acknowledgements are still checked and answered.
 const KEPT_CERTIFIED_NUMBERS: usize = 64;
-/// Keys of the store's small values under which acknowledgements are kept until their number is certified. More than
-/// headers may lack a certificate, so that a number's slot is free again when the number comes round.
-const STORED_SLOTS: u64 = 64;
 
-/// Acknowledgements on their way to certificates, and what members refuse.
+/// Acknowledgements on their way to certificates, and what members refuse. None of it is on disk: a member sends what it
+/// acknowledged until it sees its certificate, and at once to a sequencer that comes back.
 pub(crate) struct Certifier {
     cx: Arc<Context>,
     queue: Arc<Queue>,
@@ -34,15 +33,13 @@ pub(crate) struct Certifier {
     /// For each member that proved who it is, a thread and a queue: neither a flood from others nor one member's own
     /// delays the rest.
     of_members: Mutex<BTreeMap<u16, Arc<Gate>>>,
-    /// Held while acknowledgements are written, so that the stored list only grows.
-    writing: tokio::sync::Mutex<()>,
 }
 
 struct Collected {
     hash: B256,
     epoch: Arc<Epoch>,
     sealed: Instant,
-    acknowledgements: BTreeMap<u16, Acknowledgement>,
+    acknowledgements: BTreeMap<u16, VerifiedAcknowledgement>,
     certified: bool,
 }
 
@@ -96,7 +93,10 @@ impl Collection {
     }
 
     /// Counts a verified acknowledgement. Gives the list of all of the number when it is not certified yet.
-    fn count(&self, ack: &Acknowledgement) -> Result<Option<Vec<Acknowledgement>>, SubmissionError> {
+    fn count(
+        &self,
+        ack: VerifiedAcknowledgement,
+    ) -> Result<Option<Vec<VerifiedAcknowledgement>>, SubmissionError> {
         let mut numbers = self.0.lock();
         let (number, member) = (ack.number, ack.member);
         let entry = numbers.get_mut(&number).ok_or(SubmissionError::AlreadyCertified { number })?;
@@ -104,16 +104,10 @@ impl Collection {
         if ack.header_hash != entry.hash {
             return Err(SubmissionError::WrongHeader { number, known: entry.hash, offered: ack.header_hash });
         }
-        if entry.acknowledgements.insert(member, *ack).is_some() {
+        if entry.acknowledgements.insert(member, ack).is_some() {
             return Err(SubmissionError::DuplicateAcknowledgement { number, member });
         }
         Ok((!entry.certified).then(|| entry.acknowledgements.values().copied().collect()))
-    }
-
-    fn forget(&self, ack: &Acknowledgement) {
-        if let Some(entry) = self.0.lock().get_mut(&ack.number) {
-            entry.acknowledgements.remove(&ack.member);
-        }
     }
 
     /// Marks a number certified; gives the moment it was sealed the first time.
@@ -128,9 +122,8 @@ impl Certifier {
     pub(crate) fn new(cx: Arc<Context>, queue: Arc<Queue>) -> Self {
         let limits = &cx.config.peers;
         let gate = Gate::new(limits.verify_threads, limits.verify_queue_items);
-        let (refusals, of_members, writing) =
-            (Mutex::default(), Mutex::default(), tokio::sync::Mutex::default());
-        Self { cx, queue, collection: Collection::default(), refusals, gate, of_members, writing }
+        let (refusals, of_members) = (Mutex::default(), Mutex::default());
+        Self { cx, queue, collection: Collection::default(), refusals, gate, of_members }
     }
 
     /// Begins collecting for a header, before it is announced.
@@ -156,7 +149,7 @@ impl Certifier {
         Arc::clone(gates.entry(member).or_insert_with(|| Arc::new(Gate::new(1, queue_items))))
     }
 
-    /// A member's acknowledgement: checked, stored, counted; with the threshold it becomes the certificate. `own`: the
+    /// A member's acknowledgement: checked and counted; with the threshold it becomes the certificate. `own`: the
     /// member itself brings it, as it has proved.
     pub(crate) async fn take_acknowledgement(
         &self,
@@ -188,24 +181,12 @@ impl Certifier {
         let verify = move || certificate::verify_acknowledgement(&ack, &moved, &deployment);
         let verified =
             if own { self.gate_of(ack.member).run(verify).await } else { self.gate.run(verify).await };
-        verified?.map_err(|_| SubmissionError::InvalidSignature { member: ack.member })?;
+        let verified = verified?.map_err(|_| SubmissionError::InvalidSignature { member: ack.member })?;
         self.show_member(&ack);
-        let Some(all) = ({
-            let _writing = self.writing.lock().await;
-            let all = self.collection.count(&ack)?;
-            if let Some(all) = &all
-                && let Err(error) = self.store_acknowledgements(ack.number, all).await
-            {
-                tracing::error!(%error, number = ack.number, "acknowledgement not stored");
-                self.collection.forget(&ack);
-                return Err(SubmissionError::Storage);
-            }
-            all
-        }) else {
-            return Ok(());
-        };
-        if all.len() >= usize::from(epoch.threshold) {
-            self.certify(ack.number, &epoch, &all).await;
+        if let Some(all) = self.collection.count(verified)?
+            && all.len() >= usize::from(epoch.threshold)
+        {
+            self.certify(ack.number, &epoch, all).await;
         }
         Ok(())
     }
@@ -222,22 +203,19 @@ impl Certifier {
 
     /// Makes the certificate of a number, keeps it and announces it. A failure is logged: the next acknowledgement,
     /// or a restart, tries again.
-    async fn certify(&self, number: u64, epoch: &Arc<Epoch>, all: &[Acknowledgement]) {
+    async fn certify(&self, number: u64, epoch: &Arc<Epoch>, all: Vec<VerifiedAcknowledgement>) {
         if let Err(refusal) = self.cx.tracker.may_be_certified(number).await {
             tracing::warn!(number, %refusal, "acknowledged, and not certified");
             return;
         }
-        let (for_thread, list) = (Arc::clone(epoch), all.to_vec());
-        let made = blindfold_runtime::blocking(move || certificate::aggregate(&for_thread, &list)).await;
-        let certificate = match made {
-            Ok(Ok(certificate)) => certificate,
-            Ok(Err(error)) => {
+        let certificate = match certificate::certify(epoch, &all) {
+            Ok(certificate) => certificate,
+            Err(error) => {
                 tracing::error!(number, %error, "acknowledgements do not aggregate");
                 return;
             }
-            Err(blindfold_runtime::Cancelled) => return,
         };
-        match self.cx.tracker.accept_certificate(&certificate).await {
+        match self.cx.tracker.accept_own_certificate(certificate).await {
             Ok(_) => self.certified(&certificate).await,
             Err(refusal @ TrackerError::ConflictingCertificates { .. }) => {
                 self.cx.fail("certifier", refusal.to_string());
@@ -257,15 +235,6 @@ impl Certifier {
             self.cx.hub.publish(&announce::certificate(certificate));
         }
         self.cx.show_chain();
-    }
-
-    async fn store_acknowledgements(
-        &self,
-        number: u64,
-        all: &[Acknowledgement],
-    ) -> Result<(), blindfold_store::StoreError> {
-        let bytes: Vec<u8> = all.iter().flat_map(Acknowledgement::encode).collect();
-        self.cx.store.put_meta(&stored_key(number), &bytes).await
     }
 
     /// Tries again for numbers that have their acknowledgements and yet no certificate (our disk failed then).
@@ -289,7 +258,7 @@ impl Certifier {
                 // Said when the last acknowledgement came.
                 continue;
             }
-            self.certify(number, &epoch, &all).await;
+            self.certify(number, &epoch, all).await;
         }
     }
 
@@ -319,7 +288,7 @@ impl Certifier {
         Ok(())
     }
 
-    /// After a restart: collects again for every header without a certificate, from what is stored.
+    /// After a restart: collects again for every header without a certificate.
     pub(crate) async fn resume_certifying(&self) -> Result<(), blindfold_store::StoreError> {
         for number in self.cx.tracker.certified().number + 1..=self.cx.tracker.head().number {
             let Some(record) = self.cx.store.batch(number).await? else { continue };
@@ -327,22 +296,7 @@ impl Certifier {
                 tracing::error!(number, "no epoch for a sealed header");
                 continue;
             };
-            self.begin(number, record.hash, Arc::clone(&epoch));
-            let stored = self.cx.store.meta(&stored_key(number)).await?.unwrap_or_default();
-            let mut all = Vec::new();
-            for bytes in stored.chunks(ACKNOWLEDGEMENT_BYTES) {
-                // What is damaged comes again from its member; another number's is from the slot's last use.
-                if let Ok(ack) = Acknowledgement::decode(bytes)
-                    && ack.number == number
-                    && self.collection.check(&ack, number).is_ok()
-                    && certificate::verify_acknowledgement(&ack, &epoch, &self.cx.chain.deployment).is_ok()
-                {
-                    all = self.collection.count(&ack).ok().flatten().unwrap_or(all);
-                }
-            }
-            if all.len() >= usize::from(epoch.threshold) {
-                self.certify(number, &epoch, &all).await;
-            }
+            self.begin(number, record.hash, epoch);
         }
         Ok(())
     }
@@ -355,10 +309,6 @@ fn not_collected(number: u64, certified: u64) -> SubmissionError {
     } else {
         SubmissionError::AlreadyCertified { number }
     }
-}
-
-fn stored_key(number: u64) -> String {
-    format!("acknowledgements/{}", number % STORED_SLOTS)
 }
 
 #[cfg(test)]
@@ -385,27 +335,26 @@ mod tests {
         }
     }
 
-    /// An acknowledgement is verified, and waits for its turn at the disk, while L1 makes a header below: another header
+    /// An acknowledgement is verified while L1 makes a header below: another header
     /// of its number is sealed meanwhile, whose certificate it is no part of.
     #[test]
     fn an_acknowledgement_of_a_header_that_gave_way_counts_for_no_other() {
         let epoch = Arc::new(blindfold_kit::epoch());
         let (gave_way, stands) = (B256::repeat_byte(1), B256::repeat_byte(2));
-        let ack = |header_hash, member| Acknowledgement {
-            epoch: 1,
-            number: 5,
-            header_hash,
-            member,
-            signature: [0; 48],
+        let deployment = blindfold_kit::chain_config().deployment;
+        let ack = |header_hash, member| {
+            let key = blindfold_bte::bls::SecretKey::generate(&[member as u8; 32]).expect("as the kit's");
+            certificate::sign_acknowledgement(&key, &deployment, epoch.epoch, 5, header_hash, member)
         };
         let collection = Collection::default();
         collection.begin(5, gave_way, Arc::clone(&epoch));
         let late = ack(gave_way, 1);
         assert!(collection.check(&late, 4).is_ok());
+        let late = certificate::verify_acknowledgement(&late, &epoch, &deployment).expect("it stands");
         collection.forget_from(4);
-        collection.begin(5, stands, epoch);
+        collection.begin(5, stands, Arc::clone(&epoch));
         let refused = SubmissionError::WrongHeader { number: 5, known: stands, offered: gave_way };
-        assert_eq!(collection.count(&late), Err(refused));
+        assert_eq!(collection.count(late), Err(refused));
         for member in [1, 2] {
             assert!(
                 collection.check(&ack(stands, member), 4).is_ok(),

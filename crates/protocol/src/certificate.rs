@@ -94,31 +94,83 @@ pub fn verify_attestation(
     key.verify(&digest.0, &signature).map_err(|_| CertificateError::Signature)
 }
 
+/// An acknowledgement whose signature [stands](verify_acknowledgement).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct VerifiedAcknowledgement {
+    acknowledgement: Acknowledgement,
+    signature: Signature,
+}
+
+/// A certificate made of acknowledgements of which each one stands ([`certify`]): so does it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VerifiedCertificate(Certificate);
+
+impl std::fmt::Debug for VerifiedAcknowledgement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("VerifiedAcknowledgement").field(&self.acknowledgement).finish()
+    }
+}
+
+impl std::ops::Deref for VerifiedAcknowledgement {
+    type Target = Acknowledgement;
+
+    fn deref(&self) -> &Acknowledgement {
+        &self.acknowledgement
+    }
+}
+
+impl std::ops::Deref for VerifiedCertificate {
+    type Target = Certificate;
+
+    fn deref(&self) -> &Certificate {
+        &self.0
+    }
+}
+
 /// Checks one acknowledgement. Costs two pairings.
 pub fn verify_acknowledgement(
     acknowledgement: &Acknowledgement,
     epoch: &Epoch,
     deployment: &Deployment,
-) -> Result<(), CertificateError> {
+) -> Result<VerifiedAcknowledgement, CertificateError> {
     check_place(acknowledgement.epoch, acknowledgement.number, epoch)?;
     let key = epoch.member(acknowledgement.member).ok_or(CertificateError::Member(acknowledgement.member))?;
     let signature = point(&acknowledgement.signature)?;
     let digest = acknowledgement.signing_digest(deployment);
-    key.verify(&digest.0, &signature).map_err(|_| CertificateError::Signature)
+    key.verify(&digest.0, &signature).map_err(|_| CertificateError::Signature)?;
+    Ok(VerifiedAcknowledgement { acknowledgement: *acknowledgement, signature })
 }
 
-/// Makes a certificate of acknowledgements that have been verified one by one. All given are used.
+/// Makes a certificate of acknowledgements. All given are used. It needs no check of its own: signatures of one message that
+/// stand under their keys add up to one that stands under the sum of the keys.
+pub fn certify(
+    epoch: &Epoch,
+    acknowledgements: &[VerifiedAcknowledgement],
+) -> Result<VerifiedCertificate, CertificateError> {
+    add_up(epoch, acknowledgements.iter().map(|of| (of.acknowledgement, Ok(of.signature))))
+        .map(VerifiedCertificate)
+}
+
+/// Makes a certificate of acknowledgements that nobody has verified. All given are used; it stands if each of them does.
 pub fn aggregate(
     epoch: &Epoch,
     acknowledgements: &[Acknowledgement],
 ) -> Result<Certificate, CertificateError> {
+    add_up(epoch, acknowledgements.iter().map(|of| (*of, point(&of.signature))))
+}
+
+fn add_up(
+    epoch: &Epoch,
+    acknowledgements: impl ExactSizeIterator<Item = (Acknowledgement, Result<Signature, CertificateError>)>
+    + Clone,
+) -> Result<Certificate, CertificateError> {
     let needed = epoch.threshold;
-    let Some(first) = acknowledgements.first() else {
+    let Some((first, _)) = acknowledgements.clone().next() else {
         return Err(CertificateError::TooFew { got: 0, needed });
     };
     check_place(first.epoch, first.number, epoch)?;
     let (mut signers, mut signatures) = (0u64, Vec::with_capacity(acknowledgements.len()));
-    for acknowledgement in acknowledgements {
+    for (acknowledgement, signature) in acknowledgements {
         let member = acknowledgement.member;
         let same = (acknowledgement.epoch, acknowledgement.number, acknowledgement.header_hash)
             == (first.epoch, first.number, first.header_hash);
@@ -131,7 +183,7 @@ pub fn aggregate(
             return Err(CertificateError::Duplicate(member));
         }
         signers |= bit;
-        signatures.push(point(&acknowledgement.signature)?);
+        signatures.push(signature?);
     }
     check_count(signers, epoch)?;
     let signature = bls::aggregate(&signatures).map_err(|_| CertificateError::Signature)?.to_bytes();

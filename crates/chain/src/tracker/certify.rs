@@ -5,7 +5,9 @@ use std::sync::{Arc, atomic::Ordering};
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::{
     BatchHeader, Certificate, CertificateError, CertifiedBatch, Epochs, SealedBatch, SignedHeader,
-    certificate, limits::HANDOVER_BLOCKS, validity,
+    certificate::{self, VerifiedCertificate},
+    limits::HANDOVER_BLOCKS,
+    validity,
 };
 use blindfold_store::StoreError;
 
@@ -47,6 +49,21 @@ impl Tracker {
         self.verify_certificate(certificate).await?;
         before.await;
         let (tracker, certificate) = (self.clone(), *certificate);
+        self.exclusively(async move { tracker.accept_certificate_locked(&certificate).await })
+            .await
+            .unwrap_or(Err(TrackerError::Stopped))
+    }
+
+    /// [`accept_certificate`](Self::accept_certificate) of one that we made ourselves.
+    pub async fn accept_own_certificate(
+        &self,
+        certificate: VerifiedCertificate,
+    ) -> Result<CertificateOutcome, TrackerError> {
+        let number = certificate.number;
+        // Its signature stands; the committee that it is of has to be this number's still.
+        certificate::check_form(&certificate, &self.epoch(number).await?)
+            .map_err(|fault| TrackerError::Certificate { number, fault })?;
+        let tracker = self.clone();
         self.exclusively(async move { tracker.accept_certificate_locked(&certificate).await })
             .await
             .unwrap_or(Err(TrackerError::Stopped))

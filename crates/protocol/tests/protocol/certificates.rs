@@ -3,7 +3,7 @@
 use crate::common::{MEMBERS, bls_key, deployment, epoch};
 use alloy_primitives::B256;
 use blindfold_protocol::certificate::{
-    CertificateError, aggregate, sign_acknowledgement, sign_attestation, signers, verify,
+    CertificateError, aggregate, certify, sign_acknowledgement, sign_attestation, signers, verify,
     verify_acknowledgement, verify_attestation,
 };
 use blindfold_protocol::data::KIND_OPENED;
@@ -20,9 +20,13 @@ fn any_threshold_certifies() {
     for missing in 1..=MEMBERS {
         let given: Vec<_> = (1..=MEMBERS).filter(|member| *member != missing).map(acknowledge).collect();
         for acknowledgement in &given {
-            assert_eq!(verify_acknowledgement(acknowledgement, &epoch(), &deployment()), Ok(()));
+            let verified = verify_acknowledgement(acknowledgement, &epoch(), &deployment());
+            assert_eq!(*verified.unwrap(), *acknowledgement);
         }
         let certificate = aggregate(&epoch(), &given).unwrap();
+        let verified: Vec<_> =
+            given.iter().map(|one| verify_acknowledgement(one, &epoch(), &deployment()).unwrap()).collect();
+        assert_eq!(*certify(&epoch(), &verified).unwrap(), certificate);
         assert_eq!(certificate.signers, 0b1111 ^ (1 << (missing - 1)));
         assert_eq!(signers(&certificate), given.iter().map(|a| a.member).collect::<Vec<_>>());
         assert_eq!((certificate.epoch, certificate.number, certificate.header_hash), (3, 9, HASH));
@@ -35,7 +39,7 @@ fn any_threshold_certifies() {
 #[test]
 fn acknowledgements_are_refused() {
     let good = acknowledge(2);
-    let check = |a: &Acknowledgement| verify_acknowledgement(a, &epoch(), &deployment());
+    let check = |a: &Acknowledgement| verify_acknowledgement(a, &epoch(), &deployment()).map(|_| ());
     let wrong_epoch = Acknowledgement { epoch: 4, ..good };
     assert_eq!(check(&wrong_epoch), Err(CertificateError::Epoch { got: 4, expected: 3 }));
     assert_eq!(check(&Acknowledgement { number: 10_001, ..good }), Err(CertificateError::Number(10_001)));
@@ -49,7 +53,8 @@ fn acknowledgements_are_refused() {
     infinity[0] = 0xc0;
     assert_eq!(check(&Acknowledgement { signature: infinity, ..good }), Err(CertificateError::Point));
     let elsewhere = Deployment { l1_chain_id: 1, ..deployment() };
-    assert_eq!(verify_acknowledgement(&good, &epoch(), &elsewhere), Err(CertificateError::Signature));
+    let refused = verify_acknowledgement(&good, &epoch(), &elsewhere);
+    assert_eq!(refused, Err(CertificateError::Signature));
 }
 
 /// OD-7: two hashes for one run are no fault of anybody's, and each says what it says.
