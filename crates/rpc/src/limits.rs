@@ -179,8 +179,9 @@ pub const FEED_READ_BUFFER_BYTES: usize = 512;
 pub const FEED_BUFFER_EVENTS: usize = 64;
 /// First pause of a feed before it connects again; each further one doubles.
 pub const FEED_BACKOFF_INITIAL_MS: u64 = 100;
-/// Longest pause of a feed before it connects again.
-pub const FEED_BACKOFF_MAX_MS: u64 = 10_000;
+/// Longest pause of a feed before it connects again. Nothing is certified until members are back, and with ten seconds a new
+/// chain, or a sequencer that was restarted, waited so long for them.
+pub const FEED_BACKOFF_MAX_MS: u64 = 1_000;
 /// A connection that lasted this long was a good one: the next pause starts small again.
 pub const FEED_STABLE_MS: u64 = 10_000;
 
