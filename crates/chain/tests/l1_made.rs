@@ -735,6 +735,32 @@ async fn a_node_killed_while_it_takes_blocks_back_goes_on_from_its_disk() {
     assert_eq!(receipt.state, EnvelopeState::Void);
 }
 
+/// Rule VR-2. A start compares all void runs anew, and the batches of the first ones are pruned by then.
+#[tokio::test]
+async fn a_pruned_node_starts_with_void_runs_of_long_ago() {
+    let (l1, client, store) = (l1(), ScriptedExecution::new(), memory());
+    l1.void_runs.lock().push(VoidRun { first: 1, last: 1 });
+    store.bind(&chain_config().deployment, "full_node").await.unwrap();
+    store.keep_ledgers_from(0).await.unwrap();
+    let sequencer = Sealer::new(&l1).await;
+    let node = Machine::start(Arc::clone(&store), &l1, &client).await;
+    for number in 1..=3 {
+        let one = sequencer.seal_envelopes((number - 1) * 1_000, &[envelope(1, number)]).await;
+        node.take(&one).await;
+        if number > 1 {
+            node.hint(&one).await;
+        }
+    }
+    node.executed(2).await;
+    node.executor.stop().await;
+    store.keep_ledgers_from(3).await.unwrap();
+    assert_eq!(store.prune(u64::MAX, 0).await.unwrap().through, 2);
+
+    let node = Machine::start(store, &l1, &client).await;
+    node.take(&sequencer.seal(3_000, vec![]).await).await;
+    node.executed(3).await;
+}
+
 async fn state(machine: &Machine, what: &str, mut holds: impl FnMut(&ExecutionState) -> bool) {
     let mut status = machine.executor.watch_status();
     within(what, status.wait_for(|status| holds(&status.state))).await.expect("the executor lives");

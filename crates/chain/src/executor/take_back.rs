@@ -134,7 +134,12 @@ impl Runner {
                 if lowest.is_some_and(|(_, lowest)| lowest <= block.number) {
                     break;
                 }
-                let Some(record) = store.batch(number).await? else { continue };
+                let record = match store.batch(number).await {
+                    // What is pruned is final, and was compared before that.
+                    Err(pruned) if pruned.is_pruned() => continue,
+                    record => record?,
+                };
+                let Some(record) = record else { continue };
                 let damaged = |_| ExecutionError::Damaged { what: "block", number: block.number };
                 let (details, verdicts) = (parse_details(&block).map_err(damaged)?, verdicts(&record)?);
                 let opened = |entry: &ExecutedEnvelope| {
