@@ -761,6 +761,33 @@ async fn a_pruned_node_starts_with_void_runs_of_long_ago() {
     node.executed(3).await;
 }
 
+/// Rule VR-2. A block is taken back whole, so all of its batches have to be there.
+#[tokio::test]
+async fn a_pruned_node_takes_back_a_block_of_which_only_a_part_is_final() {
+    let (l1, store) = (l1(), memory());
+    store.bind(&chain_config().deployment, "full_node").await.unwrap();
+    store.keep_ledgers_from(0).await.unwrap();
+    let sequencer = Sealer::new(&l1).await;
+    let node = Machine::start(Arc::clone(&store), &l1, &ScriptedExecution::new()).await;
+    let mut blocks = node.executor.subscribe();
+    let one = sequencer.seal_envelopes(0, &[envelope(1, 1)]).await;
+    let two = sequencer.seal_envelopes(250, &[envelope(1, 2)]).await;
+    for sealed in [&one, &two, &sequencer.seal(1_000, vec![]).await] {
+        node.take(sealed).await;
+    }
+    for sealed in [&one, &two] {
+        node.hint(sealed).await;
+    }
+    assert_eq!(next_block(&mut blocks).await.record.last_batch, 2);
+    store.keep_ledgers_from(2).await.unwrap();
+    store.prune(1, 0).await.unwrap();
+    l1.void_runs.lock().push(VoidRun { first: 2, last: 2 });
+    node.executor.settle(Settled { posted: 1, ..Settled::default() }, 0);
+    let block = next_block(&mut blocks).await;
+    let outcomes = [1, 2].map(|number| block.details.envelope(number, 0).unwrap().outcome.clone());
+    assert_eq!(outcomes, [EnvelopeOutcome::Executed, EnvelopeOutcome::Void]);
+}
+
 async fn state(machine: &Machine, what: &str, mut holds: impl FnMut(&ExecutionState) -> bool) {
     let mut status = machine.executor.watch_status();
     within(what, status.wait_for(|status| holds(&status.state))).await.expect("the executor lives");

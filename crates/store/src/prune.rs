@@ -42,7 +42,7 @@ pub struct Horizon {
 pub enum KeptFor {
     /// It is among the newest ones, which are kept.
     Setting,
-    /// L1 can still change what becomes of it, as far as this store knows.
+    /// L1 can still change what becomes of it, or of another batch of its block, as far as this store knows.
     Finality,
     /// It is not executed.
     Execution,
@@ -54,7 +54,7 @@ impl fmt::Display for KeptFor {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Setting => "it is among the newest batches, which are kept",
-            Self::Finality => "it is not known to be final on L1",
+            Self::Finality => "it is not known to be final on L1 with all of its block",
             Self::Execution => "it is not executed",
             Self::Ledgers => "the fee ledgers from there on are kept",
         })
@@ -131,11 +131,16 @@ fn horizon(session: &dyn Session, final_through: u64, keep: u64) -> Result<Horiz
     let executed = first(session, "SELECT MAX(last_batch) FROM blocks", &[], |row| {
         optional_number(row, 0, What::Block)
     })?;
+    // Blocks are taken back whole. What follows the last one that stays is executed anew, batches without a block too.
+    let sql = "SELECT MAX(last_batch) FROM blocks WHERE last_batch <= ?1";
+    let settled = first(session, sql, &values![i64::try_from(final_through).unwrap_or(i64::MAX)], |row| {
+        optional_number(row, 0, What::Block)
+    })?;
     // The batch that the chain can go back to has to be whole.
     let way_back = reads::way_back_floor(session)?.saturating_sub(1);
     let bounds = [
-        (final_through, KeptFor::Finality),
         (executed.flatten().unwrap_or_default(), KeptFor::Execution),
+        (settled.flatten().unwrap_or_default(), KeptFor::Finality),
         (way_back, KeptFor::Ledgers),
         (newest.saturating_sub(keep), KeptFor::Setting),
     ];

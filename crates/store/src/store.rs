@@ -197,9 +197,9 @@ pub trait Store: Send + Sync {
         up_to: u64,
     ) -> Result<Option<Vec<LedgerEntry>>, StoreError>;
 
-    /// Forgets what nobody needs any more of a few old batches: of those up to `final_through`, which L1 can change no more,
-    /// that are executed, below the ledgers that are kept ([`Store::keep_ledgers_from`]), and not among the newest `keep`.
-    /// Their hashes, their blocks and what was signed stay. A step is one transaction over at most
+    /// Forgets what nobody needs any more of a few old batches: of those up to the last block without a batch above
+    /// `final_through`, which L1 can change no more, below the ledgers that are kept ([`Store::keep_ledgers_from`]), and not
+    /// among the newest `keep`. Their hashes, their blocks and what was signed stay. A step is one transaction over at most
     /// [`PRUNE_STEP_BATCHES`](crate::PRUNE_STEP_BATCHES); it is called again while there is more. A store that keeps
     /// everything does nothing.
     ///

@@ -80,6 +80,8 @@ async fn each_bound_keeps_what_it_is_for() {
         for (final_through, keep, expected) in [
             (0, 0, of(0, KeptFor::Finality)),
             (50, 10, of(50, KeptFor::Finality)),
+            // Blocks are taken back whole.
+            (49, 0, of(48, KeptFor::Finality)),
             (u64::MAX, 100, of(100, KeptFor::Setting)),
             (u64::MAX, 0, of(FLOOR - 1, KeptFor::Ledgers)),
             (u64::MAX, u64::MAX, of(0, KeptFor::Setting)),
@@ -90,6 +92,11 @@ async fn each_bound_keeps_what_it_is_for() {
         // What is not executed stays, whatever L1 says.
         store.revert_blocks(20).await.unwrap();
         assert_eq!(store.horizon(u64::MAX, 0).await.unwrap(), of(38, KeptFor::Execution));
+        // Batches without a block before one that is not final are executed anew with it.
+        store.put_block(block(20, 43, 44)).await.unwrap();
+        for (final_through, through) in [(42, 38), (43, 38), (44, 44)] {
+            assert_eq!(store.horizon(final_through, 0).await.unwrap().through, through, "{final_through}");
+        }
         store.revert_blocks(1).await.unwrap();
         assert_eq!(store.horizon(u64::MAX, 0).await.unwrap(), of(0, KeptFor::Execution));
         assert_eq!(store.prune(u64::MAX, 0).await.unwrap(), Pruned::default());
