@@ -85,6 +85,25 @@ async fn forced_items_are_sealed_followed_and_executed() {
 }
 
 #[tokio::test]
+async fn zero_has_no_receipt_and_what_is_asked_for_twice_is_looked_up_once() {
+    use blindfold_rpc::ReceiptApiServer as _;
+
+    let (l1, store) = (l1(), FaultyStore::new(memory()));
+    force_transaction(&l1, 7);
+    let sequencer = Sealer::new(&l1).await;
+    let node = Machine::start(store.clone(), &l1, &ScriptedExecution::new()).await;
+    let sealed = sequencer.seal_forced(0, 1, vec![envelope(1, 1).encode()]).await;
+    node.take(&sealed).await;
+    let (reads, id, before) = (reads(&node), envelope(1, 1).id(), store.calls("envelope_location"));
+    let receipts = reads.get_receipts(vec![id, B256::ZERO, id]).await.unwrap();
+    assert_eq!(store.calls("envelope_location"), before + 1);
+    assert_eq!(receipts[0].as_ref().map(|receipt| receipt.state), Some(EnvelopeState::Certified));
+    assert_eq!((&receipts[0], &receipts[1]), (&receipts[2], &None));
+    assert_eq!(reads.get_receipt(B256::ZERO).await.unwrap(), None);
+    assert_eq!(store.calls("envelope_location"), before + 1);
+}
+
+#[tokio::test]
 async fn a_header_that_leaves_out_what_is_due_is_refused() {
     let l1 = l1();
     let entry = force_transaction(&l1, 7);

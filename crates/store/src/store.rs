@@ -154,8 +154,8 @@ pub trait Store: Send + Sync {
     /// The newest of everything that is stored, by number.
     async fn heads(&self) -> Result<Heads, StoreError>;
 
-    /// Where an envelope was sealed: the batch that accepted it, else the newest that skipped it. Reads some rows, and no
-    /// batch.
+    /// Where an envelope was sealed: the batch that accepted it, else the newest that skipped it. Nowhere for zero, which is
+    /// no id. Reads some rows, and no batch.
     async fn envelope_location(&self, id: B256) -> Result<Option<ItemLocation>, StoreError>;
 
     /// What is known of each of these envelopes that does not wait: where it was sealed ([`Store::envelope_location`]), and

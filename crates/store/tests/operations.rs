@@ -187,6 +187,21 @@ async fn hints_out_of_order() {
     .await;
 }
 
+/// Each forced transaction has it, each item that does not decode, and all that L1 made: a look at all of them found one of
+/// them.
+#[tokio::test]
+async fn zero_is_the_id_of_nothing() {
+    on_all(async |store: SqlStore| {
+        let mut record = sealed(1, B256::ZERO, &[1, 2], 0, LedgerDelta::default());
+        record.items[0] = ItemRecord { id: B256::ZERO, fault: Some("forced_transaction".to_owned()) };
+        store.put_sealed(record).await.unwrap();
+        assert_eq!(store.envelope_location(B256::ZERO).await.unwrap(), None);
+        assert_eq!(store.envelope_pasts(vec![B256::ZERO]).await.unwrap(), [(None, None)]);
+        assert_eq!(store.envelope_location(id(2)).await.unwrap().unwrap().index, 1);
+    })
+    .await;
+}
+
 /// Rule O-7.
 #[tokio::test]
 async fn what_was_signed_above_a_header_made_by_l1_gives_way_once() {

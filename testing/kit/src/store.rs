@@ -46,6 +46,7 @@ pub async fn file(path: &Path) -> SqlStore {
 /// Hands everything on to a store, except for the calls that are to fail.
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
+    calls: Mutex<BTreeMap<&'static str, usize>>,
     faults: Mutex<BTreeMap<&'static str, StoreError>>,
     failures: AtomicUsize,
     /// The operation that takes until it is released, and how many calls of it wait.
@@ -61,7 +62,8 @@ impl FaultyStore {
     pub fn new(inner: Arc<dyn Store>) -> Arc<Self> {
         let (held, waiting) = (watch::Sender::new(None), watch::Sender::new(0));
         let (faults, failures, stopped) = (Mutex::default(), AtomicUsize::new(0), watch::Sender::new(None));
-        Arc::new(Self { inner, faults, failures, held, waiting, stopped, early: AtomicBool::new(false) })
+        let (calls, early) = (Mutex::default(), AtomicBool::new(false));
+        Arc::new(Self { inner, calls, faults, failures, held, waiting, stopped, early })
     }
 
     /// From now on it is as on a replicated server.
@@ -100,6 +102,11 @@ impl FaultyStore {
             self.waiting.send_modify(|waiting| *waiting += 1);
             self.held.subscribe().wait_for(|held| *held != Some(operation)).await.expect("it lives");
         }
+    }
+
+    /// How often `operation` was called so far.
+    pub fn calls(&self, operation: &str) -> usize {
+        self.calls.lock().get(operation).copied().unwrap_or_default()
     }
 
     /// How many calls have failed so far.
@@ -146,6 +153,7 @@ macro_rules! hand_on {
             }
 
             $(async fn $name(&self, $($argument: $type),*) -> Result<$output, StoreError> {
+                *self.calls.lock().entry(stringify!($name)).or_default() += 1;
                 self.pass(stringify!($name)).await;
                 self.check(stringify!($name))?;
                 let done = self.inner.$name($($argument),*).await;

@@ -37,6 +37,19 @@ impl Receipts {
     /// What `blind_getReceipts` answers, `None` for an id that is not known here (ST-1): one read of the store for all of them,
     /// and one of each batch among theirs that is not certified yet.
     pub(super) async fn of(&self, ids: Vec<B256>) -> Result<Vec<Option<Receipt>>, RpcError> {
+        // Zero is no id. Each other one is looked up once, however often it is asked for.
+        let mut different: Vec<B256> = ids.iter().copied().filter(|id| !id.is_zero()).collect();
+        different.sort_unstable();
+        different.dedup();
+        let receipts = match different.is_empty() {
+            true => Vec::new(),
+            false => self.of_different(different.clone()).await?,
+        };
+        let told: HashMap<B256, Option<Receipt>> = different.into_iter().zip(receipts).collect();
+        Ok(ids.iter().map(|id| told.get(id).cloned().flatten()).collect())
+    }
+
+    async fn of_different(&self, ids: Vec<B256>) -> Result<Vec<Option<Receipt>>, RpcError> {
         let waited: Vec<bool> = ids.iter().map(|id| self.context.role.unsealed(id).is_some()).collect();
         let mut receipts = self.read(ids.clone()).await?;
         // What waited before, and is nowhere now, was sealed while the store was read.

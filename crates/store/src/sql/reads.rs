@@ -239,6 +239,10 @@ pub(crate) fn envelope_location(
     session: &dyn Session,
     id: &B256,
 ) -> Result<Option<ItemLocation>, StoreError> {
+    // No id: all items that have none are stored with it.
+    if id.is_zero() {
+        return Ok(None);
+    }
     // Of batches and blocks only what stands before their contents, so that the pages of those are not read.
     let sql = "
         SELECT i.number, i.item, i.fault, b.hash FROM items i JOIN batches b ON b.number = i.number
