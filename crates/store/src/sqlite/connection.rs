@@ -1,6 +1,6 @@
 //! A connection to a SQLite file.
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, time::Duration};
 
 use blindfold_runtime::FileLock;
 use rusqlite::{
@@ -8,14 +8,21 @@ use rusqlite::{
     types::{ToSqlOutput, ValueRef},
 };
 
+use super::BUSY_TIMEOUT_MS;
 use crate::{
     StoreError,
     sql::session::{self, ReadRow, Row, Session, Value},
 };
 
-/// Length of the write-ahead log from which on the writer waits for readers, to begin it anew. SQLite does so by itself
-/// long before, but never while somebody reads without a pause.
+/// Length of the write-ahead log from which on the writer begins it anew. SQLite does so by itself long before, but never
+/// while somebody reads without a pause.
 pub const MAX_LOG_BYTES: u64 = 64 << 20;
+/// How long readers are waited for then, in milliseconds. Reads of some rows end meanwhile; a backup does not, and holds up
+/// nothing that is to be written.
+const LOG_PATIENCE_MS: u64 = 10;
+/// After an attempt for which readers left no pause the next one comes when the log has grown by one part of the limit in
+/// so many.
+const LOG_RETRY_PART: u64 = 8;
 
 impl ToSql for Value<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
@@ -141,6 +148,8 @@ struct Log {
     limit_bytes: u64,
     /// The length at which it is begun anew: above the limit after an attempt for which a reader left no pause.
     next_bytes: u64,
+    /// The length at which is told that it is not.
+    told_bytes: u64,
     /// Its length when it was looked at last.
     bytes: u64,
 }
@@ -148,10 +157,10 @@ struct Log {
 impl Log {
     fn of(connection: &Connection, limit_bytes: u64) -> Self {
         let path = connection.path().filter(|path| !path.is_empty()).map(|path| format!("{path}-wal").into());
-        Self { path, limit_bytes, next_bytes: limit_bytes, bytes: 0 }
+        Self { path, limit_bytes, next_bytes: limit_bytes, told_bytes: limit_bytes, bytes: 0 }
     }
 
-    /// Begins the log anew when it is too long. Waits for readers as long as the connection waits for locks.
+    /// Begins the log anew when it is too long. Whoever reads for long is not waited for.
     fn bound(&mut self, connection: &Connection) {
         let Some(path) = &self.path else { return };
         let bytes = fs::metadata(path).map_or(0, |found| found.len());
@@ -159,25 +168,39 @@ impl Log {
         if bytes < self.next_bytes {
             return;
         }
-        let busy: Result<bool, _> =
-            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
-        self.next_bytes = match busy {
-            Ok(false) => self.limit_bytes,
-            Ok(true) => {
-                tracing::warn!(bytes, "a reader keeps the write-ahead log from being begun anew");
-                bytes.saturating_add(self.limit_bytes)
-            }
-            Err(error) => {
-                // What was written is in the log; the next write says whether the disk still takes any.
-                tracing::error!(%error, bytes, "the write-ahead log could not be begun anew");
-                bytes.saturating_add(self.limit_bytes)
-            }
-        };
+        let begun = begin_anew(connection);
+        if matches!(begun, Ok(true)) {
+            (self.next_bytes, self.told_bytes) = (self.limit_bytes, self.limit_bytes);
+            return;
+        }
+        self.next_bytes = bytes.saturating_add(self.limit_bytes / LOG_RETRY_PART);
+        if bytes < self.told_bytes {
+            return;
+        }
+        self.told_bytes = bytes.saturating_add(self.limit_bytes);
+        match begun {
+            // What was written is in the log; the next write says whether the disk still takes any.
+            Err(error) => tracing::error!(%error, bytes, "the write-ahead log could not be begun anew"),
+            Ok(_) => tracing::warn!(bytes, "a reader keeps the write-ahead log from being begun anew"),
+        }
     }
+}
+
+/// Whether the log is begun anew now. What can be moved out of it is moved in any case.
+fn begin_anew(connection: &Connection) -> Result<bool, rusqlite::Error> {
+    connection.busy_timeout(Duration::from_millis(LOG_PATIENCE_MS))?;
+    let held = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
+    connection.busy_timeout(Duration::from_millis(u64::from(BUSY_TIMEOUT_MS)))?;
+    held.map(|held| !held)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
     use super::*;
     use crate::sql::{
         session::{execute, first},
@@ -250,6 +273,36 @@ mod tests {
         reader.execute_batch("COMMIT").expect("ends");
         write(100);
         assert!(length() <= LIMIT_BYTES + 20_000, "{}", length());
+    }
+
+    /// A backup held every write up for five seconds, each time that the log was too long.
+    #[test]
+    fn a_long_reader_is_not_waited_for_as_for_a_lock() {
+        const LIMIT_BYTES: u64 = 200_000;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log.db");
+        let mut connection = Connection::open(&path).expect("new");
+        connection.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (x BLOB)").expect("new");
+        let waits = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&waits);
+        let wait = move |_: i32| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            false
+        };
+        connection.busy_handler(Some(wait)).expect("set");
+        let mut log = Log::of(&connection, LIMIT_BYTES);
+        let reader = Connection::open(&path).expect("open");
+        reader.execute_batch("BEGIN; SELECT COUNT(*) FROM t").expect("reads");
+        for _ in 0..100 {
+            connection.execute("INSERT INTO t VALUES (zeroblob(4000))", []).expect("space");
+        }
+        log.bound(&connection);
+        assert!(log.bytes > LIMIT_BYTES && log.next_bytes > log.bytes, "the reader needs it");
+        assert_eq!(waits.load(Ordering::SeqCst), 0);
+        reader.execute_batch("COMMIT").expect("ends");
+        log.next_bytes = LIMIT_BYTES;
+        log.bound(&connection);
+        assert_eq!(log.next_bytes, LIMIT_BYTES, "it is begun anew");
     }
 
     #[tokio::test]
