@@ -258,6 +258,29 @@ async fn an_account_is_proved_by_the_posted_header_while_the_sequencer_seals_on(
 }
 
 #[tokio::test]
+async fn the_ledger_of_a_pruned_batch_is_forgotten() {
+    let (l1, store) = (l1(), memory());
+    store.bind(&chain_config().deployment, "full_node").await.unwrap();
+    store.keep_ledgers_from(0).await.unwrap();
+    let sequencer = Sealer::new(&l1).await;
+    let served = served(Machine::start(Arc::clone(&store), &l1, &ScriptedExecution::new()).await).await;
+    let (machine, client) = (&served.machine, &served.client);
+    for number in 1..=4 {
+        let sealed = sequencer.seal_envelopes(number * 1_000, &[envelope(1, number)]).await;
+        machine.take(&sealed).await;
+        machine.hint(&sealed).await;
+    }
+    machine.executed(3).await;
+    store.keep_ledgers_from(3).await.unwrap();
+    assert_eq!(store.prune(u64::MAX, 0).await.unwrap().through, 2);
+    let asked = client.get_fee_account_proof(payer(1).address(), Some(LedgerAt::Number(1))).await;
+    let refused = ReceivedError::from(asked.unwrap_err());
+    assert_eq!((refused.reason(), refused.retry()), ("ledger_forgotten", false));
+    let shown = client.get_fee_account_proof(payer(1).address(), Some(LedgerAt::Number(3))).await;
+    assert_eq!(shown.unwrap().unwrap().number, 3);
+}
+
+#[tokio::test]
 async fn topics_carry_what_was_announced() {
     let l1 = l1();
     let sequencer = Sealer::new(&l1).await;

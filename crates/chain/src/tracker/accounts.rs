@@ -136,8 +136,10 @@ impl Tracker {
         // Asked before the header is read: one that is certified by then is the one that stays.
         let certified = self.certified().number;
         // A turn for each read, and none while it waits for other proofs: nobody else's would come.
-        let record = self.for_caller(self.store().batch(number)).await?;
-        let record = record.ok_or(AccountProofError::NoHeader { number, newest })?;
+        let record = match self.for_caller(self.store().batch(number)).await {
+            Err(pruned) if pruned.is_pruned() => return Err(AccountProofError::Forgotten(number)),
+            record => record?.ok_or(AccountProofError::NoHeader { number, newest })?,
+        };
         let header = HeaderId { number, hash: record.hash };
         let _making = ledgers.making.lock().await;
         if let Some(found) = ledgers.of(number) {
