@@ -93,5 +93,7 @@ pub const MAX_SHARE_PAUSE_MS: u64 = 5_000;
 /// The largest answer of a member that is asked for a share, in bytes: at most one point for each envelope, in hexadecimal,
 /// and what stands around them. Many are asked for at a time.
 pub const MAX_SHARE_ANSWER_BYTES: u32 = (MAX_BATCH_ITEMS * G1_BYTES * 2) as u32 + 4_096;
+/// Proofs of fee accounts that wait for one that goes about as far back; further ones are refused.
+pub const MAX_WAITING_PROOFS: usize = 16;
 /// Reads of the store that callers from outside have under way; the store has four readers.
 pub const CALLERS_READS: usize = 2;

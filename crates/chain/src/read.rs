@@ -356,6 +356,7 @@ fn proof_refused(refusal: AccountProofError) -> RpcError {
     match refusal {
         AccountProofError::NoHeader { .. } => RpcError::unavailable("unknown_batch", refusal),
         AccountProofError::Forgotten(_) => RpcError::refused("ledger_forgotten", refusal),
+        AccountProofError::Busy => RpcError::busy("proofs_busy", refusal),
         AccountProofError::Changed => RpcError::busy("chain_changed", refusal),
         AccountProofError::Store(error) => RpcError::internal(error),
     }

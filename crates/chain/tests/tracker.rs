@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
+use blindfold_chain::limits::MAX_WAITING_PROOFS;
 use blindfold_chain::{
-    AccountProofError, CertificateOutcome, L1Error, NextStep, OpenError, SealingError, Tracker, TrackerError,
-    check_items,
+    AccountProofError, CertificateOutcome, L1Error, NextStep, OpenError, Sealed, SealingError, Tracker,
+    TrackerError, check_items,
 };
 use blindfold_kit::*;
 use blindfold_protocol::validity::{ChainState, Verdict};
@@ -671,4 +672,84 @@ async fn an_account_is_proved_however_many_headers_ago() {
         assert_eq!(shown.account.balance, RICH + number as u128);
         assert!(shown.proof.verify(&header.fee_ledger_root, &payer, &shown.account), "{number}");
     }
+}
+
+/// So many certified headers, each of which changes an account, on a disk that a test steers.
+async fn chain_of(headers: u64) -> (Sealer, Arc<FaultyStore>, Vec<Sealed>) {
+    let (l1, store) = (l1(), FaultyStore::new(memory()));
+    let sealer = Sealer { tracker: tracker_on(store.clone(), &l1).await, l1 };
+    store.keep_ledgers_from(0).await.expect("a floor");
+    let mut sealed = Vec::new();
+    for place in 0..headers {
+        sealer.l1.deposit(payer(1).address(), 1);
+        let one = sealer.seal(place * 250, vec![]).await;
+        // It certifies those before it as well.
+        if place % 8 == 7 || place + 1 == headers {
+            sealer.certify(&one).await;
+        }
+        sealed.push(one);
+    }
+    (sealer, store, sealed)
+}
+
+/// All proofs waited for each other: those by the last posted header for one that somebody asked for by one of a day before.
+#[tokio::test]
+async fn a_proof_by_a_late_header_waits_for_none_by_an_early_one() {
+    let (sealer, store, sealed) = chain_of(300).await;
+    let prove = |number: u64| {
+        let tracker = sealer.tracker.clone();
+        blindfold_runtime::spawn(async move { tracker.prove_account(&payer(1).address(), number).await })
+    };
+    store.hold("entries_changed_after");
+    let early = prove(1);
+    within("the early one", store.waits(1)).await;
+    let late = prove(299);
+    within("the late one beside it", store.waits(2)).await;
+    store.release();
+    for (proof, of) in [(early, &sealed[0]), (late, &sealed[298])] {
+        let shown = within("a proof", proof).await.unwrap().unwrap().unwrap();
+        assert_eq!(shown.header.hash, of.hash);
+    }
+}
+
+#[tokio::test]
+async fn more_proofs_than_may_wait_are_refused() {
+    let (sealer, store, _) = chain_of(24).await;
+    store.hold("entries_changed_after");
+    let (told, mut answers) = tokio::sync::mpsc::unbounded_channel();
+    let asked = MAX_WAITING_PROOFS as u64 + 2;
+    for number in 1..=asked {
+        let (tracker, told) = (sealer.tracker.clone(), told.clone());
+        blindfold_runtime::spawn(async move {
+            let answer = tracker.prove_account(&payer(1).address(), number).await;
+            told.send(answer).expect("somebody listens");
+        });
+    }
+    let refused = within("a refusal", answers.recv()).await.unwrap();
+    assert!(matches!(refused, Err(AccountProofError::Busy)), "{refused:?}");
+    store.release();
+    for _ in 1..asked {
+        let shown = within("a proof", answers.recv()).await.unwrap();
+        assert!(shown.unwrap().is_some());
+    }
+}
+
+/// Each began at the newest header again, and so did each that was refused in the end.
+#[tokio::test]
+async fn proofs_one_after_the_other_do_not_all_go_the_whole_way() {
+    let (sealer, store, sealed) = chain_of(600).await;
+    let (tracker, payer) = (&sealer.tracker, payer(1).address());
+    let reads = || store.calls("entries_changed_after");
+    for number in 10..=20 {
+        let before = reads();
+        let shown = tracker.prove_account(&payer, number).await.unwrap().unwrap();
+        let root = &sealed[number as usize - 1].batch.header.fee_ledger_root;
+        assert!(shown.proof.verify(root, &payer, &shown.account), "{number}");
+        assert_eq!(reads() - before, if number == 10 { 3 } else { 1 }, "{number}");
+    }
+    store.keep_ledgers_from(9).await.unwrap();
+    let before = reads();
+    let refused = tracker.prove_account(&payer, 8).await;
+    assert!(matches!(refused, Err(AccountProofError::Forgotten(8))), "{refused:?}");
+    assert_eq!(reads(), before);
 }

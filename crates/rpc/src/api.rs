@@ -81,6 +81,7 @@ pub trait BlindApi {
     /// # Errors
     /// - `nothing_posted`, `unknown_batch`: no header is posted yet, or the server has none of this number yet.
     /// - `ledger_forgotten`: the ledger after this header is not kept any more.
+    /// - `proofs_busy`: too many proofs wait that go about as far back.
     /// - `chain_changed`: a header came in while the ledger was read; ask again.
     #[method(name = "getFeeAccountProof")]
     async fn get_fee_account_proof(

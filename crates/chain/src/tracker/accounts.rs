@@ -1,12 +1,10 @@
 //! Proofs of fee accounts against the ledger of a header that L1 has, which need not be the newest.
 
-use std::collections::VecDeque;
-
 use alloy_primitives::{Address, B256};
 use blindfold_protocol::{Account, LedgerProof, LedgerTree};
 use blindfold_store::StoreError;
 
-use super::{HeaderId, Tracker};
+use super::{HeaderId, Tracker, ledgers::LedgerAfter};
 
 /// A fee account after a header, with its proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +31,9 @@ pub enum AccountProofError {
     /// The ledger of this header is forgotten.
     #[error("the ledger after header {0} is not kept any more: ask for a later one that is posted")]
     Forgotten(u64),
+    /// As many as may wait to go about as far back.
+    #[error("too many proofs wait that go about as far back; ask again")]
+    Busy,
     /// The chain changed while it was read. Ask again.
     #[error("the chain changed meanwhile; ask again")]
     Changed,
@@ -41,67 +42,22 @@ pub enum AccountProofError {
     Store(#[from] StoreError),
 }
 
-/// Ledgers kept at hand that are not the newest. They share what they have in common with it.
-const RECENT_LEDGERS: usize = 4;
-
 /// Batches whose changes are read at once on the way to an earlier ledger: what that takes of memory and of the disk's time
 /// has a bound, however far the way.
 const STEP_BATCHES: u64 = 256;
 
-/// Ledgers that accounts are proved in, each as it stays: whoever proves holds up no header, and waits for none.
-pub(super) struct Ledgers {
-    /// That of the newest header that is shown, which is on disk. Never further than the disk.
-    newest: parking_lot::RwLock<(HeaderId, LedgerTree)>,
-    /// Those that were asked for lately, of certified headers alone, which no others can replace. The latest that was made
-    /// comes first.
-    recent: parking_lot::Mutex<VecDeque<(HeaderId, LedgerTree)>>,
-    /// Held while one is made, so that whoever asks for many makes one at a time.
-    making: tokio::sync::Mutex<()>,
-}
+/// Of the ledgers that are passed on the way, the next one that is kept is one part of the rest of it away in so many.
+const PASSED_PART: u64 = 4;
 
-impl Ledgers {
-    pub(super) fn new(header: HeaderId, tree: LedgerTree) -> Self {
-        let newest = parking_lot::RwLock::new((header, tree));
-        Self { newest, recent: parking_lot::Mutex::default(), making: tokio::sync::Mutex::default() }
-    }
-
-    /// Another header is the newest.
-    pub(super) fn show(&self, header: HeaderId, tree: LedgerTree) {
-        let left = std::mem::replace(&mut *self.newest.write(), (header, tree));
-        // Its own part is freed while nobody waits.
-        drop(left);
-    }
-
-    fn newest(&self) -> (HeaderId, LedgerTree) {
-        self.newest.read().clone()
-    }
-
-    fn of(&self, number: u64) -> Option<(HeaderId, LedgerTree)> {
-        self.recent.lock().iter().find(|(of, _)| of.number == number).cloned()
-    }
-
-    /// The one with the least number above.
-    fn next_after(&self, number: u64) -> (HeaderId, LedgerTree) {
-        let recent = self.recent.lock();
-        let later = recent.iter().filter(|(of, _)| of.number > number).min_by_key(|(of, _)| of.number);
-        later.cloned().unwrap_or_else(|| self.newest())
-    }
-
-    fn put(&self, header: HeaderId, tree: LedgerTree) {
-        let mut recent = self.recent.lock();
-        recent.push_front((header, tree));
-        let kept = recent.len().min(RECENT_LEDGERS);
-        let left = recent.split_off(kept);
-        drop(recent);
-        drop(left);
-    }
-}
+/// Ledgers that are nearer to the one that is asked for are not kept.
+const LEAST_REST_BATCHES: u64 = 64;
 
 impl Tracker {
     /// The fee account of `payer` in the ledger after header `number`; `None` for one that is not in it.
     ///
     /// Cost: one path for the newest header and for those asked for last; for another one a path for each account and
-    /// nonce that changed between it and the next of them. No header waits for it.
+    /// nonce that changed between it and the next one at hand. No header waits for it, and no proof that goes back less far by
+    /// much.
     ///
     /// # Errors
     /// [`AccountProofError`]. A proof that does not lead to the header's `feeLedgerRoot` is never given.
@@ -120,7 +76,7 @@ impl Tracker {
         tree.prove(payer).map(|(account, proof)| ProvedAccount { account, proof, header })
     }
 
-    async fn ledger_after(&self, number: u64) -> Result<(HeaderId, LedgerTree), AccountProofError> {
+    async fn ledger_after(&self, number: u64) -> Result<LedgerAfter, AccountProofError> {
         let ledgers = &self.shared.ledgers;
         let newest = ledgers.newest();
         if newest.0.number == number {
@@ -133,35 +89,51 @@ impl Tracker {
         if number > newest {
             return Err(AccountProofError::NoHeader { number, newest });
         }
+        // A turn for each read, and none while it waits for other proofs: nobody else's would come.
+        let floor = self.for_caller(self.store().ledger_floor()).await?.unwrap_or_default();
+        if number < floor {
+            return Err(AccountProofError::Forgotten(number));
+        }
         // Asked before the header is read: one that is certified by then is the one that stays.
         let certified = self.certified().number;
-        // A turn for each read, and none while it waits for other proofs: nobody else's would come.
-        let record = match self.for_caller(self.store().batch(number)).await {
-            Err(pruned) if pruned.is_pruned() => return Err(AccountProofError::Forgotten(number)),
-            record => record?.ok_or(AccountProofError::NoHeader { number, newest })?,
-        };
-        let header = HeaderId { number, hash: record.hash };
-        let _making = ledgers.making.lock().await;
+        let found = self.header_with_root(number).await?;
+        let (header, root) = found.ok_or(AccountProofError::NoHeader { number, newest })?;
+        let batches = ledgers.next_after(number).0.number.saturating_sub(number);
+        let _turn = ledgers.turn(batches).await.ok_or(AccountProofError::Busy)?;
         if let Some(found) = ledgers.of(number) {
             return Ok(found);
         }
         // The disk may be further by now, or back: rows up to that one's number are its own, or lead to another root.
         let base = ledgers.next_after(number);
-        let tree = self.ledger_back(base, number, record.sealed.header.fee_ledger_root).await?;
+        let (tree, passed) = self.ledger_back(base, number, root).await?;
         if number <= certified {
-            ledgers.put(header, tree.clone());
+            let passed = self.certain(passed, certified).await;
+            ledgers.keep((header, tree.clone()), passed, floor);
         }
         Ok((header, tree))
     }
 
-    /// The ledger after an earlier header, from one after a later one and the disk.
+    /// A stored header, and the root of the ledger after it.
+    async fn header_with_root(&self, number: u64) -> Result<Option<(HeaderId, B256)>, AccountProofError> {
+        match self.for_caller(self.store().batch(number)).await {
+            Ok(record) => Ok(record.map(|record| {
+                (HeaderId { number, hash: record.hash }, record.sealed.header.fee_ledger_root)
+            })),
+            Err(pruned) if pruned.is_pruned() => Err(AccountProofError::Forgotten(number)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The ledger after an earlier header, from one after a later one and the disk; and some that were passed, which lie the
+    /// nearer to each other the nearer they are to it.
     async fn ledger_back(
         &self,
-        (later, mut tree): (HeaderId, LedgerTree),
+        (later, mut tree): LedgerAfter,
         number: u64,
         root: B256,
-    ) -> Result<LedgerTree, AccountProofError> {
+    ) -> Result<(LedgerTree, Vec<(u64, LedgerTree)>), AccountProofError> {
         let mut at = later.number;
+        let (mut passed, mut next) = (Vec::new(), at.saturating_sub(number) / PASSED_PART);
         while at > number {
             let before = number.max(at.saturating_sub(STEP_BATCHES));
             let changed = self.for_caller(self.store().entries_changed_after(before, at)).await?;
@@ -170,8 +142,28 @@ impl Tracker {
             let made = blindfold_runtime::blocking(move || tree.with(changed)).await;
             tree = made.map_err(|_| AccountProofError::Changed)?;
             at = before;
+            let rest = at - number;
+            if (LEAST_REST_BATCHES..=next).contains(&rest) {
+                passed.push((at, tree.clone()));
+                next = rest / PASSED_PART;
+            }
         }
         // Another root: headers gave way to others, or rows were forgotten in between.
-        if tree.root() == root { Ok(tree) } else { Err(AccountProofError::Changed) }
+        if tree.root() == root { Ok((tree, passed)) } else { Err(AccountProofError::Changed) }
+    }
+
+    /// Those of the ledgers after these numbers that are what certified headers say. Where headers gave way to others in
+    /// between, one that was passed can be wrong although the last one is right.
+    async fn certain(&self, passed: Vec<(u64, LedgerTree)>, certified: u64) -> Vec<LedgerAfter> {
+        let mut certain = Vec::with_capacity(passed.len());
+        for (number, tree) in passed.into_iter().filter(|(number, _)| *number <= certified) {
+            // What cannot be read now is not kept.
+            if let Ok(Some((header, root))) = self.header_with_root(number).await
+                && tree.root() == root
+            {
+                certain.push((header, tree));
+            }
+        }
+        certain
     }
 }

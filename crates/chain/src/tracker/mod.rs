@@ -6,6 +6,7 @@ mod ahead;
 mod certify;
 mod items;
 mod l1_made;
+mod ledgers;
 mod overruled;
 mod refusal;
 
@@ -106,7 +107,7 @@ struct Shared {
     /// The epoch whose end is announced, as L1 told last.
     closing: RwLock<Option<Closing>>,
     certificates_paired: AtomicU64,
-    ledgers: accounts::Ledgers,
+    ledgers: ledgers::Ledgers,
     /// Places for reads that callers ask for.
     callers: Semaphore,
 }
@@ -125,7 +126,7 @@ impl Tracker {
         let state = load_state(&config, store.as_ref()).await?;
         let sealed = HeaderId { number: state.head().number, hash: state.head().hash };
         let certified = certified_head(&config, store.as_ref()).await?;
-        let ledgers = accounts::Ledgers::new(sealed, state.ledger().tree().clone());
+        let ledgers = ledgers::Ledgers::new(sealed, state.ledger().tree().clone());
         let shared = Shared {
             config,
             store,
