@@ -74,6 +74,8 @@ pub const SETTLEMENT_SAVE_BLOCKS: u64 = 1_000;
 /// Headers whose fee ledgers are kept before the newest one that `FeeVault` pays out, or, where nobody is shown any, before
 /// the last posted one.
 pub const KEPT_POSTED_HEADERS: u64 = 256;
+/// Steps of forgetting ledgers in each round of reading L1; each is a transaction of its own.
+pub const FORGET_STEPS: usize = 16;
 /// Announced blocks and topic events that a slow subscriber may lag behind.
 pub const TOPIC_BUFFER_EVENTS: usize = 1_024;
 /// Parsed block records kept for receipts.

@@ -5,7 +5,10 @@
 //! in one step of the disk, so that a crash leaves the disk as it was or as it should be. [`Fork::take_posted`] takes what
 //! L1 has above it. Each may be repeated. What this process signed stays on disk throughout: nothing is signed twice.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use alloy_primitives::{Address, B256};
 use blindfold_engine::{EngineError, ExecutionClient};
@@ -15,6 +18,7 @@ use blindfold_store::{Store, StoreError};
 use parking_lot::Mutex;
 
 use crate::limits::{KEPT_POSTED_HEADERS, REBUILD_STEP_BLOCKS};
+use crate::records::forget_ledgers;
 use crate::{Applied, HeaderId, L1Error, L1Reader, NextStep, Tracker, TrackerError, made_by_l1};
 
 /// Why a disk does not go back to what L1 holds. It is as it was, or has gone back already; trying again harms nothing.
@@ -374,6 +378,8 @@ pub struct WayBack {
     tracker: Tracker,
     /// A header that was certified here when L1 was asked last: once it is posted, nobody goes back before it.
     next: Mutex<u64>,
+    /// Whether there may be something on disk from before.
+    forgets: AtomicBool,
 }
 
 impl WayBack {
@@ -384,7 +390,7 @@ impl WayBack {
     pub async fn open(tracker: Tracker) -> Result<Self, StoreError> {
         tracker.store().keep_ledgers_from(0).await?;
         let next = Mutex::new(tracker.certified().number);
-        Ok(Self { tracker, next })
+        Ok(Self { tracker, next, forgets: AtomicBool::new(true) })
     }
 
     /// [`Tracker::follow_l1`], and forgets the way back to before what is posted.
@@ -399,13 +405,27 @@ impl WayBack {
         // Asked first: what L1 made up to there is final then, and contradicted by what comes next.
         let posted = matches!(l1.posted_at(next).await, Ok(Some(_)));
         let taken = self.tracker.follow_l1().await?;
+        let mut from = None;
         if posted || next == 0 {
             *self.next.lock() = self.tracker.certified().number;
-            let from = next.saturating_sub(KEPT_POSTED_HEADERS);
-            if let Err(error) = self.tracker.store().keep_ledgers_from(from).await {
-                tracing::warn!(%error, "what the ledger was before posted headers is not forgotten yet");
-            }
+            from = Some(next.saturating_sub(KEPT_POSTED_HEADERS));
+        }
+        if let Err(error) = self.keep(from).await {
+            tracing::warn!(%error, "what the ledger was before posted headers is not forgotten yet");
         }
         Ok(taken)
+    }
+
+    /// Keeps ledgers from a header on, and forgets some of those before.
+    async fn keep(&self, from: Option<u64>) -> Result<(), StoreError> {
+        let store = self.tracker.store();
+        if let Some(from) = from {
+            store.keep_ledgers_from(from).await?;
+            self.forgets.store(true, Ordering::Relaxed);
+        }
+        if self.forgets.load(Ordering::Relaxed) {
+            self.forgets.store(forget_ledgers(store.as_ref()).await?, Ordering::Relaxed);
+        }
+        Ok(())
     }
 }

@@ -2,7 +2,9 @@
 
 use blindfold_protocol::validity::{AppliedBatch, CheckedItem, FORCED_TRANSACTION_REASON, Verdict};
 use blindfold_protocol::{BatchHints, Canonical, EnvelopeError, HintEntry, SealedBatch};
-use blindfold_store::{BatchRecord, ItemRecord, SealedRecord, StoreError, What};
+use blindfold_store::{BatchRecord, ItemRecord, SealedRecord, Store, StoreError, What};
+
+use crate::limits::FORGET_STEPS;
 
 /// The verdicts of a stored batch.
 ///
@@ -49,6 +51,16 @@ pub fn own_hints(record: BatchRecord) -> Option<BatchHints> {
 pub fn makes_block(record: &BatchRecord) -> usize {
     let makes = |item: &&ItemRecord| matches!(item.fault.as_deref(), None | Some(FORCED_TRANSACTION_REASON));
     record.items.iter().filter(makes).count()
+}
+
+/// Forgets some of the ledgers that are kept no more. Whether there are more.
+pub(crate) async fn forget_ledgers(store: &dyn Store) -> Result<bool, StoreError> {
+    for _ in 0..FORGET_STEPS {
+        if !store.forget_ledgers().await? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Where a header that was just applied comes from.

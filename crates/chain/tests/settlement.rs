@@ -423,6 +423,21 @@ async fn ledgers_are_kept_until_the_vault_pays_out_newer_ones() {
     assert_eq!(stage.kept_from().await, Some(300 - 256));
 }
 
+/// What one process began to forget the next one goes on with.
+#[tokio::test]
+async fn ledgers_are_looked_for_that_are_kept_no_more_after_each_start() {
+    let store = FaultyStore::new(memory());
+    let machine = Machine::start(store.clone(), &l1(), &ScriptedExecution::new()).await;
+    let stage = Stage { machine, l1: Arc::default(), sealed: Vec::new() };
+    for starts in 1..=2 {
+        let mut settlement = stage.open().await;
+        for _ in 0..2 {
+            stage.marks(&mut settlement).await;
+            assert_eq!(store.calls("forget_ledgers"), starts, "once is enough where there are none");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_client_that_lost_its_blocks_gets_them_back_before_it_is_told() {
     let stage = Stage::new().await;

@@ -183,8 +183,17 @@ pub trait Store: Send + Sync {
     async fn ledger_head(&self) -> Result<Option<LedgerHead>, StoreError>;
 
     /// From now on keeps what it takes to go back to ledgers, and to tell them, as they were after batches from
-    /// this number on, certified or not, and forgets what is older. Never goes back; what was forgotten before the first call stays so.
+    /// this number on, certified or not. Nobody is told older ones any more, and [`forget_ledgers`](Store::forget_ledgers)
+    /// makes room of them. Never goes back; what was forgotten before the first call stays so.
     async fn keep_ledgers_from(&self, number: u64) -> Result<(), StoreError>;
+
+    /// Forgets a few of the ledgers that [`keep_ledgers_from`](Store::keep_ledgers_from) keeps no more, and says whether there
+    /// are more. A step is one transaction over at most [`FORGET_STEP_ROWS`](crate::FORGET_STEP_ROWS) rows of each table, or
+    /// the rows of one batch; it is called again while there are more, after a restart too. A store that keeps everything does
+    /// nothing.
+    async fn forget_ledgers(&self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
 
     /// The first number of [`Store::keep_ledgers_from`] that holds; `None` where it was never called.
     async fn ledger_floor(&self) -> Result<Option<u64>, StoreError>;

@@ -9,8 +9,8 @@ use blindfold_protocol::{
     ledger::{FeeLedger, LedgerDelta},
 };
 use blindfold_store::{
-    Copied, Horizon, KeptFor, PRUNE_STEP_BATCHES, Pruned, Purpose, SealedRecord, SqlStore, Store, StoreError,
-    StoreUrl, transfer, verify,
+    Copied, FORGET_STEP_ROWS, Horizon, KeptFor, PRUNE_STEP_BATCHES, Pruned, Purpose, SealedRecord, SqlStore,
+    Store, StoreError, StoreUrl, transfer, verify,
 };
 use common::*;
 
@@ -209,6 +209,51 @@ async fn what_was_begun_goes_on_after_a_restart() {
         assert_eq!(store.horizon(150, 0).await.unwrap().pruned, PRUNE_STEP_BATCHES);
         assert_eq!(prune_all(&store, 150, 0).await.last().unwrap().through, 150);
         no_faults(&store).await;
+    }
+}
+
+/// How many rows of a table there are.
+async fn rows(store: &SqlStore, table: &str) -> u64 {
+    let folder = tempfile::tempdir().unwrap();
+    let backup = StoreUrl::Sqlite(folder.path().join("backup.db")).open().await.unwrap();
+    let copied = transfer(store, &backup, &Purpose::Backup, &quiet).await.unwrap();
+    copied.iter().filter(|copied| copied.table == table).map(|copied| copied.rows).sum()
+}
+
+/// A deletion of all at once took longer than a lease, and so nobody led for long enough to end it.
+#[tokio::test]
+async fn ledgers_below_the_floor_are_told_to_nobody_and_go_in_steps() {
+    let step = u64::from(FORGET_STEP_ROWS);
+    for place in Place::all() {
+        let store = place.open().await;
+        store.keep_ledgers_from(0).await.unwrap();
+        let (mut parent, mut nonce) = (B256::ZERO, 0..);
+        // Two of the first do not fit into a step, and the second one alone does not.
+        for (number, changes) in (1..).zip([step * 2 / 3, step + 1, step / 2, 1]) {
+            let nonces = nonce.by_ref().take(changes as usize);
+            let nonces = nonces.map(|nonce| nonce_change(1, nonce, None, Some(99))).collect();
+            let record = sealed(number, parent, &[], 0, LedgerDelta { nonces, ..LedgerDelta::default() });
+            store.put_sealed(record.clone()).await.unwrap();
+            store.put_certificate(&certificate(&record)).await.unwrap();
+            parent = record.hash;
+        }
+        let left = async |store: &SqlStore| rows(store, "nonce_changes").await;
+        store.keep_ledgers_from(3).await.unwrap();
+        // It counts before anything is deleted.
+        assert_eq!(store.entries_changed_after(2, 4).await.unwrap(), None);
+        assert_eq!(store.entries_changed_after(3, 4).await.unwrap().unwrap().len(), 1);
+        assert_eq!(left(&store).await, step * 2 / 3 + step + 1 + step / 2 + 1);
+        assert_eq!(store.forget_ledgers().await, Ok(true));
+        assert_eq!(left(&store).await, step + 1 + step / 2 + 1);
+        // Its writer ends where it stands.
+        drop(store);
+        let store = place.open().await;
+        assert_eq!(store.ledger_floor().await, Ok(Some(3)));
+        for (more, rows) in [(true, step / 2 + 1), (false, 1), (false, 1)] {
+            assert_eq!(store.forget_ledgers().await, Ok(more));
+            assert_eq!(left(&store).await, rows);
+        }
+        assert_eq!(store.entries_changed_after(3, 4).await.unwrap().unwrap().len(), 1);
     }
 }
 

@@ -202,6 +202,7 @@ hand_on! {
     fn ledger_before(number: u64) -> LedgerBefore;
     fn ledger_head() -> Option<LedgerHead>;
     fn keep_ledgers_from(number: u64) -> ();
+    fn forget_ledgers() -> bool;
     fn ledger_floor() -> Option<u64>;
     fn entries_changed_after(number: u64, up_to: u64) -> Option<Vec<LedgerEntry>>;
     fn meta(key: &str) -> Option<Vec<u8>>;

@@ -18,6 +18,7 @@ use crate::limits::{
     KEPT_POSTED_HEADERS, SETTLEMENT_INTERVAL_MS, SETTLEMENT_MAX_PAUSE_MS, SETTLEMENT_SAVE_BLOCKS,
     SETTLEMENT_STEP_BLOCKS,
 };
+use crate::records::forget_ledgers;
 use crate::{Executor, L1Reader, L1RoundError, Tracker, accepted, keyed, own_hints};
 use marks::Stored;
 use runs::{OwnRoots, Runs};
@@ -52,6 +53,8 @@ pub struct Settlement {
     claim_delay: Option<u64>,
     /// From which header on fee accounts can be proved.
     kept_from: u64,
+    /// Whether there may be earlier ledgers on disk.
+    forgets: bool,
 }
 
 impl Settlement {
@@ -78,6 +81,8 @@ impl Settlement {
             runs: Runs::default(),
             claim_delay: None,
             kept_from: 0,
+            // As far as the process before came.
+            forgets: true,
         })
     }
 
@@ -191,12 +196,16 @@ impl Settlement {
             next.save(store.as_ref()).await?;
             self.stored = next;
         }
-        let first_kept = self.first_kept(marks);
-        if first_kept > self.kept_from {
-            self.tracker.store().keep_ledgers_from(first_kept).await?;
-            self.kept_from = first_kept;
-        }
         self.executor.settle(marks, self.through);
+        let first_kept = self.first_kept(marks);
+        let store = self.tracker.store();
+        if first_kept > self.kept_from {
+            store.keep_ledgers_from(first_kept).await?;
+            (self.kept_from, self.forgets) = (first_kept, true);
+        }
+        if self.forgets {
+            self.forgets = forget_ledgers(store.as_ref()).await?;
+        }
         Ok(())
     }
 

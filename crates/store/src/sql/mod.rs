@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 use session::{Connection, Session};
 use writer::Writer;
 pub use writer::{MAX_GROUP_WRITES, WRITE_QUEUE_LIMIT};
-pub use writes::MAX_META_VALUE_BYTES;
+pub use writes::{FORGET_STEP_ROWS, MAX_META_VALUE_BYTES};
 
 use crate::{
     Acknowledged, BatchRecord, BlockRecord, EnvelopePast, Heads, ItemLocation, LedgerHead, PendingEnvelope,
@@ -364,6 +364,10 @@ impl Store for SqlStore {
 
     async fn keep_ledgers_from(&self, number: u64) -> Result<(), StoreError> {
         self.write(move |session| writes::keep_ledgers_from(session, number)).await
+    }
+
+    async fn forget_ledgers(&self) -> Result<bool, StoreError> {
+        self.write(writes::forget_ledgers).await
     }
 
     async fn ledger_floor(&self) -> Result<Option<u64>, StoreError> {

@@ -554,20 +554,16 @@ pub(crate) fn put_certificate(session: &dyn Session, certificate: &Certificate) 
 /// What is certified certifies all ancestors: only [`rewind`] goes back before it, where the floor keeps what their
 /// ledgers were.
 fn forget_way_back(session: &dyn Session, row: i64) -> Result<(), StoreError> {
-    let floor = reads::ledger_floor(session)?.map(|floor| integer(floor, "batch number")).transpose()?;
-    forget_ledgers(session, floor.map_or(row, |floor| floor.min(row)))?;
-    execute(session, "DELETE FROM envelopes WHERE number <= ?1", &values![row])?;
-    Ok(())
-}
-
-/// Forgets what ledgers up to that after a batch were.
-fn forget_ledgers(session: &dyn Session, row: i64) -> Result<(), StoreError> {
     let through = values![row];
-    session.execute_all(&[
-        ("DELETE FROM account_changes WHERE number <= ?1", &through),
-        ("DELETE FROM nonce_changes WHERE number <= ?1", &through),
-        ("DELETE FROM held_changes WHERE number <= ?1", &through),
-    ])?;
+    // With a floor they go by [`forget_ledgers`].
+    if reads::ledger_floor(session)?.is_none() {
+        session.execute_all(&[
+            ("DELETE FROM account_changes WHERE number <= ?1", &through),
+            ("DELETE FROM nonce_changes WHERE number <= ?1", &through),
+            ("DELETE FROM held_changes WHERE number <= ?1", &through),
+        ])?;
+    }
+    execute(session, "DELETE FROM envelopes WHERE number <= ?1", &through)?;
     Ok(())
 }
 
@@ -578,14 +574,49 @@ pub(crate) fn keep_ledgers_from(session: &dyn Session, wanted: u64) -> Result<()
         // What was certified before is forgotten already.
         None => wanted.max(reads::newest_batch(session)?.map_or(0, |(newest, _)| newest)),
     };
-    let row = integer(floor, "batch number")?;
     let sql = "INSERT INTO ledger_floor (\"only\", number) VALUES (1, ?1)
                ON CONFLICT (\"only\") DO UPDATE SET number = excluded.number";
-    execute(session, sql, &values![row])?;
+    execute(session, sql, &values![integer(floor, "batch number")?])?;
+    Ok(())
+}
+
+/// Rows of a table after which a step of [`Store::forget_ledgers`](crate::Store::forget_ledgers) ends: how long it may keep
+/// other writes waiting.
+pub const FORGET_STEP_ROWS: u32 = 8_192;
+
+/// Forgets a few of the ledgers below the floor, the earliest first. Whether there are more.
+pub(crate) fn forget_ledgers(session: &dyn Session) -> Result<bool, StoreError> {
     // What is not certified keeps its way back.
     let certified = reads::certified(session)?;
-    let row = integer(certified.min(floor), "batch number")?;
-    forget_ledgers(session, row)
+    let through = reads::ledger_floor(session)?.map_or(certified, |floor| floor.min(certified));
+    let mut more = false;
+    for table in ["account_changes", "nonce_changes", "held_changes"] {
+        more |= forget_some(session, table, through)?;
+    }
+    Ok(more)
+}
+
+/// Deletes the first rows of a table up to a batch, whole batches each. Whether there are more.
+fn forget_some(session: &dyn Session, table: &str, through: u64) -> Result<bool, StoreError> {
+    let through = values![integer(through, "batch number")?];
+    let batch_of = |row: u32| {
+        let sql =
+            format!("SELECT number FROM {table} WHERE number <= ?1 ORDER BY number LIMIT 1 OFFSET {row}");
+        first(session, &sql, &through, |row| number(row, 0, What::Account))
+    };
+    let Some(earliest) = batch_of(0)? else { return Ok(false) };
+    let next = batch_of(FORGET_STEP_ROWS)?;
+    let sql = format!("DELETE FROM {table} WHERE number <= ?1");
+    match next {
+        Some(next) => {
+            let last = earliest.max(next.saturating_sub(1));
+            execute(session, &sql, &values![integer(last, "batch number")?])?;
+        }
+        None => {
+            execute(session, &sql, &through)?;
+        }
+    }
+    Ok(next.is_some())
 }
 
 /// Stores bytes for a batch, or checks that the stored ones say the same.
