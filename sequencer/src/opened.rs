@@ -38,8 +38,8 @@ pub(crate) struct OpenedBy {
     judged: BTreeMap<u64, bool>,
     /// How often L1 refused data that was opened by them.
     failures: BTreeMap<u64, u32>,
-    /// When members are asked again to read data, if they were in vain.
-    ask_again: Option<Instant>,
+    /// When members are asked again to read what these open: they were asked in vain.
+    unheard: BTreeMap<u64, Instant>,
 }
 
 impl OpenedBy {
@@ -66,18 +66,21 @@ impl OpenedBy {
             self.known.retain(|id, _| judged.get(id) != Some(&false));
         }
         while self.known.len() > MAX_KNOWN && self.known.pop_first().is_some() {}
-        let known = &self.known;
-        self.judged.retain(|id, _| known.contains_key(id));
-        self.failures.retain(|id, _| known.contains_key(id));
+        self.forget_unknown();
         Ok(())
     }
 
     /// Nothing below this number is looked for any more.
     pub fn forget_below(&mut self, number: u64) {
         self.known.retain(|_, posted| posted.last >= number);
+        self.forget_unknown();
+    }
+
+    fn forget_unknown(&mut self) {
         let known = &self.known;
         self.judged.retain(|id, _| known.contains_key(id));
         self.failures.retain(|id, _| known.contains_key(id));
+        self.unheard.retain(|id, _| known.contains_key(id));
     }
 
     /// Whether nothing speaks against it.
@@ -101,15 +104,26 @@ impl OpenedBy {
         }
     }
 
-    /// Members did not say in time whether they can read data: they are asked again after this pause. Nothing else waits for
-    /// them meanwhile.
-    pub fn not_heard(&mut self, pause_ms: u64) {
-        self.ask_again = Some(now() + Duration::from_millis(pause_ms));
+    /// Members did not say in time whether they can read what it opens: they are asked again after this pause. Nothing else
+    /// waits for them meanwhile.
+    pub fn not_heard(&mut self, id: u64, pause_ms: u64) {
+        self.unheard.insert(id, now() + Duration::from_millis(pause_ms));
     }
 
-    /// Whether it is too early to ask members again.
-    pub fn is_unheard(&self) -> bool {
-        self.ask_again.is_some_and(|at| now() < at)
+    /// Members read what it opens.
+    pub fn heard(&mut self, id: u64) {
+        self.unheard.remove(&id);
+    }
+
+    /// When members are asked again to read what it opens; `None` if they were never asked in vain. Who was asked longest ago
+    /// is first.
+    pub fn ask_again_at(&self, id: u64) -> Option<Instant> {
+        self.unheard.get(&id).copied()
+    }
+
+    /// Whether members can be asked now to read what it opens.
+    pub fn may_ask(&self, id: u64) -> bool {
+        self.ask_again_at(id).is_none_or(|at| at <= now())
     }
 
     /// It is of no use after all.

@@ -113,6 +113,11 @@ impl Step {
     }
 }
 
+/// Whether other steps go on after a failure: what the contract refuses of one does not keep them waiting.
+fn is_of_one_step(error: &L1RoundError) -> bool {
+    matches!(error, L1RoundError::L1(fault) if !fault.is_transient())
+}
+
 /// These spans without the numbers of that one.
 fn without(spans: &[Span], (first, last): Span) -> Vec<Span> {
     let rest = |&(from, to): &Span| {
@@ -162,13 +167,39 @@ impl Supplier {
         let mut first_error = None;
         let Supply { steps, opened_by, .. } = &mut *supply;
         self.look_for_hints(steps, opened_by, finalized).await?;
-        for step in steps {
-            match self.go_on_with(step, opened_by, (finalized, under_way)).await {
-                Ok(()) => {}
-                // What the contract refuses of one does not keep the others waiting.
-                Err(L1RoundError::L1(error)) if !error.is_transient() => {
-                    first_error = first_error.or(Some(error.into()))
+        let (mut looked, mut openings) = (Vec::new(), Vec::new());
+        for (index, step) in steps.iter_mut().enumerate() {
+            match self.look_again(step, opened_by, (finalized, under_way)).await {
+                Ok(opens) => {
+                    looked.push(index);
+                    openings.extend(opens.into_iter().map(|opens| (index, opens)));
                 }
+                Err(error) if is_of_one_step(&error) => first_error = first_error.or(Some(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        // What members were asked about in vain comes after all else, the longest ago first.
+        openings.sort_by_key(|(_, opens)| opened_by.ask_again_at(opens.hints.id));
+        for (index, opens) in openings {
+            let Some(step) = steps.get_mut(index) else { continue };
+            match self.open_parts(step, opens, opened_by).await {
+                Ok(true) => {}
+                // One vain question is enough for a round: what is posted as it is waits for no more.
+                Ok(false) => break,
+                Err(error) => {
+                    let goes_on = is_of_one_step(&error);
+                    first_error = first_error.or(Some(error));
+                    if !goes_on {
+                        break;
+                    }
+                }
+            }
+        }
+        for index in looked {
+            let Some(step) = steps.get_mut(index) else { continue };
+            match self.supply_as_it_is(step, finalized).await {
+                Ok(()) => {}
+                Err(error) if is_of_one_step(&error) => first_error = first_error.or(Some(error)),
                 Err(error) => return Err(error),
             }
         }
@@ -244,13 +275,13 @@ impl Supplier {
         Ok(())
     }
 
-    async fn go_on_with(
+    /// Takes L1's word on a step, if there is something to do. The hints on L1 that open some of what it lacks.
+    async fn look_again(
         &self,
         step: &mut Step,
         opened_by: &mut OpenedBy,
         (finalized, under_way): (u64, Option<Span>),
-    ) -> Result<(), L1RoundError> {
-        let is_over = finalized >= step.posted_by.saturating_add(self.wait_blocks());
+    ) -> Result<Vec<Opens>, L1RoundError> {
         let opens = match self.wait_blocks() {
             0 => Vec::new(),
             _ => {
@@ -258,9 +289,10 @@ impl Supplier {
                 opened_by.of(self.cx.store.as_ref(), in_blobs, &step.lacking).await?
             }
         };
+        let is_over = self.is_over(step, finalized);
         if !step.lacking.is_empty() && step.sent.is_empty() && opens.is_empty() && !is_over {
             // What others post meanwhile is seen when there is something to do.
-            return Ok(());
+            return Ok(opens);
         }
         if step.ask_at.is_some_and(|block| block <= finalized) {
             let standing = self.l1.data_standing(step.after.0, step.after.1).await?;
@@ -275,30 +307,53 @@ impl Supplier {
         if let Some(run) = under_way {
             step.leave_out(run, finalized);
         }
-        let opens: Vec<Opens> =
-            opens.into_iter().filter(|opens| opened_by.may_open(opens.hints.id)).collect();
-        for opens in opens {
-            for (first, last) in step.lacking.clone() {
-                let piece = (first.max(opens.first), last.min(opens.last));
-                if piece.0 <= piece.1 && opened_by.may_open(opens.hints.id) && !opened_by.is_unheard() {
-                    self.supply_opened(step, piece, opens, opened_by).await?;
-                }
+        Ok(opens)
+    }
+
+    /// Whether the wait for hints is over.
+    fn is_over(&self, step: &Step, finalized: u64) -> bool {
+        finalized >= step.posted_by.saturating_add(self.wait_blocks())
+    }
+
+    /// Posts what a step lacks of a run, opened by these hints. False if members were asked in vain.
+    async fn open_parts(
+        &self,
+        step: &mut Step,
+        opens: Opens,
+        opened_by: &mut OpenedBy,
+    ) -> Result<bool, L1RoundError> {
+        let id = opens.hints.id;
+        for (first, last) in step.lacking.clone() {
+            let part = (first.max(opens.first), last.min(opens.last));
+            if part.0 <= part.1
+                && opened_by.may_open(id)
+                && opened_by.may_ask(id)
+                && !self.supply_opened(step, part, opens, opened_by).await?
+            {
+                return Ok(false);
             }
         }
+        Ok(true)
+    }
+
+    /// Posts what waits no longer for hints.
+    async fn supply_as_it_is(&self, step: &mut Step, finalized: u64) -> Result<(), L1RoundError> {
+        let is_over = self.is_over(step, finalized);
         for span in step.lacking.clone().into_iter().filter(|_| is_over) {
             self.supply(step, span).await?;
         }
         Ok(())
     }
 
-    /// Posts the data of these headers as what it was opened to, once the committee has read it (OD-6).
+    /// Posts the data of these headers as what it was opened to, once the committee has read it (OD-6). False if it does not
+    /// say whether it can.
     async fn supply_opened(
         &self,
         step: &mut Step,
         (first, last): Span,
         opens: Opens,
         opened_by: &mut OpenedBy,
-    ) -> Result<(), L1RoundError> {
+    ) -> Result<bool, L1RoundError> {
         let mut batches = Vec::new();
         for number in first..=last {
             let missing = StoreError::Missing { what: What::Batch, number };
@@ -317,7 +372,8 @@ impl Supplier {
         for piece in pieces {
             let Some((first, last)) = piece.numbers() else { continue };
             match self.readers.word_on(&piece).await {
-                Word::Attested | Word::NotAsked => {}
+                Word::Attested => opened_by.heard(hints),
+                Word::NotAsked => {}
                 Word::Refuted => {
                     tracing::error!(
                         first,
@@ -326,7 +382,7 @@ impl Supplier {
                         "so many members cannot read data as it is opened here that it is posted as it is"
                     );
                     opened_by.refuse(hints);
-                    return Ok(());
+                    return Ok(true);
                 }
                 Word::Silent => {
                     tracing::warn!(
@@ -335,8 +391,8 @@ impl Supplier {
                         hints,
                         "fewer members than the threshold have read data that was opened: it waits"
                     );
-                    opened_by.not_heard(self.cx.config.posting.max_retry_ms);
-                    return Ok(());
+                    opened_by.not_heard(hints, self.cx.config.posting.max_retry_ms);
+                    return Ok(false);
                 }
             }
             let receipt = match self.l1.post_opened_data(&piece).await {
@@ -348,7 +404,7 @@ impl Supplier {
             self.cx.metrics.opened_postings.increment();
             tracing::info!(first, last, hints, transaction = %receipt.transaction, "data posted to L1, opened");
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Posts the data of these headers, each piece within the limits of a posting.

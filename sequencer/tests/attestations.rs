@@ -7,7 +7,10 @@ mod common;
 use blindfold_kit::{envelope, within};
 use blindfold_l1::{HintPosting, HintRoots, L1Error};
 use blindfold_rpc::RunningRole;
-use common::{Running, World, doubles::Reads};
+use common::{
+    Running, World,
+    doubles::{Reads, Unread},
+};
 
 /// The longest that can be set. The inbox makes a block with each question, so a test sees some dozens.
 const LONG: u64 = 1_800;
@@ -99,6 +102,31 @@ async fn members_that_come_back_are_asked_again() {
     world.committee.readers.lock().clear();
     has_data(&running, 2).await;
     assert_eq!(world.inbox.opened.lock().len(), 1);
+    running.handle.shutdown().await;
+}
+
+/// Members that cannot read one piece, because of its hints or its numbers, read the next one all the same.
+#[tokio::test]
+async fn a_piece_that_is_not_read_keeps_no_other_waiting() {
+    let world = world(LONG, &[]);
+    let unread: Unread = |numbers, _| numbers == (2, 2);
+    *world.committee.unread.lock() = Some(unread);
+    let running = world.start_funded(&[1]).await;
+    opened(&running).await;
+    running.eventually("a vain question", async || counted(&running, "silent").await > 0).await;
+    running.send(&envelope(1, 3)).await.unwrap();
+    running.sealed(3).await;
+    running.certify(3).await;
+    let mut posted = world.inbox.posted.subscribe();
+    within("a posting", posted.wait_for(|posted| *posted >= 3)).await.unwrap();
+    running.hint(3).await;
+    let hints = running.open(3).await.1;
+    let root = HintRoots::in_calldata(3, &HintPosting::of(&[hints])).calldata.unwrap();
+    world.inbox.post_hints((3, 3), root);
+    has_data(&running, 3).await;
+    let numbers: Vec<_> = world.inbox.opened.lock().iter().map(|(numbers, ..)| *numbers).collect();
+    assert_eq!(numbers, [(3, 3)]);
+    assert!(!world.inbox.data.lock().contains(&(2, 2)), "it still waits");
     running.handle.shutdown().await;
 }
 

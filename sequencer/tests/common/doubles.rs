@@ -33,9 +33,14 @@ pub struct ScriptedCommittee {
     pub forges: Mutex<BTreeMap<u16, HeldBatch>>,
     /// Members that do otherwise than read data and attest them.
     pub readers: Mutex<BTreeMap<u16, Reads>>,
+    /// Which numbers and data no member reads, silent about them alone.
+    pub unread: Mutex<Option<Unread>>,
     /// Who was asked to read which numbers.
     pub asked: Mutex<Vec<(u16, (u64, u64))>>,
 }
+
+/// Whether data of these numbers are left unread.
+pub type Unread = fn((u64, u64), &[u8]) -> bool;
 
 /// What a member does that is asked to read data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +85,10 @@ impl Committee for ScriptedCommittee {
         data: &Bytes,
     ) -> Result<DataAttestation, AttestError> {
         self.asked.lock().push((member, (first_number, last_number)));
+        let unread = *self.unread.lock();
+        if unread.is_some_and(|unread| unread((first_number, last_number), data)) {
+            return Err(AttestError::Silent(MemberError("scripted silence".to_owned())));
+        }
         let reads = self.readers.lock().get(&member).copied();
         let mut data_hash = keccak256(data);
         let mut signer = member;
