@@ -31,7 +31,9 @@ pub(crate) enum Word {
     Attested,
     /// So many found that it does not give the batches back that t cannot sign.
     Refuted,
-    /// Neither, in the time that the settings give.
+    /// So many never read data of these numbers that t cannot sign, whenever they are asked.
+    Never,
+    /// None of these, in the time that the settings give.
     Silent,
     /// Nobody is asked.
     NotAsked,
@@ -42,6 +44,8 @@ pub(crate) enum Word {
 enum Answer {
     Signed,
     Refuted,
+    /// It reads no data of these numbers.
+    Never,
     /// What it gave is no attestation of this.
     Worthless,
 }
@@ -64,6 +68,7 @@ impl Readers {
         let outcome = match word {
             Word::Attested => "attested",
             Word::Refuted => "refuted",
+            Word::Never => "never",
             Word::Silent => "silent",
             Word::NotAsked => return word,
         };
@@ -121,6 +126,10 @@ impl Readers {
                     );
                     return Answer::Refuted;
                 }
+                Err(AttestError::Never(reason)) => {
+                    tracing::debug!(member, first, last, reason, "a member reads no data of these numbers");
+                    return Answer::Never;
+                }
                 Err(AttestError::Silent(fault)) => {
                     tracing::debug!(member, first, last, %fault, "a member has not read data yet");
                 }
@@ -136,17 +145,21 @@ async fn counted<A: Future<Output = Answer>>(
     threshold: usize,
     members: usize,
 ) -> Word {
-    let mut signed = 0;
-    let mut refuted = 0;
+    let (mut signed, mut refuted, mut never) = (0, 0, 0);
+    let readers = asked.len();
     let may_refute = members.saturating_sub(threshold);
     while let Some(answer) = asked.next().await {
         signed += usize::from(answer == Answer::Signed);
         refuted += usize::from(answer == Answer::Refuted);
+        never += usize::from(answer == Answer::Never);
         if signed >= threshold {
             return Word::Attested;
         }
         if refuted > may_refute {
             return Word::Refuted;
+        }
+        if never > 0 && readers.saturating_sub(never + refuted) < threshold {
+            return Word::Never;
         }
         if signed + asked.len() < threshold {
             return Word::Silent;
@@ -174,7 +187,7 @@ mod tests {
 
     #[tokio::test]
     async fn t_signatures_count_and_so_many_refusals_that_t_cannot_sign() {
-        use Answer::{Refuted, Signed, Worthless};
+        use Answer::{Never, Refuted, Signed, Worthless};
         assert_eq!(word(&[Signed, Signed, Signed], 1, 3).await, Word::Attested);
         assert_eq!(word(&[Signed, Worthless, Signed, Signed], 0, 3).await, Word::Attested);
         assert_eq!(word(&[Refuted, Signed, Signed, Signed], 0, 3).await, Word::Attested, "one of them errs");
@@ -184,5 +197,11 @@ mod tests {
         assert_eq!(word(&[Signed, Signed, Refuted], 1, 3).await, Word::Silent);
         assert_eq!(word(&[], 4, 3).await, Word::Silent);
         assert_eq!(word(&[Refuted], 2, 3).await, Word::Silent, "one URL is not known: that is no refusal");
+        assert_eq!(word(&[Never, Signed, Signed, Signed], 0, 3).await, Word::Attested);
+        assert_eq!(word(&[Never, Never], 2, 3).await, Word::Never, "two are not enough, whatever they say");
+        assert_eq!(word(&[Never, Refuted], 2, 3).await, Word::Never);
+        assert_eq!(word(&[Never], 2, 3).await, Word::Never, "one URL is not known");
+        assert_eq!(word(&[Never], 3, 3).await, Word::Silent, "the others may come back");
+        assert_eq!(word(&[Never, Worthless], 2, 3).await, Word::Silent);
     }
 }

@@ -33,6 +33,9 @@ pub enum AttestError {
     /// It read the data, and they do not give the batches back that it holds. Its reason.
     #[error("it cannot read them: {0}")]
     Refuted(String),
+    /// It never reads data of these numbers, whatever they are. Its reason.
+    #[error("it never reads data of these numbers: {0}")]
+    Never(String),
     /// It has not read them: it cannot now, or does not answer, or will not.
     #[error(transparent)]
     Silent(#[from] MemberError),
@@ -40,8 +43,25 @@ pub enum AttestError {
 
 /// What members say of data that they read, and no other reason is.
 const REFUTATIONS: [&str; 3] = ["data_undecodable", "data_mismatch", "data_unsigned"];
+/// What members say of numbers that they read no data of. One that was given the next epoch's key says so of batches of the
+/// epoch before.
+const NEVER: [&str; 4] = ["not_a_member", "wrong_epoch", "bad_range", "too_large"];
 /// How long a member may take to read data, in milliseconds.
 const READING_TIMEOUT_MS: u64 = 60_000;
+
+impl From<ReceivedError> for AttestError {
+    fn from(error: ReceivedError) -> Self {
+        match error {
+            ReceivedError::Refused(refusal) if REFUTATIONS.contains(&refusal.reason.as_ref()) => {
+                Self::Refuted(refusal.reason.into_owned())
+            }
+            ReceivedError::Refused(refusal) if NEVER.contains(&refusal.reason.as_ref()) => {
+                Self::Never(refusal.reason.into_owned())
+            }
+            error => Self::Silent(MemberError(error.to_string())),
+        }
+    }
+}
 
 /// Asking the committee what it holds, as a seam: the client of the members implements it, tests script it.
 #[async_trait]
@@ -148,12 +168,32 @@ impl Committee for CommitteeClient {
         data: &Bytes,
     ) -> Result<DataAttestation, AttestError> {
         let answer = of(&self.readers, member)?.attest_data(first, last, data.clone()).await;
-        match answer.map_err(ReceivedError::from) {
-            Ok(given) => given.decode().map_err(|fault| AttestError::Silent(MemberError(fault.to_string()))),
-            Err(ReceivedError::Refused(refusal)) if REFUTATIONS.contains(&refusal.reason.as_ref()) => {
-                Err(AttestError::Refuted(refusal.reason.into_owned()))
-            }
-            Err(error) => Err(AttestError::Silent(MemberError(error.to_string()))),
+        let given = answer.map_err(ReceivedError::from)?;
+        given.decode().map_err(|fault| AttestError::Silent(MemberError(fault.to_string())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blindfold_rpc::RpcError;
+
+    use super::*;
+
+    #[test]
+    fn what_members_say_of_data_and_of_numbers_is_kept_apart_from_what_may_pass() {
+        let refused = |reason: &'static str| {
+            AttestError::from(ReceivedError::Refused(RpcError::refused(reason, "in words")))
+        };
+        for reason in REFUTATIONS {
+            assert_eq!(refused(reason), AttestError::Refuted(reason.to_owned()));
         }
+        for reason in NEVER {
+            assert_eq!(refused(reason), AttestError::Never(reason.to_owned()));
+        }
+        for reason in ["not_certified", "hints_unreadable", "busy", "not_the_sequencer", "no_such_reason"] {
+            assert!(matches!(refused(reason), AttestError::Silent(_)), "{reason}");
+        }
+        let away = AttestError::from(ReceivedError::NoAnswer("connection refused".to_owned()));
+        assert!(matches!(away, AttestError::Silent(_)));
     }
 }

@@ -256,7 +256,7 @@ impl SequencerMetrics {
             attestations: m.counters(
                 "data_attestations_total",
                 "Data as what it was opened to that members were asked to read before it was posted",
-                &[("outcome", &["attested", "refuted", "silent"])],
+                &[("outcome", &["attested", "refuted", "never", "silent"])],
             )?,
             posted_data_transactions: m.counters(
                 "posted_data_transactions_total",

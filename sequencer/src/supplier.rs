@@ -58,6 +58,8 @@ struct Step {
     posted_by: u64,
     /// Data that is to be posted.
     lacking: Vec<Span>,
+    /// Numbers of which the committee reads no data: theirs waits for nobody.
+    never_read: Vec<Span>,
     /// Data that was posted.
     sent: Vec<Piece>,
     /// The final block from which on L1 is asked again; `None` once it has said that all is there.
@@ -75,6 +77,23 @@ struct Piece {
 }
 
 impl Step {
+    /// One of which L1 has said nothing yet.
+    fn new(after: (u64, u64), through: u64, posted_by: u64) -> Self {
+        let (lacking, never_read, sent) = (Vec::new(), Vec::new(), Vec::new());
+        Self { after, through, posted_by, lacking, never_read, sent, ask_at: None }
+    }
+
+    /// What is lacking and may wait for hints, and for members to read it.
+    fn openable(&self) -> Vec<Span> {
+        self.never_read.iter().fold(self.lacking.clone(), |rest, span| without(&rest, *span))
+    }
+
+    /// What is lacking and is posted as it is, the wait being over or not.
+    fn due(&self, is_over: bool) -> Vec<Span> {
+        let waits = if is_over { Vec::new() } else { self.openable() };
+        waits.iter().fold(self.lacking.clone(), |rest, span| without(&rest, *span))
+    }
+
     /// Takes L1's word as of this final block. Gives the hints by which data was opened that L1's word does not count.
     fn judge(&mut self, standing: &DataStanding, finalized: u64) -> Vec<u64> {
         let through = self.through;
@@ -246,8 +265,7 @@ impl Supplier {
             }
         }
         let posted_by = standing.block;
-        let mut step =
-            Step { after, through, posted_by, lacking: Vec::new(), sent: Vec::new(), ask_at: None };
+        let mut step = Step::new(after, through, posted_by);
         step.judge(&standing, finalized);
         if let Some(run) = under_way {
             step.leave_out(run, finalized);
@@ -290,7 +308,11 @@ impl Supplier {
             }
         };
         let is_over = self.is_over(step, finalized);
-        if !step.lacking.is_empty() && step.sent.is_empty() && opens.is_empty() && !is_over {
+        if !step.lacking.is_empty()
+            && step.sent.is_empty()
+            && opens.is_empty()
+            && step.due(is_over).is_empty()
+        {
             // What others post meanwhile is seen when there is something to do.
             return Ok(opens);
         }
@@ -323,7 +345,7 @@ impl Supplier {
         opened_by: &mut OpenedBy,
     ) -> Result<bool, L1RoundError> {
         let id = opens.hints.id;
-        for (first, last) in step.lacking.clone() {
+        for (first, last) in step.openable() {
             let part = (first.max(opens.first), last.min(opens.last));
             if part.0 <= part.1
                 && opened_by.may_open(id)
@@ -338,8 +360,7 @@ impl Supplier {
 
     /// Posts what waits no longer for hints.
     async fn supply_as_it_is(&self, step: &mut Step, finalized: u64) -> Result<(), L1RoundError> {
-        let is_over = self.is_over(step, finalized);
-        for span in step.lacking.clone().into_iter().filter(|_| is_over) {
+        for span in step.due(self.is_over(step, finalized)) {
             self.supply(step, span).await?;
         }
         Ok(())
@@ -383,6 +404,16 @@ impl Supplier {
                     );
                     opened_by.refuse(hints);
                     return Ok(true);
+                }
+                Word::Never => {
+                    tracing::warn!(
+                        first,
+                        last,
+                        hints,
+                        "so many members read no data of these numbers that it is posted as it is"
+                    );
+                    step.never_read.push((first, last));
+                    continue;
                 }
                 Word::Silent => {
                     tracing::warn!(
@@ -477,6 +508,17 @@ mod tests {
     }
 
     #[test]
+    fn what_nobody_reads_waits_for_nobody() {
+        let mut step = Step::new((0, 0), 9, 3);
+        step.judge(&standing(9, &[(1, 4), (6, 9)], None), 3);
+        assert_eq!((step.openable(), step.due(false)), (vec![(1, 4), (6, 9)], vec![]));
+        step.never_read = vec![(3, 6), (8, 8)];
+        assert_eq!(step.openable(), [(1, 2), (7, 7), (9, 9)]);
+        assert_eq!(step.due(false), [(3, 4), (6, 6), (8, 8)]);
+        assert_eq!(step.due(true), [(1, 4), (6, 9)], "the wait is over");
+    }
+
+    #[test]
     fn spans_lose_what_is_taken_out() {
         let spans = [(1, 4), (6, 9)];
         assert_eq!(without(&spans, (3, 7)), [(1, 2), (8, 9)]);
@@ -489,14 +531,7 @@ mod tests {
     #[test]
     fn a_step_is_settled_by_final_blocks_alone() {
         let receipt = |block| Sent { transaction: B256::ZERO, block, gas_used: 0 };
-        let mut step = Step {
-            after: (0, 0),
-            through: 6,
-            posted_by: 3,
-            lacking: Vec::new(),
-            sent: Vec::new(),
-            ask_at: None,
-        };
+        let mut step = Step::new((0, 0), 6, 3);
         assert_eq!(step.judge(&standing(6, &[(2, 4), (6, 6)], None), 9), [0u64; 0]);
         step.leave_out((1, 3), 9);
         assert_eq!((step.lacking.as_slice(), step.ask_at), ([(4, 4), (6, 6)].as_slice(), Some(10)));

@@ -141,6 +141,28 @@ async fn what_so_many_refute_that_t_cannot_sign_is_posted_as_it_is() {
     running.handle.shutdown().await;
 }
 
+/// Members that were given the next epoch's key read nothing of the epoch before: its data does not wait for them.
+#[tokio::test]
+async fn what_a_committee_that_left_does_not_read_is_posted_as_it_is_at_once() {
+    let world = world(LONG, &[(1, Reads::Left), (2, Reads::Left)]);
+    let running = world.start_funded(&[1]).await;
+    opened(&running).await;
+    has_data(&running, 2).await;
+    assert_eq!(world.inbox.opened.lock().len(), 0);
+    assert_eq!(counted(&running, "never").await, 1, "once is enough");
+    running.handle.shutdown().await;
+}
+
+#[tokio::test]
+async fn one_member_that_left_keeps_nobody_from_signing() {
+    let world = world(LONG, &[(2, Reads::Left)]);
+    let running = world.start_funded(&[1]).await;
+    opened(&running).await;
+    has_data(&running, 2).await;
+    assert_eq!(world.inbox.opened.lock().len(), 1);
+    running.handle.shutdown().await;
+}
+
 #[tokio::test]
 async fn nobody_is_asked_where_the_settings_say_so() {
     let mut world = world(LONG, &[(1, Reads::Refutes), (2, Reads::Refutes)]);

@@ -53,6 +53,8 @@ pub enum Reads {
     Copies,
     /// It cannot read them.
     Refutes,
+    /// It has the next epoch's key.
+    Left,
 }
 
 #[async_trait]
@@ -97,6 +99,7 @@ impl Committee for ScriptedCommittee {
                 return Err(AttestError::Silent(MemberError("scripted silence".to_owned())));
             }
             Some(Reads::Refutes) => return Err(AttestError::Refuted("data_mismatch".to_owned())),
+            Some(Reads::Left) => return Err(AttestError::Never("not_a_member".to_owned())),
             Some(Reads::Lies) => data_hash.0[0] ^= 1,
             Some(Reads::Copies) => signer = member % MEMBERS + 1,
             None => {}
