@@ -143,8 +143,13 @@ impl OpenedBy {
         for (id, posted) in &self.known {
             let PostedLog { first, last, .. } = *posted;
             let is_lacking = spans.iter().any(|(from, to)| first <= *to && *from <= last);
-            // Another posting of the same run does as well.
-            if !is_lacking || found.iter().any(|other| (other.first, other.last) == (first, last)) {
+            // Another posting of the same run does as well, unless members did not read what it opens: anybody may have posted
+            // the same hints where members do not find them.
+            let unheard = &self.unheard;
+            let does_as_well = |other: &Opens| {
+                (other.first, other.last) == (first, last) && !unheard.contains_key(&other.hints.id)
+            };
+            if !is_lacking || found.iter().any(does_as_well) {
                 continue;
             }
             let is_right = match self.judged.get(id) {

@@ -130,6 +130,23 @@ async fn a_piece_that_is_not_read_keeps_no_other_waiting() {
     running.handle.shutdown().await;
 }
 
+/// Whoever posts the right hints first, in blobs where members have no beacon node, makes no data dearer.
+#[tokio::test]
+async fn hints_that_members_cannot_read_do_not_hide_others_of_the_run() {
+    let world = world(LONG, &[]);
+    let unread: Unread = |_, data| data.starts_with(b"opened by HintsReference { id: 1,");
+    *world.committee.unread.lock() = Some(unread);
+    let running = world.start_funded(&[1]).await;
+    opened(&running).await;
+    running.eventually("a vain question", async || counted(&running, "silent").await > 0).await;
+    let root = world.inbox.hint_postings.lock()[0].root;
+    let second = world.inbox.post_hints((2, 2), root);
+    has_data(&running, 2).await;
+    let opened_by: Vec<u64> = world.inbox.opened.lock().iter().map(|(_, hints, _)| hints.id).collect();
+    assert_eq!(opened_by, [second]);
+    running.handle.shutdown().await;
+}
+
 #[tokio::test]
 async fn what_so_many_refute_that_t_cannot_sign_is_posted_as_it_is() {
     let world = world(SHORT, &[(1, Reads::Refutes), (2, Reads::Refutes)]);
