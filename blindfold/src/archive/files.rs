@@ -32,6 +32,13 @@ pub(super) enum FileFault {
     Disk(#[from] io::Error),
 }
 
+/// Brings a file, or the names in a folder, to the disk to stay: a seam for tests.
+type SyncPath = Box<dyn Fn(&Path) -> io::Result<()> + Send + Sync>;
+
+fn sync(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
 /// The folder of an archive, which one process has.
 pub(super) struct Files {
     data: PathBuf,
@@ -40,12 +47,17 @@ pub(super) struct Files {
     max_bytes: u64,
     /// Bytes of all data. Locked while something is written.
     used: Mutex<u64>,
+    sync: SyncPath,
     _lock: File,
 }
 
 impl Files {
     /// Opens a folder, which is made if it is missing, and forgets what was not written to its end.
     pub fn open(dir: &Path, max_bytes: u64) -> Result<Self, FileFault> {
+        Self::open_with(dir, max_bytes, Box::new(sync))
+    }
+
+    fn open_with(dir: &Path, max_bytes: u64, sync: SyncPath) -> Result<Self, FileFault> {
         let (data, unfinished) = (dir.join("data"), dir.join("unfinished"));
         fs::create_dir_all(&data)?;
         let lock = File::create(dir.join("lock"))?;
@@ -54,7 +66,7 @@ impl Files {
             TryLockError::Error(error) => error,
         })?;
         fs::create_dir_all(&unfinished)?;
-        File::open(dir)?.sync_all()?;
+        sync(dir)?;
         for entry in fs::read_dir(&unfinished)? {
             fs::remove_file(entry?.path())?;
         }
@@ -64,7 +76,7 @@ impl Files {
                 used = used.saturating_add(file?.metadata()?.len());
             }
         }
-        Ok(Self { data, unfinished, max_bytes, used: Mutex::new(used), _lock: lock })
+        Ok(Self { data, unfinished, max_bytes, used: Mutex::new(used), sync, _lock: lock })
     }
 
     pub fn used_bytes(&self) -> u64 {
@@ -94,9 +106,14 @@ impl Files {
         if given != name {
             return Err(FileFault::OtherBytes { given });
         }
+        let folder = path.parent().ok_or(FileFault::Name)?;
         let mut used = self.used.lock();
         let before = match self.read(name) {
-            Ok(Some(_)) => return Ok(()),
+            // Whoever wrote it may have died before its name was on the disk to stay.
+            Ok(Some(_)) => {
+                (self.sync)(&path)?;
+                return self.sync_names(folder);
+            }
             Ok(None) => 0,
             Err(FileFault::Damaged) => fs::metadata(&path)?.len(),
             Err(fault) => return Err(fault),
@@ -105,18 +122,22 @@ impl Files {
         if after > self.max_bytes {
             return Err(FileFault::Full);
         }
-        let folder = path.parent().ok_or(FileFault::Name)?;
         if !folder.exists() {
             fs::create_dir(folder)?;
-            File::open(&self.data)?.sync_all()?;
         }
         let unfinished = self.unfinished.join(name);
         let mut file = File::create(&unfinished)?;
         file.write_all(data)?;
         file.sync_all()?;
         fs::rename(&unfinished, &path)?;
-        File::open(folder)?.sync_all()?;
         *used = after;
+        self.sync_names(folder)
+    }
+
+    /// Brings the name of what is in a folder to the disk, and the folder's own: it may be new.
+    fn sync_names(&self, folder: &Path) -> Result<(), FileFault> {
+        (self.sync)(folder)?;
+        (self.sync)(&self.data)?;
         Ok(())
     }
 
@@ -137,10 +158,59 @@ fn name_of(data: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    };
+
     use super::*;
 
     fn name(data: &[u8]) -> String {
         name_of(data).unwrap()
+    }
+
+    #[test]
+    fn what_a_write_left_half_done_is_brought_to_the_disk_before_it_is_called_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let synced = Arc::new(Mutex::new(Vec::new()));
+        let fails = Arc::new(AtomicBool::new(false));
+        let (paths, fault) = (Arc::clone(&synced), Arc::clone(&fails));
+        let scripted = move |path: &Path| {
+            if fault.load(Ordering::SeqCst) {
+                return Err(io::Error::other("scripted"));
+            }
+            paths.lock().push(path.to_owned());
+            sync(path)
+        };
+        let files = Files::open_with(dir.path(), 100, Box::new(scripted)).unwrap();
+        let (name, data) = (name(b"some data"), dir.path().join("data"));
+        let folder = data.join(&name[..FOLDER_DIGITS]);
+        fails.store(true, Ordering::SeqCst);
+        // As a kill between the file's name and its folder leaves it.
+        assert!(matches!(files.write(&name, b"some data"), Err(FileFault::Disk(_))));
+        assert!(folder.join(&name).exists());
+        assert!(matches!(files.write(&name, b"some data"), Err(FileFault::Disk(_))), "still not to stay");
+        fails.store(false, Ordering::SeqCst);
+        synced.lock().clear();
+        files.write(&name, b"some data").unwrap();
+        assert_eq!(*synced.lock(), [folder.join(&name), folder, data]);
+        assert_eq!(files.used_bytes(), 9, "once");
+    }
+
+    #[test]
+    fn a_new_folder_and_the_name_in_it_are_brought_to_the_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let synced = Arc::new(Mutex::new(Vec::new()));
+        let paths = Arc::clone(&synced);
+        let scripted = move |path: &Path| {
+            paths.lock().push(path.to_owned());
+            sync(path)
+        };
+        let files = Files::open_with(dir.path(), 100, Box::new(scripted)).unwrap();
+        synced.lock().clear();
+        let (name, data) = (name(b"some data"), dir.path().join("data"));
+        files.write(&name, b"some data").unwrap();
+        assert_eq!(*synced.lock(), [data.join(&name[..FOLDER_DIGITS]), data]);
     }
 
     #[test]
