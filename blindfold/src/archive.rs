@@ -5,28 +5,33 @@
 
 mod files;
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{future::poll_fn, net::SocketAddr, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use axum::{
     Router,
-    body::{Body, to_bytes},
+    body::{Body, HttpBody},
     extract::{Path, Request, State},
     http::{Response, StatusCode, header},
     routing::get,
 };
 use blindfold_l1::MAX_ARCHIVED_BYTES;
 use blindfold_rpc::{AdminConfig, Readiness, ServerHandle, admin, serve_http};
-use blindfold_runtime::blocking;
+use blindfold_runtime::{Instant, blocking, now};
 use blindfold_telemetry::Metrics;
 use clap::Args;
-use tokio::sync::Semaphore;
+use thiserror::Error;
+use tokio::{sync::Semaphore, time::timeout_at};
 
 use crate::roles::asked_to_stop;
 use files::{FileFault, Files};
 
-/// Pieces of data that are in memory at the same time at most, read or written.
+/// Pieces of data that are read from the disk at the same time at most; and so many that come in, which are in memory.
 const MAX_AT_ONCE: usize = 8;
+/// How long whoever sends data may send nothing, in milliseconds.
+const UPLOAD_PATIENCE_MS: u64 = 10_000;
+/// At what rate bytes that come in give back patience: sending one now and then does not keep a place.
+const MIN_UPLOAD_BYTES_PER_SECOND: u64 = 64 << 10;
 /// Connections of readers at the same time at most.
 const MAX_READERS: u32 = 32;
 
@@ -71,11 +76,19 @@ struct Running {
 
 struct Shared {
     files: Files,
-    at_once: Semaphore,
+    /// Places of readers, who wait for nobody that writes.
+    reads: Semaphore,
+    /// Places of what comes in, from its first byte until it is on the disk.
+    uploads: Semaphore,
+    patience: Duration,
 }
 
 impl Running {
     async fn start(args: ArchiveArgs) -> Result<Self> {
+        Self::start_with(args, Duration::from_millis(UPLOAD_PATIENCE_MS)).await
+    }
+
+    async fn start_with(args: ArchiveArgs, patience: Duration) -> Result<Self> {
         let ArchiveArgs { dir, read_addr, write_addr, max_bytes } = args;
         let opened = {
             let dir = dir.clone();
@@ -83,7 +96,8 @@ impl Running {
         };
         let files = opened.with_context(|| format!("--dir {}", dir.display()))?;
         tracing::info!(bytes = files.used_bytes(), max_bytes, "the archive's data is there");
-        let shared = Arc::new(Shared { files, at_once: Semaphore::new(MAX_AT_ONCE) });
+        let (reads, uploads) = (Semaphore::new(MAX_AT_ONCE), Semaphore::new(MAX_AT_ONCE));
+        let shared = Arc::new(Shared { files, reads, uploads, patience });
         let metrics = Metrics::new("archive", env!("CARGO_PKG_VERSION"))?;
         let reading: Router = Router::new().route("/data/{hash}", get(give)).with_state(Arc::clone(&shared));
         let writing: Router = Router::new().route("/data/{hash}", get(give).put(take)).with_state(shared);
@@ -117,7 +131,7 @@ fn of_fault(hash: &str, fault: &FileFault) -> Response<Body> {
 }
 
 async fn give(State(shared): State<Arc<Shared>>, Path(hash): Path<String>) -> Response<Body> {
-    let Ok(_turn) = shared.at_once.acquire().await else { return busy() };
+    let Ok(_turn) = shared.reads.acquire().await else { return busy() };
     let (files, name) = (Arc::clone(&shared), hash.clone());
     let read = blocking(move || files.files.read(&name)).await;
     match read {
@@ -139,10 +153,14 @@ async fn take(
     Path(hash): Path<String>,
     request: Request,
 ) -> Response<Body> {
-    let Ok(_turn) = shared.at_once.acquire().await else { return busy() };
-    // One byte more shows that there is more.
-    let Ok(data) = to_bytes(request.into_body(), MAX_ARCHIVED_BYTES + 1).await else {
-        return of_fault(&hash, &FileFault::TooLong);
+    let Ok(_turn) = shared.uploads.acquire().await else { return busy() };
+    let data = match whole(request.into_body(), shared.patience).await {
+        Ok(data) => data,
+        Err(NotWhole::TooLong) => return of_fault(&hash, &FileFault::TooLong),
+        Err(fault) => {
+            tracing::warn!(%fault, "data did not come to its end");
+            return words(StatusCode::REQUEST_TIMEOUT, format!("{fault}\n"));
+        }
     };
     let (files, name) = (Arc::clone(&shared), hash.clone());
     match blocking(move || files.files.write(&name, &data)).await {
@@ -150,6 +168,42 @@ async fn take(
         Ok(Err(fault)) => of_fault(&hash, &fault),
         Err(_) => busy(),
     }
+}
+
+/// Why a body is not there.
+#[derive(Debug, Error)]
+enum NotWhole {
+    #[error("no more than {MAX_ARCHIVED_BYTES} bytes are kept as one")]
+    TooLong,
+    #[error("data must go on coming, at {MIN_UPLOAD_BYTES_PER_SECOND} bytes a second")]
+    TooSlow,
+    #[error("the connection ended in the middle of it")]
+    Broken,
+}
+
+/// A body, as long as it goes on coming.
+async fn whole(mut body: Body, patience: Duration) -> Result<Vec<u8>, NotWhole> {
+    let mut data = Vec::new();
+    let mut until = now() + patience;
+    loop {
+        let next = poll_fn(|context| Pin::new(&mut body).poll_frame(context));
+        let Some(frame) = timeout_at(until, next).await.map_err(|_| NotWhole::TooSlow)? else {
+            return Ok(data);
+        };
+        // Trailers are of no use here.
+        let Ok(part) = frame.map_err(|_| NotWhole::Broken)?.into_data() else { continue };
+        if data.len().saturating_add(part.len()) > MAX_ARCHIVED_BYTES {
+            return Err(NotWhole::TooLong);
+        }
+        data.extend_from_slice(&part);
+        until = put_off(until, part.len(), patience, now());
+    }
+}
+
+/// When patience ends that would have ended then, now that so many bytes came.
+fn put_off(until: Instant, bytes: usize, patience: Duration, now: Instant) -> Instant {
+    let micros = (bytes as u64).saturating_mul(1_000_000) / MIN_UPLOAD_BYTES_PER_SECOND;
+    (until.max(now) + Duration::from_micros(micros)).min(now + patience)
 }
 
 fn busy() -> Response<Body> {

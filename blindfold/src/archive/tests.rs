@@ -8,10 +8,31 @@ use blindfold_l1::{Archive, ArchivedData, L1Error};
 
 use super::*;
 
-async fn started(dir: &FilePath, max_bytes: u64) -> Running {
+fn args(dir: &FilePath, max_bytes: u64) -> ArchiveArgs {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let args = ArchiveArgs { dir: dir.to_owned(), read_addr: any, write_addr: any, max_bytes };
-    Running::start(args).await.unwrap()
+    ArchiveArgs { dir: dir.to_owned(), read_addr: any, write_addr: any, max_bytes }
+}
+
+async fn started(dir: &FilePath, max_bytes: u64) -> Running {
+    Running::start(args(dir, max_bytes)).await.unwrap()
+}
+
+/// Begins to write data of a thousand bytes; returns when the server waits for the first of them.
+async fn begun(server: &ServerHandle) -> TcpStream {
+    let addr = server.local_addr();
+    let begun = blocking(move || {
+        let mut stream = TcpStream::connect(addr).unwrap();
+        let path = ArchivedData::of(b"never sent").unwrap().path();
+        let head =
+            format!("PUT {path} HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 1000\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        // It says so when it begins to read the body.
+        let mut told = [0; 25];
+        stream.read_exact(&mut told).unwrap();
+        assert_eq!(told, *b"HTTP/1.1 100 Continue\r\n\r\n");
+        stream
+    });
+    begun.await.unwrap()
 }
 
 fn url(server: &ServerHandle) -> String {
@@ -62,6 +83,62 @@ async fn data_is_written_at_one_address_and_read_at_both() {
     running.writes.shutdown().await;
     let running = started(dir.path(), 1 << 30).await;
     assert_eq!(of(&[url(&running.reads)]).fetch(&named).await.unwrap(), data);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uploads_that_stall_keep_nobody_from_reading() {
+    let dir = tempfile::tempdir().unwrap();
+    let running = started(dir.path(), 1 << 20).await;
+    let named = of(&[url(&running.writes)]).publish(b"some data").await.unwrap();
+    let mut uploads = Vec::new();
+    for _ in 0..MAX_AT_ONCE {
+        let mut upload = begun(&running.writes).await;
+        upload.write_all(b"x").unwrap();
+        uploads.push(upload);
+    }
+    for server in [&running.reads, &running.writes] {
+        let readers = Archive::new(&[url(server)], 3_000).unwrap();
+        assert_eq!(readers.fetch(&named).await.unwrap(), b"some data".to_vec());
+    }
+    drop(uploads);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uploads_that_stall_are_given_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let running = Running::start_with(args(dir.path(), 1 << 20), Duration::from_millis(50)).await.unwrap();
+    let mut uploads = Vec::new();
+    for _ in 0..MAX_AT_ONCE {
+        uploads.push(begun(&running.writes).await);
+    }
+    for mut upload in uploads {
+        let answer = blocking(move || {
+            let mut answer = String::new();
+            upload.read_to_string(&mut answer).unwrap();
+            answer
+        });
+        let answer = answer.await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    }
+    // Their places are free.
+    of(&[url(&running.writes)]).publish(b"some data").await.unwrap();
+}
+
+#[test]
+fn patience_ends_for_whoever_sends_too_little() {
+    let (patience, start) = (Duration::from_secs(10), now());
+    let second = MIN_UPLOAD_BYTES_PER_SECOND as usize;
+    let mut until = start + patience;
+    // Slow and steady.
+    for seconds in 1..=100 {
+        until = put_off(until, second, patience, start + Duration::from_secs(seconds));
+        assert_eq!(until, start + Duration::from_secs(seconds) + patience);
+    }
+    // A byte now and then.
+    let now = start + Duration::from_secs(109);
+    assert!(put_off(until, 1, patience, now) < now + Duration::from_millis(1_001));
+    // Much at once is no credit.
+    assert_eq!(put_off(until, 100 * second, patience, now), now + patience);
 }
 
 #[tokio::test(flavor = "multi_thread")]
