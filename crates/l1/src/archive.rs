@@ -24,7 +24,8 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// These archives by their URLs; none is asked yet.
+    /// These archives by their URLs; none is asked yet. An answer begins within `timeout_ms`, and goes on within as much; what
+    /// is put has the time of its bytes besides.
     ///
     /// # Errors
     /// [`L1Error::Url`], [`L1Error::Tls`].

@@ -3,6 +3,8 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpListener,
     sync::Mutex,
+    thread::sleep,
+    time::Duration,
 };
 
 use super::*;
@@ -11,6 +13,11 @@ type Held = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
 
 /// An archive that holds whatever it is given, and says so with this status.
 fn archive(held: &Held, status: u16) -> String {
+    archive_that_waits(held, status, Duration::ZERO)
+}
+
+/// The same, each of whose answers takes so long.
+fn archive_that_waits(held: &Held, status: u16, wait: Duration) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let held = Arc::clone(held);
@@ -41,14 +48,34 @@ fn archive(held: &Held, status: u16) -> String {
                 }
                 _ => held.get(&path).map_or((404, Vec::new()), |data| (200, data.clone())),
             };
-            write!(
+            sleep(wait);
+            // Whoever asked may have left.
+            let _ = write!(
                 stream,
                 "HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
                 body.len()
             )
-            .and_then(|()| stream.write_all(&body))
-            .unwrap();
+            .and_then(|()| stream.write_all(&body));
         }
+    });
+    url
+}
+
+/// An archive that begins to give forty bytes, one by one with pauses, and stays silent after so many of them.
+fn slow_archive(bytes: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let mut stream = listener.accept().unwrap().0;
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+        while lines.next().is_some_and(|line| !line.unwrap().is_empty()) {}
+        stream.write_all(b"HTTP/1.1 200 X\r\ncontent-length: 40\r\n\r\n").unwrap();
+        for _ in 0..bytes {
+            sleep(Duration::from_millis(50));
+            stream.write_all(&[7]).unwrap();
+        }
+        // Until the client leaves.
+        let _ = lines.next();
     });
     url
 }
@@ -100,6 +127,35 @@ async fn what_archives_withhold_or_forge_is_named() {
         let fault = of(&urls).fetch(&named).await.unwrap_err();
         assert!(fault.is_transient(), "{fault}");
     }
+}
+
+#[tokio::test]
+async fn a_slow_archive_that_keeps_giving_is_read_to_its_end() {
+    let named = ArchivedData::of(&[7; 40]).unwrap();
+    let archives = Archive::new(&[slow_archive(40)], 1_000).unwrap();
+    assert_eq!(archives.fetch(&named).await.unwrap(), vec![7u8; 40]);
+}
+
+#[tokio::test]
+async fn an_archive_that_stalls_is_given_up() {
+    let named = ArchivedData::of(&[7; 40]).unwrap();
+    for bytes in [0, 4] {
+        let archives = Archive::new(&[slow_archive(bytes)], 300).unwrap();
+        let fault = archives.fetch(&named).await.unwrap_err();
+        assert_eq!(fault, L1Error::Timeout { method: GET_DATA.to_owned(), timeout_ms: 300 });
+        assert!(fault.is_transient());
+    }
+}
+
+/// What goes out has the time that its bytes take.
+#[tokio::test]
+async fn long_data_may_take_longer_to_an_archive_than_a_call() {
+    let held = Held::default();
+    let url = archive_that_waits(&held, 200, Duration::from_millis(300));
+    let archives = Archive::new(&[url], 100).unwrap();
+    let fault = archives.publish(b"some data").await.unwrap_err();
+    assert_eq!(fault, L1Error::Timeout { method: PUT_DATA.to_owned(), timeout_ms: 100 });
+    archives.publish(&vec![7; 1 << 20]).await.unwrap();
 }
 
 #[tokio::test]

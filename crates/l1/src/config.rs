@@ -61,7 +61,7 @@ pub struct L1Config {
     pub journal: Option<std::path::PathBuf>,
     /// How long an answer about the newest final block is taken for current, in milliseconds.
     pub poll_interval_ms: u64,
-    /// How long one call may take, in milliseconds.
+    /// How long one call may take, in milliseconds. Data of archives may take longer, as long as it goes on.
     pub request_timeout_ms: u64,
     /// How long to wait for a transaction to get into a block, in milliseconds.
     pub confirmation_timeout_ms: u64,

@@ -22,12 +22,17 @@ use alloy_rpc_client::{BatchRequest, RpcClient};
 use alloy_rpc_types_eth::{Block, Transaction, TransactionRequest};
 use alloy_sol_types::SolCall;
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 use tower::Service;
 
 use crate::{contracts, error::L1Error};
 
 /// How long to wait for a connection.
 const CONNECT_TIMEOUT_MS: u64 = 5_000;
+/// What data of an archive may take in all, beside the time for its bytes. That it goes on is a limit of its own.
+const DATA_TIMEOUT_MS: u64 = 60_000;
+/// How fast data comes from an archive at least, or goes there.
+const MIN_DATA_BYTES_PER_SECOND: u64 = 64 << 10;
 /// Longest answer that is read. A posting's transaction has at most 128 KiB, twice that in hex. The logs of one block, which
 /// cannot be asked for in pieces, take up to 0.2 bytes of JSON for a unit of its gas: this is enough for 320 million.
 const RESPONSE_LIMIT_BYTES: usize = 64 << 20;
@@ -87,17 +92,23 @@ impl Http {
         self.read(method, request).await
     }
 
-    /// Asks for the bytes at `path`, of which there are so many at most; `method` names the call in errors.
+    /// Asks for the bytes at `path`, of which there are so many at most; `method` names the call in errors. They may take longer
+    /// than a call, as long as they go on coming.
     pub async fn get_bytes(&self, method: &str, path: &str, limit_bytes: usize) -> Result<Bytes, L1Error> {
         let request = self.client.get(format!("{}{path}", self.url.trim_end_matches('/')));
-        self.bytes(method, request, limit_bytes).await.map(Bytes::from)
+        let total_ms = self.timeout_ms.max(DATA_TIMEOUT_MS).saturating_add(data_ms(limit_bytes));
+        let limits = Limits { limit_bytes, answer_ms: self.timeout_ms, total_ms };
+        self.bytes(method, request, limits).await.map(Bytes::from)
     }
 
-    /// Puts bytes at `path`.
+    /// Puts bytes at `path`. They may take longer than a call.
     pub async fn put(&self, method: &str, path: &str, body: Bytes) -> Result<(), L1Error> {
+        // Nothing tells how much of them is on its way.
+        let total_ms = self.timeout_ms.saturating_add(data_ms(body.len()));
+        let limits = Limits { limit_bytes: self.response_limit_bytes, answer_ms: total_ms, total_ms };
         let request = self.client.put(format!("{}{path}", self.url.trim_end_matches('/')));
         let request = request.header("content-type", "application/octet-stream").body(body.0);
-        self.bytes(method, request, self.response_limit_bytes).await.map(drop)
+        self.bytes(method, request, limits).await.map(drop)
     }
 
     /// Sends one call, or several in one request. The last one's method names them in errors.
@@ -124,7 +135,9 @@ impl Http {
         method: &str,
         request: reqwest::RequestBuilder,
     ) -> Result<R, L1Error> {
-        let bytes = self.bytes(method, request, self.response_limit_bytes).await?;
+        let (limit_bytes, timeout_ms) = (self.response_limit_bytes, self.timeout_ms);
+        let limits = Limits { limit_bytes, answer_ms: timeout_ms, total_ms: timeout_ms };
+        let bytes = self.bytes(method, request, limits).await?;
         serde_json::from_slice(&bytes).map_err(|error| malformed(method, &error))
     }
 
@@ -132,16 +145,17 @@ impl Http {
         &self,
         method: &str,
         request: reqwest::RequestBuilder,
-        limit_bytes: usize,
+        Limits { limit_bytes, answer_ms, total_ms }: Limits,
     ) -> Result<Vec<u8>, L1Error> {
-        let failed = |error: reqwest::Error| self.broken(method, error);
-        let mut response = request.send().await.map_err(failed)?;
+        let failed = |error: reqwest::Error| broken(method, total_ms, error);
+        let sent = request.timeout(Duration::from_millis(total_ms)).send();
+        let mut response = in_time(method, answer_ms, sent).await?.map_err(failed)?;
         let status = response.status().as_u16();
         if status != 200 {
             return Err(L1Error::HttpStatus { method: method.to_owned(), status });
         }
         let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(failed)? {
+        while let Some(chunk) = in_time(method, self.timeout_ms, response.chunk()).await?.map_err(failed)? {
             if bytes.len() + chunk.len() > limit_bytes {
                 return Err(L1Error::ResponseTooLarge { method: method.to_owned(), limit_bytes });
             }
@@ -149,25 +163,47 @@ impl Http {
         }
         Ok(bytes)
     }
+}
 
-    fn broken(&self, method: &str, error: reqwest::Error) -> L1Error {
-        let method = method.to_owned();
-        if error.is_timeout() {
-            return L1Error::Timeout { method, timeout_ms: self.timeout_ms };
-        }
-        // The innermost cause is the telling one ("connection refused"); URLs may hold secrets.
-        let error = error.without_url();
-        let mut cause: &dyn std::error::Error = &error;
-        while let Some(inner) = cause.source() {
-            cause = inner;
-        }
-        let reason = shorten(&cause.to_string());
-        let reason = match blindfold_tls::advice(&reason) {
-            Some(advice) => format!("{advice} ({reason})"),
-            None => reason,
-        };
-        L1Error::Unreachable { method, reason }
+/// What an exchange may take.
+struct Limits {
+    /// Bytes of the answer.
+    limit_bytes: usize,
+    /// Until the answer begins, in milliseconds.
+    answer_ms: u64,
+    /// In all, in milliseconds.
+    total_ms: u64,
+}
+
+/// How long so many bytes may take, in milliseconds.
+fn data_ms(bytes: usize) -> u64 {
+    (bytes as u64).saturating_mul(1_000) / MIN_DATA_BYTES_PER_SECOND
+}
+
+/// What comes of a part of an exchange that may take so long.
+async fn in_time<T>(method: &str, timeout_ms: u64, part: impl Future<Output = T>) -> Result<T, L1Error> {
+    let late = |_| L1Error::Timeout { method: method.to_owned(), timeout_ms };
+    timeout(Duration::from_millis(timeout_ms), part).await.map_err(late)
+}
+
+fn broken(method: &str, timeout_ms: u64, error: reqwest::Error) -> L1Error {
+    let method = method.to_owned();
+    if error.is_timeout() {
+        let timeout_ms = if error.is_connect() { timeout_ms.min(CONNECT_TIMEOUT_MS) } else { timeout_ms };
+        return L1Error::Timeout { method, timeout_ms };
     }
+    // The innermost cause is the telling one ("connection refused"); URLs may hold secrets.
+    let error = error.without_url();
+    let mut cause: &dyn std::error::Error = &error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    let reason = shorten(&cause.to_string());
+    let reason = match blindfold_tls::advice(&reason) {
+        Some(advice) => format!("{advice} ({reason})"),
+        None => reason,
+    };
+    L1Error::Unreachable { method, reason }
 }
 
 impl Service<RequestPacket> for Http {
