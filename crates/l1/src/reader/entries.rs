@@ -148,10 +148,13 @@ impl L1Client {
         if let Some(entries) = self.compared_before((from, hash), &possible, own) {
             return Ok(Ok(entries));
         }
-        let (hints, is_final) = match self.hints_at(data.hints, l1_block).await? {
-            Some(found) => found,
-            None => return Ok(Err(DataError::Hints(data.hints.id))),
+        // Hints come after their headers, and a header after its L1 origin.
+        let may_be = possible.iter().any(|(header, _)| header.l1_origin_number < data.hints.l1_block);
+        let found = match may_be {
+            true => self.hints_at(data.hints, l1_block).await?,
+            false => None,
         };
+        let Some((hints, is_final)) = found else { return Ok(Err(DataError::Hints(data.hints.id))) };
         let hints = match hints {
             Ok(hints) => hints,
             Err(fault) => return Ok(Err(fault)),
@@ -231,7 +234,8 @@ impl L1Client {
         l1_block: u64,
     ) -> Result<Option<(Result<RunKeys, DataError>, bool)>, L1Error> {
         let HintsReference { id, l1_block: at } = named;
-        if at > l1_block {
+        // Before the contracts there were no hints, and the server may know nothing of such a block that is of use here.
+        if at > l1_block || at <= self.inner.config.start_block {
             return Ok(None);
         }
         let mut kept = self.inner.posted_hints.lock().await;
@@ -241,13 +245,10 @@ impl L1Client {
         let is_final = at <= self.finalized().await?.number;
         let registry = self.inner.config.contracts.hint_registry;
         let topics = [HintRegistry::HintsPosted::SIGNATURE_HASH];
-        for log in self.logs_through(registry, &topics, at.saturating_sub(1), at).await? {
+        let logs = of_named(self.logs_through(registry, &topics, at.saturating_sub(1), at).await)?;
+        for log in logs.unwrap_or_default() {
             if let Some(posted) = posted_log(&log)?.filter(|posted| posted.id == id) {
-                let read = match self.with_hints(posted).await {
-                    Ok(read) => read,
-                    Err(L1Error::Malformed { .. } | L1Error::Undecodable { .. }) => return Ok(None),
-                    Err(error) => return Err(error),
-                };
+                let Some(read) = of_named(self.with_hints(posted).await)? else { return Ok(None) };
                 let first = read.first;
                 let keys = |hints: HintPosting| {
                     hints.batches.iter().map(|batch| batch.entries.iter().map(key).collect()).collect()
@@ -286,6 +287,23 @@ impl L1Client {
     }
 }
 
+/// What L1 gave of what a poster names; `None` for a fault that stays, which is then the poster's: a block whose history the
+/// server does not have, say. What says nothing of the name, or speaks against the server, is passed on.
+fn of_named<T>(given: Result<T, L1Error>) -> Result<Option<T>, L1Error> {
+    match given {
+        Ok(given) => Ok(Some(given)),
+        Err(fault) if fault.is_transient() || matches!(fault, L1Error::FinalityBroken { .. }) => Err(fault),
+        Err(fault) => {
+            tracing::debug!(%fault, "L1 does not give the hints that posted data name");
+            Ok(None)
+        }
+    }
+}
+
 fn key(entry: &PostedEntry) -> Option<SessionKey> {
     (entry.kind == KEY).then(|| SessionKey::from_bytes(entry.key))
 }
+
+#[cfg(test)]
+#[path = "entries_tests.rs"]
+mod tests;
