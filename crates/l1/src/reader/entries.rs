@@ -122,7 +122,11 @@ impl L1Client {
         (own, by): (&OwnBatches, Keys),
     ) -> Result<Result<Entries, DataError>, L1Error> {
         let hash = keccak256(bytes);
-        if wanted.iter().any(|header| self.inner.compared.holds(from, &hash, &header.hash()) == Some(false)) {
+        let compared = &self.inner.compared;
+        // The batch that did not fit before ends the reading again, and takes nothing from those in front of it.
+        let did_not_fit = |header: &BatchHeader| compared.holds(from, &hash, &header.hash()) == Some(false);
+        let wanted = wanted.split(did_not_fit).next().unwrap_or_default();
+        if wanted.is_empty() {
             return Ok(Ok(Entries::new()));
         }
         let owned = bytes.to_vec();

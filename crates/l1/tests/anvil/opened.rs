@@ -129,6 +129,29 @@ async fn wrong_hints_and_hints_that_are_not_there_give_no_data() {
     assert!(all == (game.batches.clone(), None), "everything of it stands as it is");
 }
 
+/// A batch that does not fit takes nothing from those in front of it, however often the data is read (PD-2).
+#[tokio::test]
+async fn what_stands_in_front_of_a_wrong_batch_stays_there() {
+    let game = Game::new().await;
+    let publisher = game.publisher().await;
+    let mut wrong = HintPosting::of(&game.truth);
+    wrong.batches[1].entries[0].key[0] ^= 1;
+    let wrong = post_hints(&game, &publisher, &wrong).await;
+    let poster = game.stage.writer(USER).await;
+    let batches = keyed(&game);
+    post_opened(&poster, CHAIN_ID + 1, &batches, wrong).await.unwrap();
+    let reader = game.stage.client().await;
+    for _ in 0..2 {
+        let some = found(&game, &reader).await;
+        assert!(some == (game.batches[..1].to_vec(), None), "{} batches", some.0.len());
+        let standing = reader.data_standing(0, 0, Supplier::default()).await.unwrap();
+        assert_eq!(standing.lacking, [(2, 2)]);
+    }
+    poster.post_data(std::slice::from_ref(&batches[1].batch)).await.unwrap();
+    let all = found(&game, &reader).await;
+    assert!(all == (game.batches.clone(), None), "{} batches", all.0.len());
+}
+
 /// Hints in blobs: a reader that has no beacon node never gets them, so to that one the data is lacking.
 #[tokio::test]
 async fn hints_in_blobs_are_needed_to_read_it() {
