@@ -17,6 +17,8 @@ pub(crate) const MAX_RUN_BATCHES: usize = 4_096;
 /// Parts that the data of one run is cut into at most.
 pub(crate) const MAX_PARTS: u16 = 1_024;
 const SIGNATURE_BYTES: usize = 65;
+/// A call of `postData` without data in its input: selector, number, place and length of the data.
+const BARE_CALL_BYTES: usize = 4 + 3 * 32;
 /// What a part has in front of its bytes.
 const PART_OVERHEAD_BYTES: usize = 1 + 8 + 8 + 32 + 2 + 2 + 4;
 
@@ -65,6 +67,59 @@ pub struct DataPart {
     pub parts: u16,
     /// The bytes of this piece.
     pub bytes: Vec<u8>,
+}
+
+/// Which part of which data a transaction brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PartName {
+    /// First number of the run.
+    pub first: u64,
+    /// Last number of the run.
+    pub last: u64,
+    /// Which part this is, from 0.
+    pub part: u16,
+    /// How many parts there are.
+    pub parts: u16,
+}
+
+impl PartName {
+    /// All data of these numbers.
+    pub fn whole((first, last): (u64, u64)) -> Self {
+        Self { first, last, part: 0, parts: 1 }
+    }
+
+    /// What stands behind the arguments of a call whose data is in blobs (L-9).
+    pub fn behind_call(&self) -> [u8; 12] {
+        let mut out = [0; 12];
+        out[..8].copy_from_slice(&self.last.to_be_bytes());
+        out[8..10].copy_from_slice(&self.part.to_be_bytes());
+        out[10..].copy_from_slice(&self.parts.to_be_bytes());
+        out
+    }
+
+    /// What the input of a call from number `first` on says of its data, if that is in blobs; as whoever posted it likes.
+    pub fn of_call(first: u64, input: &[u8]) -> Option<Self> {
+        let mut reader = Reader(input.get(BARE_CALL_BYTES..)?);
+        let last = u64::from_be_bytes(reader.array("last").ok()?);
+        let part = u16::from_be_bytes(reader.array("part").ok()?);
+        let parts = u16::from_be_bytes(reader.array("parts").ok()?);
+        reader.finish().ok()?;
+        Some(Self { first, last, part, parts }).filter(Self::is_possible)
+    }
+
+    /// Whether it names numbers and a part that there can be.
+    pub fn is_possible(&self) -> bool {
+        let spans = |span: u64| span < MAX_RUN_BATCHES as u64;
+        self.last.checked_sub(self.first).is_some_and(spans)
+            && self.part < self.parts
+            && self.parts <= MAX_PARTS
+    }
+}
+
+impl DataPart {
+    pub(crate) fn name(&self) -> PartName {
+        PartName { first: self.first, last: self.last, part: self.part, parts: self.parts }
+    }
 }
 
 impl RunData {

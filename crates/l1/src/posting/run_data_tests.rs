@@ -1,6 +1,9 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use super::*;
+use crate::contracts::BlindedInbox;
+use alloy_primitives::Bytes;
+use alloy_sol_types::SolCall;
 use proptest::prelude::*;
 
 fn run_data() -> impl Strategy<Value = RunData> {
@@ -124,4 +127,30 @@ fn parts_that_do_not_belong_together_do_not_join() {
     mixed[2].whole = B256::ZERO;
     assert_eq!(join(mixed.iter()), None);
     assert_eq!(split_run_data(1, 2, &data, PART_OVERHEAD_BYTES), None);
+}
+
+/// Rule L-9.
+#[test]
+fn a_call_without_data_says_which_part_is_in_its_blobs() {
+    let call = |first| BlindedInbox::postDataCall { firstNumber: first, data: Bytes::new() }.abi_encode();
+    let name = PartName { first: 7, last: 300, part: 1, parts: 3 };
+    let input = [call(7).as_slice(), &name.behind_call()].concat();
+    assert_eq!(PartName::of_call(7, &input), Some(name));
+    // Whoever takes the call apart finds its arguments as ever.
+    let decoded = BlindedInbox::postDataCall::abi_decode(&input).unwrap();
+    assert!(decoded.firstNumber == 7 && decoded.data.is_empty());
+    assert_eq!(PartName::of_call(7, &call(7)), None);
+    assert_eq!(PartName::of_call(7, &input[..input.len() - 1]), None);
+    assert_eq!(PartName::of_call(7, &[input.as_slice(), &[0]].concat()), None);
+    let filled = BlindedInbox::postDataCall { firstNumber: 7, data: vec![1; 12].into() }.abi_encode();
+    assert_eq!(PartName::of_call(7, &filled), None, "the data itself");
+    for wrong in [
+        PartName { last: 6, ..name },
+        PartName { last: 7 + MAX_RUN_BATCHES as u64, ..name },
+        PartName { part: 3, ..name },
+        PartName { parts: MAX_PARTS + 1, ..name },
+    ] {
+        let input = [call(7).as_slice(), &wrong.behind_call()].concat();
+        assert_eq!(PartName::of_call(7, &input), None, "{wrong:?}");
+    }
 }

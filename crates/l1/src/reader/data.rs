@@ -20,7 +20,7 @@ use crate::{
         blobs::BlobError,
         parts::{OwnBatches, Search},
         place::OnL1,
-        run_data::{DataPart, Entries, MAX_RUN_BATCHES},
+        run_data::{DataPart, Entries, MAX_RUN_BATCHES, PartName},
     },
     reader::client::L1Client,
 };
@@ -225,6 +225,8 @@ pub(crate) struct Searched {
     pub fault: Option<DataError>,
     /// The account that posted it.
     pub poster: Option<Address>,
+    /// Which part of which data it brings of headers that were there before, as far as it says.
+    pub part: Option<PartName>,
 }
 
 /// What a call of `post` brought.
@@ -311,32 +313,32 @@ impl L1Client {
         search: &mut Search,
     ) -> Result<Searched, L1Error> {
         let Some(event) = &call.part else {
-            return match self.read_post(call).await? {
-                Some(post) => self.search_post(&post, search).await,
-                None => Ok(Searched::default()),
-            };
+            let Some(post) = self.read_post(call).await? else { return Ok(Searched::default()) };
+            let part = call.others().map(PartName::whole);
+            return Ok(Searched { part, ..self.search_post(&post, search).await? });
         };
         let inbox = self.inner.config.deployment.inbox;
         let (_, input) = self.input_to(inbox, call.log.transaction).await?;
         let Ok(decoded) = BlindedInbox::postDataCall::abi_decode(&input) else {
             return Ok(Searched::default());
         };
+        let poster = Some(event.poster);
         let posted = OnL1 { l1_block: call.log.block, input: &decoded.data, blobs: &call.blobs };
         let bytes = match self.posted_bytes(posted).await? {
             Ok(bytes) => bytes,
             Err(fault) => {
-                let poster = Some(event.poster);
-                return Ok(Searched { batches: Vec::new(), fault: Some(fault), poster });
+                let part = PartName::of_call(event.firstNumber, &input);
+                return Ok(Searched { batches: Vec::new(), fault: Some(fault), poster, part });
             }
         };
         let part = DataPart::decode(&bytes).ok().filter(|part| part.first == event.firstNumber);
         let Some(part) = part else { return Ok(Searched::default()) };
-        let poster = Some(event.poster);
+        let named = Some(part.name());
         let Some(data) = search.complete(event.poster, part) else {
-            return Ok(Searched { batches: Vec::new(), fault: None, poster });
+            return Ok(Searched { batches: Vec::new(), fault: None, poster, part: named });
         };
         let (batches, fault) = self.search_data(event.firstNumber, call.log.block, &data, search).await?;
-        Ok(Searched { batches, fault, poster })
+        Ok(Searched { batches, fault, poster, part: named })
     }
 
     /// The batches that are looked for in this `RunData`, or why nothing of it can be read, if that may pass.
@@ -375,14 +377,14 @@ impl L1Client {
         post: &PostCall,
         search: &mut Search,
     ) -> Result<Searched, L1Error> {
-        let poster = Some(post.sender);
+        let searched = Searched { poster: Some(post.sender), ..Searched::default() };
         let data = match &post.data {
             Ok(data) => data,
-            Err(fault) => return Ok(Searched { batches: Vec::new(), fault: Some(fault.clone()), poster }),
+            Err(fault) => return Ok(Searched { fault: Some(fault.clone()), ..searched }),
         };
         let Some(from) = post.from() else { return Ok(Searched::default()) };
         let (batches, fault) = self.search_data(from, post.l1_block, data, search).await?;
-        Ok(Searched { batches, fault, poster })
+        Ok(Searched { batches, fault, ..searched })
     }
 
     /// What a call of `post` brought of the batches of these headers of it.

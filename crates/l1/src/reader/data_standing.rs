@@ -1,5 +1,7 @@
 //! Which posted headers lack data, for whoever supplies it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use alloy_primitives::Address;
 use alloy_sol_types::SolEvent;
 use blindfold_protocol::BatchHeader;
@@ -8,10 +10,10 @@ use crate::{
     contracts::BlindedInbox,
     error::L1Error,
     events::logs::malformed_log,
-    posting::parts::Search,
+    posting::{parts::Search, run_data::PartName},
     reader::{
         client::L1Client,
-        data::{BLOB_RETENTION_BLOCKS, DataError, InboxCall, inbox_calls, steps},
+        data::{BLOB_RETENTION_BLOCKS, DataError, InboxCall, Searched, inbox_calls, steps},
     },
 };
 
@@ -22,6 +24,15 @@ pub struct Supplier {
     pub account: Address,
     /// Whether it posts in blobs: those that are older than beacon nodes keep them are taken for what they should have been.
     pub blobs_expire: bool,
+}
+
+impl Supplier {
+    /// Whether data that this account posted in that block is taken for what it should be, although it cannot be read.
+    fn assumes(&self, poster: Address, fault: &DataError, (posted_at, finalized): (u64, u64)) -> bool {
+        let is_old = finalized.saturating_sub(posted_at) >= BLOB_RETENTION_BLOCKS;
+        let expired = self.blobs_expire && is_old && matches!(fault, DataError::Pruned(_));
+        expired || (poster == self.account && fault.is_of_blobs())
+    }
 }
 
 /// Which posted headers lack data on L1, as far as final blocks tell.
@@ -57,12 +68,71 @@ impl Unread {
     }
 }
 
+/// Parts of data some of which cannot be read, and are taken for what they should be: by poster, first and last number and
+/// how many parts there are.
+#[derive(Default)]
+struct Assumed(BTreeMap<(Address, u64, u64, u16), SeenParts>);
+
+#[derive(Default)]
+struct SeenParts {
+    seen: BTreeSet<u16>,
+    any_unread: bool,
+}
+
+impl Assumed {
+    /// One more part. The numbers of the data, if it is whole with this one and not all of it was read.
+    fn note(&mut self, poster: Address, part: PartName, unread: bool) -> Option<(u64, u64)> {
+        let span = (part.first, part.last);
+        let parts = self.0.entry((poster, span.0, span.1, part.parts)).or_default();
+        parts.seen.insert(part.part);
+        parts.any_unread |= unread;
+        (parts.any_unread && parts.seen.len() == usize::from(part.parts)).then_some(span)
+    }
+}
+
+/// One look at what final blocks have.
+struct Look {
+    supplier: Supplier,
+    /// The newest final block.
+    finalized: u64,
+    search: Search,
+    unread: Unread,
+    assumed: Assumed,
+}
+
+impl Look {
+    fn new(supplier: Supplier, finalized: u64) -> Self {
+        let (search, unread, assumed) = (Search::which_are_there(), Unread::default(), Assumed::default());
+        Self { supplier, finalized, search, unread, assumed }
+    }
+
+    /// Takes what one call brought of headers that were there before it.
+    fn note(&mut self, call: &InboxCall<'_>, Searched { fault, poster, part, .. }: Searched) {
+        let poster = poster.or(call.poster()).unwrap_or_default();
+        let posted_at = call.log.block;
+        let assumes = |fault| self.supplier.assumes(poster, fault, (posted_at, self.finalized));
+        let is_assumed = fault.as_ref().is_some_and(assumes);
+        // Others' parts count where they expired, and no other part of theirs is remembered.
+        let may_count = is_assumed || (fault.is_none() && poster == self.supplier.account);
+        let part = part.filter(|part| may_count && part.is_possible());
+        if let Some(span) = part.and_then(|part| self.assumed.note(poster, part, is_assumed)) {
+            self.search.forget(span);
+        }
+        // Nobody knows which numbers are in blobs whose call does not say it.
+        let left = fault.filter(|_| !is_assumed || part.is_none());
+        if let (Some(fault), Some(span)) = (left, call.others()) {
+            self.unread.note(span, &fault, posted_at, self.finalized);
+        }
+    }
+}
+
 impl L1Client {
     /// Which certified headers above number `above` lack data, among those of the first step of final blocks after `after`
     /// that has any: ask again from where the answer ends, until it says nothing new. Later blocks are read for data
     /// alone, and only until all is found.
     ///
-    /// What cannot be read is lacking, but a beacon node has an hour, wherever the data stands.
+    /// What cannot be read is lacking, but a beacon node has an hour, wherever the data stands; and the supplier's own blobs, and
+    /// those that expired, are what they should be.
     ///
     /// # Errors
     /// As [`L1Client::postings`].
@@ -85,13 +155,13 @@ impl L1Client {
             BlindedInbox::PostedAgain::SIGNATURE_HASH,
             BlindedInbox::DataPosted::SIGNATURE_HASH,
         ];
-        let (mut search, mut unread) = (Search::which_are_there(), Unread::default());
+        let mut look = Look::new(supplier, finalized);
         // The last numbers of what was posted in the step.
         let mut ends: Vec<u64> = Vec::new();
         let mut step = (after, after);
         for (after, through) in steps(after, finalized) {
             let collecting = ends.is_empty();
-            if !collecting && search.is_over() {
+            if !collecting && look.search.is_over() {
                 break;
             }
             let logs = self.final_logs(inbox, &topics, after, through).await?;
@@ -107,13 +177,11 @@ impl L1Client {
                             )));
                         }
                         ends.push(last);
-                        self.judge_posting(&call, &mut search, &mut unread, (finalized, supplier)).await?;
+                        self.judge_posting(&call, &mut look).await?;
                     }
-                    None if call.made.is_none() && call.concerns(&search) => {
-                        let fault = self.search_call(&call, &mut search).await?.fault;
-                        if let (Some(fault), Some(span)) = (fault, call.others()) {
-                            unread.note(span, &fault, call.log.block, finalized);
-                        }
+                    None if call.made.is_none() && call.concerns(&look.search) => {
+                        let searched = self.search_call(&call, &mut look.search).await?;
+                        look.note(&call, searched);
                     }
                     None => {}
                 }
@@ -122,6 +190,7 @@ impl L1Client {
                 step = (after, through);
             }
         }
+        let Look { mut search, unread, .. } = look;
         match unread.first(&search) {
             // The next answer begins with what a beacon node may give until then.
             Some(unread) => {
@@ -142,35 +211,24 @@ impl L1Client {
     }
 
     /// Which data of a posting is lacking: it is looked for.
-    async fn judge_posting(
-        &self,
-        call: &InboxCall<'_>,
-        search: &mut Search,
-        unread: &mut Unread,
-        (finalized, supplier): (u64, Supplier),
-    ) -> Result<(), L1Error> {
+    async fn judge_posting(&self, call: &InboxCall<'_>, look: &mut Look) -> Result<(), L1Error> {
         if call.made.is_some() {
             return Ok(());
         }
         let (post, posting) = self.read_posting(call).await?;
-        let fault = self.search_post(&post, search).await?.fault;
-        let own = post.sender == supplier.account;
+        let fault = self.search_post(&post, &mut look.search).await?.fault;
         let (l1_block, numbers) = (posting.l1_block, posting.numbers());
         if let Some(fault) = fault {
-            let expired = supplier.blobs_expire
-                && matches!(fault, DataError::Pruned(_))
-                && finalized.saturating_sub(l1_block) >= BLOB_RETENTION_BLOCKS;
-            if own && fault.is_of_blobs() {
-                call.others().into_iter().for_each(|others| search.forget(others));
-            }
-            if expired || (own && fault.is_of_blobs()) {
+            let others = call.others();
+            if look.supplier.assumes(post.sender, &fault, (l1_block, look.finalized)) {
+                others.into_iter().for_each(|others| look.search.forget(others));
                 return Ok(());
             }
-            for span in call.others().into_iter().chain([numbers]) {
-                unread.note(span, &fault, l1_block, finalized);
+            for span in others.into_iter().chain([numbers]) {
+                look.unread.note(span, &fault, l1_block, look.finalized);
             }
         }
-        search.want(posting.lacking());
+        look.search.want(posting.lacking());
         Ok(())
     }
 
@@ -210,23 +268,69 @@ impl L1Client {
             }
             let logs = self.newest_logs(inbox, &topics, after, through).await?;
             for call in inbox_calls(&logs)? {
-                let spans = || call.others().into_iter().chain(call.posted_span());
-                if !spans().any(|(first, last)| search.wants(first, last)) {
+                let mut spans = call.others().into_iter().chain(call.posted_span());
+                if !spans.any(|(first, last)| search.wants(first, last)) {
                     continue;
                 }
-                let (unread, poster) = match self.search_call(&call, search).await {
-                    Ok(searched) => {
-                        (searched.fault.is_some_and(|fault| fault.is_elsewhere()), searched.poster)
+                let (unread, poster, part) = match self.search_call(&call, search).await {
+                    Ok(Searched { fault, poster, part, .. }) => {
+                        (fault.is_some_and(|fault| fault.is_elsewhere()), poster, part)
                     }
                     Err(error) if error.is_transient() => return Err(error),
                     // A block that is gone meanwhile, or too new for its blobs.
-                    Err(_) => (true, None),
+                    Err(_) => (true, None, None),
                 };
                 if unread && poster.or(call.poster()) == Some(supplier.account) {
-                    spans().for_each(|span| search.forget(span));
+                    let others = part.map(|part| (part.first, part.last)).or_else(|| call.others());
+                    others.into_iter().chain(call.posted_span()).for_each(|span| search.forget(span));
                 }
             }
         }
         Ok((search.wanted_count() < wanted).then_some(newest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: Address = Address::repeat_byte(1);
+    const OTHER: Address = Address::repeat_byte(2);
+
+    fn beacon() -> DataError {
+        DataError::Beacon(L1Error::no_answer("away"))
+    }
+
+    #[test]
+    fn own_blobs_and_expired_ones_are_taken_for_what_they_should_be() {
+        let (young, old) = ((7, 6 + BLOB_RETENTION_BLOCKS), (7, 7 + BLOB_RETENTION_BLOCKS));
+        for blobs_expire in [false, true] {
+            let supplier = Supplier { account: OWN, blobs_expire };
+            for fault in [beacon(), DataError::Pruned(7), DataError::NoBeacon] {
+                assert!(supplier.assumes(OWN, &fault, young), "{fault}");
+                assert!(!supplier.assumes(OTHER, &fault, young), "{fault}");
+            }
+            assert_eq!(supplier.assumes(OTHER, &DataError::Pruned(7), old), blobs_expire);
+            assert!(!supplier.assumes(OTHER, &beacon(), old), "it may come back");
+            for fault in [DataError::Absent, DataError::Mismatch, DataError::NoArchive] {
+                assert!(!supplier.assumes(OWN, &fault, old), "{fault}");
+            }
+        }
+    }
+
+    #[test]
+    fn data_is_there_with_the_last_of_its_parts() {
+        let name = |part| PartName { first: 3, last: 5, part, parts: 3 };
+        let mut assumed = Assumed::default();
+        assert_eq!(assumed.note(OWN, name(0), true), None);
+        assert_eq!(assumed.note(OWN, name(0), true), None, "the same again");
+        assert_eq!(assumed.note(OWN, name(2), false), None);
+        assert_eq!(assumed.note(OTHER, name(1), true), None, "another's");
+        assert_eq!(assumed.note(OWN, PartName { parts: 2, ..name(1) }, true), None, "cut otherwise");
+        assert_eq!(assumed.note(OWN, PartName { last: 6, ..name(1) }, true), None, "of other numbers");
+        assert_eq!(assumed.note(OWN, name(1), false), Some((3, 5)));
+        // What was read as a whole says itself what it holds.
+        assert_eq!(assumed.note(OWN, PartName { first: 9, last: 9, part: 0, parts: 1 }, false), None);
+        assert_eq!(assumed.note(OWN, PartName::whole((7, 8)), true), Some((7, 8)));
     }
 }

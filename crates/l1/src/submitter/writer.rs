@@ -314,10 +314,16 @@ impl L1Writer {
         let inbox = self.client.config().deployment.inbox;
         let mut calls = Vec::with_capacity(parts.len());
         for part in parts {
-            let part = part.encode();
+            let (named, part) = (part.name(), part.encode());
             let Carried { input, blobs } = layer.publish(&part).await?;
             let call = BlindedInbox::postDataCall { firstNumber: first, data: input };
-            let call = call_with_blobs("postData", inbox, &call, blobs);
+            let mut call = call_with_blobs("postData", inbox, &call, blobs);
+            if name == LayerName::Blobs {
+                // Blobs may be out of reach when somebody asks what is lacking.
+                let mut input = call.input.to_vec();
+                input.extend_from_slice(&named.behind_call());
+                call.input = input.into();
+            }
             calls.push(Call { data: Some((name, part.len())), ..call });
         }
         // Encoded data is never empty, so there was a part.

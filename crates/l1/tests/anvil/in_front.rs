@@ -311,6 +311,59 @@ async fn nobody_pays_for_his_own_blobs_again_because_a_beacon_node_is_away() {
     assert_eq!((standing.through, standing.lacking), (3, vec![]));
 }
 
+/// A reader whose beacon node does not answer.
+async fn without_beacon(stage: &Stage) -> L1Client {
+    let mut config = stage.config();
+    config.beacon_url = Some("http://127.0.0.1:1".to_owned());
+    L1Client::connect(config).await.unwrap()
+}
+
+/// PD-8: the same of data that followed its headers, in one transaction, in several, or with headers that were there.
+#[tokio::test]
+async fn own_blobs_that_followed_their_headers_are_there() {
+    for (items, again) in [(vec![100; 3], false), (vec![33_000; 12], false), (vec![100; 3], true)] {
+        let stage = Stage::new().await;
+        let epochs = stage.register(100).await;
+        let batches = stage.batches(None, &items);
+        let (all, last) = (headers(&batches), batches.len() as u64);
+        let certificate = stage.certify(&epochs, &all[all.len() - 1]);
+        let writer = stage.writer(POSTER).await.with_data_in(DataPlace::Blobs);
+        writer.post_headers(&all, &[], &certificate).await.unwrap();
+        if again {
+            writer.post(&batches, &certificate).await.unwrap();
+        } else {
+            writer.post_data(&batches).await.unwrap();
+        }
+        let supplier = Supplier { account: writer.address(), blobs_expire: true };
+        let client = without_beacon(&stage).await;
+        stage.finalize().await;
+        for blocks in [1, 300] {
+            stage.anvil.mine(blocks).await.unwrap();
+            let standing = client.data_standing(0, 0, supplier).await.unwrap();
+            assert_eq!((standing.through, standing.lacking), (last, vec![]), "{items:?}, again: {again}");
+        }
+        assert_eq!(lacking(&client).await, [(1, last)], "nobody else relies on it");
+        assert_eq!(lacking(writer.client()).await, []);
+    }
+}
+
+/// PD-8: what stands beside one's own blobs is seen to be lacking.
+#[tokio::test]
+async fn own_blobs_hide_nothing_that_is_lacking() {
+    let stage = Stage::new().await;
+    let epochs = stage.register(100).await;
+    let batches = stage.batches(None, &[100, 200, 300, 400]);
+    let all = headers(&batches);
+    let writer = stage.writer(POSTER).await.with_data_in(DataPlace::Blobs);
+    writer.post_headers(&all, &[], &stage.certify(&epochs, &all[3])).await.unwrap();
+    writer.post_data(&batches[1..3]).await.unwrap();
+    let supplier = Supplier { account: writer.address(), blobs_expire: true };
+    stage.finalize().await;
+    let client = without_beacon(&stage).await;
+    let standing = client.data_standing(0, 0, supplier).await.unwrap();
+    assert_eq!((standing.through, standing.lacking), (4, vec![(1, 1), (4, 4)]));
+}
+
 /// PD-5: data in blocks that are not final is not there yet, and is not to be posted again.
 #[tokio::test]
 async fn data_that_is_not_final_is_awaited() {
