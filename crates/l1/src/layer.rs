@@ -79,7 +79,7 @@ impl DataLayer for Blobs<'_> {
     }
 }
 
-/// DA-1 and DA-2.
+/// DA-1, DA-2 and DA-4.
 struct Archived<'a>(&'a L1Client);
 
 #[async_trait]
@@ -91,6 +91,7 @@ impl DataLayer for Archived<'_> {
     async fn publish(&self, data: &[u8]) -> Result<Carried, L1Error> {
         let none = || L1Error::NotArchived { reason: "no archive is configured".to_owned() };
         let named = self.0.inner.archive.as_ref().ok_or_else(none)?.publish(data).await?;
+        self.0.inner.fetched.note(named, Ok(data));
         Ok(Carried { input: named.encode().into(), blobs: Vec::new() })
     }
 
@@ -100,8 +101,16 @@ impl DataLayer for Archived<'_> {
             Err(fault) => return Ok(Err(fault.into())),
         };
         let Some(archive) = &self.0.inner.archive else { return Ok(Err(DataError::NoArchive)) };
-        let fetched = archive.fetch(&named).await;
-        Ok(fetched.map_err(|fault| DataError::Withheld { hash: named.hash, fault: Box::new(fault) }))
+        let known = &self.0.inner.fetched;
+        let answer = match known.withheld(&named) {
+            Some(fault) => Err(fault),
+            None => {
+                let answer = archive.fetch(&named).await;
+                known.note(named, answer.as_ref().map(|bytes| &bytes[..]));
+                answer
+            }
+        };
+        Ok(answer.map_err(|fault| DataError::Withheld { hash: named.hash, fault: Box::new(fault) }))
     }
 }
 

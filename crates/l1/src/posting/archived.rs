@@ -5,10 +5,7 @@ use alloy_primitives::hex;
 use blindfold_protocol::{B256, Canonical, DecodeError, data::KIND_ARCHIVED, limits::VERSION};
 use sha2::{Digest, Sha256};
 
-use crate::posting::{
-    parts::MAX_POSTER_PART_BYTES,
-    run_data::{Reader, put_length},
-};
+use crate::posting::run_data::{MAX_POSTER_PART_BYTES, Reader, put_length};
 
 /// The longest data that is archived at once, in bytes: what readers keep of other data while it is not complete.
 pub const MAX_ARCHIVED_BYTES: usize = MAX_POSTER_PART_BYTES;

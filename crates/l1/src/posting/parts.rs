@@ -1,19 +1,24 @@
 //! Looking for the batches of headers in data that is posted in pieces, by anybody.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use alloy_primitives::{Address, keccak256};
 use blindfold_protocol::{B256, BatchHeader, SealedBatch};
 
 use crate::posting::{
+    archived::ArchivedData,
     opened_data::KeyedBatch,
-    run_data::{DataPart, Entries, MAX_RUN_BATCHES},
+    run_data::{DataPart, Entries, MAX_POSTER_PART_BYTES, MAX_RUN_BATCHES},
 };
 
-/// Bytes of unfinished data that are kept of one poster: more than the data of any batch.
-pub(crate) const MAX_POSTER_PART_BYTES: usize = 16 << 20;
 /// Bytes of unfinished data that are kept of all posters: more than many L1 blocks have room for.
 pub(crate) const MAX_PART_BYTES: usize = 256 << 20;
+/// Bytes that archives give in one look without anything being found in them, at most (DA-4). What else is named waits for the
+/// next look, to which these are known.
+const MAX_VAIN_BYTES: usize = MAX_PART_BYTES;
 /// What a part counts beside its bytes.
 const PART_COST_BYTES: usize = 128;
 
@@ -29,6 +34,10 @@ pub(crate) struct Search {
     /// Whether it is only asked which of them are there: what was compared before counts.
     only_whether: bool,
     own: OwnBatches,
+    /// Data of archives, by the number it is to begin with, that was looked through for all that is wanted.
+    looked: BTreeSet<(u64, ArchivedData)>,
+    /// Bytes that archives gave and in which nothing was found.
+    vain_bytes: usize,
 }
 
 impl Search {
@@ -52,6 +61,26 @@ impl Search {
 
     pub fn want(&mut self, headers: impl IntoIterator<Item = BatchHeader>) {
         self.wanted.extend(headers.into_iter().map(|header| (header.number, header)));
+        self.looked.clear();
+    }
+
+    /// Whether this data of an archive, from that number on, was looked through for all that is wanted.
+    pub fn has_looked_at(&self, from: u64, named: ArchivedData) -> bool {
+        self.looked.contains(&(from, named))
+    }
+
+    pub fn note_look(&mut self, from: u64, named: ArchivedData) {
+        self.looked.insert((from, named));
+    }
+
+    /// Whether an archive is asked for more in this look.
+    pub fn may_fetch(&self) -> bool {
+        self.vain_bytes < MAX_VAIN_BYTES
+    }
+
+    /// An archive gave so much, and nothing was found in it.
+    pub fn note_vain(&mut self, bytes: usize) {
+        self.vain_bytes = self.vain_bytes.saturating_add(bytes.saturating_add(PART_COST_BYTES));
     }
 
     /// Whether one of these numbers is looked for.

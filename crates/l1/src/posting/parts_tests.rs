@@ -68,3 +68,25 @@ fn what_is_kept_is_bounded_for_each_poster_and_for_all() {
         assert_eq!(kept.complete(poster(99), part), None);
     }
 }
+
+/// Rule DA-4.
+#[test]
+fn what_one_look_fetches_in_vain_is_bounded() {
+    let mut search = Search::default();
+    for _ in 0..16 {
+        assert!(search.may_fetch());
+        search.note_vain(MAX_POSTER_PART_BYTES);
+    }
+    assert!(!search.may_fetch());
+}
+
+#[test]
+fn data_is_looked_through_once_for_what_is_wanted() {
+    let named = ArchivedData::of(b"some data").unwrap();
+    let mut search = Search::default();
+    assert!(!search.has_looked_at(4, named));
+    search.note_look(4, named);
+    assert!(search.has_looked_at(4, named) && !search.has_looked_at(5, named));
+    search.want([]);
+    assert!(!search.has_looked_at(4, named), "more may be wanted now");
+}

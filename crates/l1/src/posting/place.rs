@@ -1,7 +1,7 @@
 //! Where data goes, and how much of it one transaction brings there.
 
 use alloy_primitives::Bytes;
-use blindfold_protocol::B256;
+use blindfold_protocol::{B256, Canonical};
 use serde::{Deserialize, Serialize};
 
 use crate::posting::archived::ArchivedData;
@@ -60,5 +60,10 @@ impl OnL1<'_> {
             (true, false) => Some(LayerName::Blobs),
             (true, true) => None,
         }
+    }
+
+    /// What it names in archives.
+    pub fn archived(&self) -> Option<ArchivedData> {
+        ArchivedData::decode(self.input).ok()
     }
 }

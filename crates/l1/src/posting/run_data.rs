@@ -14,6 +14,8 @@ use blindfold_protocol::{
 
 /// Batches in one run at most: far above what fits a transaction.
 pub(crate) const MAX_RUN_BATCHES: usize = 4_096;
+/// Bytes of unfinished data that are kept of one poster: more than the data of any batch.
+pub(crate) const MAX_POSTER_PART_BYTES: usize = 16 << 20;
 /// Parts that the data of one run is cut into at most.
 pub(crate) const MAX_PARTS: u16 = 1_024;
 const SIGNATURE_BYTES: usize = 65;

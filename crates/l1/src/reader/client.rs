@@ -20,7 +20,7 @@ use crate::{
     },
     error::L1Error,
     posting::opened_data::RunKeys,
-    reader::{beacon::Beacon, compared::Compared, state_at::StateAt},
+    reader::{beacon::Beacon, compared::Compared, fetched::Fetched, state_at::StateAt},
     transport::Rpc,
 };
 
@@ -66,6 +66,8 @@ pub(crate) struct Inner {
     pub posted_hints: tokio::sync::Mutex<Vec<RunKeys>>,
     /// Opened data that is known to fit its headers.
     pub compared: Compared,
+    /// What archives gave, and did not give.
+    pub fetched: Fetched,
 }
 
 impl L1Client {
@@ -106,6 +108,7 @@ impl L1Client {
             encryption_keys: tokio::sync::Mutex::default(),
             posted_hints: tokio::sync::Mutex::default(),
             compared: Compared::default(),
+            fetched: Fetched::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }

@@ -17,6 +17,7 @@ use crate::{
     error::L1Error,
     events::logs::FinalLog,
     posting::{
+        archived::ArchivedData,
         blobs::BlobError,
         parts::{OwnBatches, Search},
         place::OnL1,
@@ -229,6 +230,39 @@ pub(crate) struct Searched {
     pub part: Option<PartName>,
 }
 
+/// What the input of a call has for data of headers that were there before, or that it posts.
+struct Brought {
+    poster: Address,
+    l1_block: u64,
+    /// Number of the first header that it is for.
+    from: u64,
+    /// Whether it is a part, as `postData` brings it.
+    is_part: bool,
+    /// Which one, by what the call says of headers that were there before.
+    part: Option<PartName>,
+    data: Bytes,
+}
+
+impl Brought {
+    /// `None` where the input does not decode.
+    fn of(call: &InboxCall<'_>, sender: Address, input: &[u8]) -> Option<Self> {
+        let l1_block = call.log.block;
+        if let Some(event) = &call.part {
+            let data = BlindedInbox::postDataCall::abi_decode(input).ok()?.data;
+            let (from, part) = (event.firstNumber, PartName::of_call(event.firstNumber, input));
+            return Some(Self { poster: event.poster, l1_block, from, is_part: true, part, data });
+        }
+        let BlindedInbox::postCall { headers, data, .. } = BlindedInbox::postCall::abi_decode(input).ok()?;
+        let (from, part) = (headers.first()?.number, call.others().map(PartName::whole));
+        Some(Self { poster: sender, l1_block, from, is_part: false, part, data })
+    }
+
+    /// Nothing was read of it.
+    fn unread(&self, fault: DataError) -> Searched {
+        Searched { batches: Vec::new(), fault: Some(fault), poster: Some(self.poster), part: self.part }
+    }
+}
+
 /// What a call of `post` brought.
 pub(crate) struct PostCall {
     pub call: BlindedInbox::postCall,
@@ -312,33 +346,87 @@ impl L1Client {
         call: &InboxCall<'_>,
         search: &mut Search,
     ) -> Result<Searched, L1Error> {
-        let Some(event) = &call.part else {
-            let Some(post) = self.read_post(call).await? else { return Ok(Searched::default()) };
-            let part = call.others().map(PartName::whole);
-            return Ok(Searched { part, ..self.search_post(&post, search).await? });
-        };
         let inbox = self.inner.config.deployment.inbox;
-        let (_, input) = self.input_to(inbox, call.log.transaction).await?;
-        let Ok(decoded) = BlindedInbox::postDataCall::abi_decode(&input) else {
-            return Ok(Searched::default());
-        };
-        let poster = Some(event.poster);
-        let posted = OnL1 { l1_block: call.log.block, input: &decoded.data, blobs: &call.blobs };
-        let bytes = match self.posted_bytes(posted).await? {
-            Ok(bytes) => bytes,
-            Err(fault) => {
-                let part = PartName::of_call(event.firstNumber, &input);
-                return Ok(Searched { batches: Vec::new(), fault: Some(fault), poster, part });
+        let (sender, input) = self.input_to(inbox, call.log.transaction).await?;
+        let Some(brought) = Brought::of(call, sender, &input) else { return Ok(Searched::default()) };
+        let posted = OnL1 { l1_block: brought.l1_block, input: &brought.data, blobs: &call.blobs };
+        if let Some(named) = posted.archived() {
+            return self.search_archived(&brought, (posted, named), search).await;
+        }
+        match self.posted_bytes(posted).await? {
+            Ok(bytes) => self.search_bytes(&brought, &bytes, search).await,
+            Err(fault) => Ok(brought.unread(fault)),
+        }
+    }
+
+    /// The same of data that is in an archive: what was fetched in vain is not fetched again (DA-4).
+    async fn search_archived(
+        &self,
+        brought: &Brought,
+        (posted, named): (OnL1<'_>, ArchivedData),
+        search: &mut Search,
+    ) -> Result<Searched, L1Error> {
+        let (fetched, from) = (&self.inner.fetched, brought.from);
+        let may_be = fetched.may_be(&named, |part| match part {
+            Some(part) => brought.is_part && part.first == from && search.wants(from, part.last),
+            None => !brought.is_part,
+        });
+        if !may_be || search.has_looked_at(from, named) {
+            return Ok(brought.unread(DataError::Mismatch));
+        }
+        let known = fetched.vain(&named);
+        let is_new = known.is_none();
+        let bytes = match known {
+            Some(bytes) => bytes,
+            None if search.may_fetch() => match self.posted_bytes(posted).await? {
+                Ok(bytes) => bytes,
+                Err(fault) => return Ok(brought.unread(fault)),
+            },
+            None => {
+                let fault = Box::new(L1Error::no_answer(
+                    "archives gave much that is of no use: the rest is fetched with the next look",
+                ));
+                return Ok(brought.unread(DataError::Withheld { hash: named.hash, fault }));
             }
         };
-        let part = DataPart::decode(&bytes).ok().filter(|part| part.first == event.firstNumber);
-        let Some(part) = part else { return Ok(Searched::default()) };
-        let named = Some(part.name());
-        let Some(data) = search.complete(event.poster, part) else {
-            return Ok(Searched { batches: Vec::new(), fault: None, poster, part: named });
-        };
-        let (batches, fault) = self.search_data(event.firstNumber, call.log.block, &data, search).await?;
-        Ok(Searched { batches, fault, poster, part: named })
+        let wanted = search.wanted_count();
+        let searched = self.search_bytes(brought, &bytes, search).await?;
+        // Of several parts each poster's are others.
+        if !brought.is_part || searched.part.is_none_or(|part| part.parts == 1) {
+            search.note_look(from, named);
+        }
+        if search.wanted_count() < wanted {
+            fetched.forget_vain(&named);
+            return Ok(searched);
+        }
+        if is_new {
+            search.note_vain(bytes.len());
+        }
+        fetched.keep_vain(named, bytes);
+        Ok(searched)
+    }
+
+    /// The batches that are looked for in the bytes that a call brought.
+    async fn search_bytes(
+        &self,
+        brought: &Brought,
+        bytes: &[u8],
+        search: &mut Search,
+    ) -> Result<Searched, L1Error> {
+        let (poster, mut part) = (Some(brought.poster), brought.part);
+        let mut whole = None;
+        if brought.is_part {
+            let found = DataPart::decode(bytes).ok().filter(|part| part.first == brought.from);
+            let Some(found) = found else { return Ok(Searched::default()) };
+            part = Some(found.name());
+            whole = search.complete(brought.poster, found);
+            if whole.is_none() {
+                return Ok(Searched { batches: Vec::new(), fault: None, poster, part });
+            }
+        }
+        let data = whole.as_deref().unwrap_or(bytes);
+        let (batches, fault) = self.search_data(brought.from, brought.l1_block, data, search).await?;
+        Ok(Searched { batches, fault, poster, part })
     }
 
     /// The batches that are looked for in this `RunData`, or why nothing of it can be read, if that may pass.

@@ -10,6 +10,7 @@ pub(crate) mod data_standing;
 pub(crate) mod entries;
 pub(crate) mod epochs;
 pub(crate) mod faults;
+pub(crate) mod fetched;
 pub(crate) mod hint_calls;
 pub(crate) mod hints;
 pub(crate) mod journal_reads;

@@ -15,9 +15,9 @@ use crate::{
     error::{L1Error, RunError},
     posting::{
         opened_data::{HintsReference, KeyedBatch, OpenedData, OpenedPiece},
-        parts::MAX_POSTER_PART_BYTES,
+        run_data::MAX_POSTER_PART_BYTES,
     },
-    submitter::{sender::Sent, writer::L1Writer},
+    submitter::{pending::Sent, writer::L1Writer},
 };
 
 /// What the items of one piece take at most, but where a single batch takes more. Members are asked to read a piece whole, so

@@ -4,23 +4,32 @@ use std::{
     collections::BTreeMap,
     io::{BufRead, BufReader, Read, Write},
     net::TcpListener,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use blindfold_l1::{
     CodedBatch, DataError, DataPolicy, L1Client, L1Error, L1Writer, Supplier, UNREAD_PATIENCE_BLOCKS,
 };
 
-use crate::stage::{POSTER, Stage, key, plain};
+use crate::stage::{POSTER, Stage, USER, key, plain};
 
 type Held = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
 
 /// An archive that keeps whatever it is given, until a test takes it out.
 fn archive() -> (String, Held) {
+    let (url, held, _) = counting_archive();
+    (url, held)
+}
+
+/// The same, and how often it was asked for something.
+fn counting_archive() -> (String, Held, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let held = Held::default();
-    let keeps = Arc::clone(&held);
+    let (held, asked) = (Held::default(), Arc::new(AtomicUsize::new(0)));
+    let (keeps, counts) = (Arc::clone(&held), Arc::clone(&asked));
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
@@ -43,6 +52,7 @@ fn archive() -> (String, Held) {
                 held.insert(path, body);
                 (200, Vec::new())
             } else {
+                counts.fetch_add(1, Ordering::SeqCst);
                 held.get(&path).map_or((404, Vec::new()), |data| (200, data.clone()))
             };
             let length = body.len();
@@ -51,7 +61,7 @@ fn archive() -> (String, Held) {
                 .unwrap();
         }
     });
-    (url, held)
+    (url, held, asked)
 }
 
 async fn client(stage: &Stage, urls: &[&String]) -> L1Client {
@@ -138,4 +148,51 @@ async fn data_that_archives_lost_is_lacking_and_comes_back() {
     let fault = blocked.post_data(&batches).await.unwrap_err();
     assert!(fault.is_transient() && !fault.may_be_done(), "{fault}");
     assert_eq!(writer.client().newest_block().await.unwrap(), newest);
+}
+
+/// Rule DA-4.
+#[tokio::test]
+async fn a_name_costs_one_answer_however_often_it_is_posted() {
+    let stage = Stage::new().await;
+    let epochs = stage.register(100).await;
+    let (url, held, asked) = counting_archive();
+    let of = async |account| {
+        let writer = L1Writer::new(client(&stage, &[&url]).await, key(account));
+        writer.with_data_policy(DataPolicy::Archive)
+    };
+    let (writer, somebody) = (of(POSTER).await, of(USER).await);
+    let batches = stage.batches(None, &[100, 200]);
+    let headers: Vec<_> = batches.iter().map(|batch| batch.sealed.header).collect();
+    writer.post_headers(&headers, &[], &stage.certify(&epochs, &headers[1])).await.unwrap();
+    let reader = client(&stage, &[&url]).await;
+    let look = async || {
+        let through = stage.finalize().await;
+        let found = reader.reposted_data(&headers, 0, through).await.unwrap();
+        assert_eq!(found.unread, None);
+        (found.batches, asked.load(Ordering::SeqCst))
+    };
+
+    // Data that does not fit, again and again.
+    let mut forged = batches.clone();
+    forged.iter_mut().for_each(|batch| batch.sealed.items[0][0] ^= 1);
+    for _ in 0..20 {
+        somebody.post_data(&forged).await.unwrap();
+    }
+    for _ in 0..2 {
+        assert_eq!(look().await, (vec![], 1));
+    }
+    // A name of nothing.
+    forged[0].sealed.items[0][0] ^= 2;
+    somebody.post_data(&forged).await.unwrap();
+    somebody.post_data(&forged).await.unwrap();
+    held.lock().unwrap().clear();
+    for _ in 0..2 {
+        assert_eq!(look().await, (vec![], 2));
+    }
+    // What counts is found behind them.
+    writer.post_data(&batches[1..]).await.unwrap();
+    assert_eq!(look().await, (plain(&batches[1..]), 3));
+    writer.post_data(&batches).await.unwrap();
+    let (found, _) = look().await;
+    assert!(found == plain(&batches), "{} batches", found.len());
 }

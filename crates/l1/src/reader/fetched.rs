@@ -1,0 +1,222 @@
+//! What is known of data that L1 only names. Anybody can name any of it, as often as he pays for, in 38 bytes: a name must not
+//! cost an answer of an archive for each call that has it, nor each time somebody looks (DA-4).
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
+
+use alloy_primitives::Bytes;
+use blindfold_protocol::Canonical;
+use blindfold_runtime::{Instant, now};
+use parking_lot::Mutex;
+
+use crate::{
+    error::L1Error,
+    posting::{
+        archived::ArchivedData,
+        run_data::{DataPart, PartName},
+    },
+};
+
+/// Names that are remembered; the oldest go first.
+const KEPT_NAMES: usize = 16_384;
+/// Bytes that are kept of data in which nothing was found; the oldest go first.
+const KEPT_BYTES: usize = 64 << 20;
+/// What such data counts beside its bytes.
+const DATA_COST_BYTES: usize = 1_024;
+/// Pause before archives are asked once more for what none of them has, in milliseconds.
+const ABSENT_PAUSE_MS: u64 = 60_000;
+/// The same for what one may have that does not answer.
+const FAILED_PAUSE_MS: u64 = 500;
+/// How often such a pause doubles.
+const MAX_DOUBLINGS: u32 = 6;
+
+/// What archives answered when they were asked for a name last.
+enum Known {
+    /// None gave it.
+    Withheld { asked: Instant, times: u32, fault: L1Error },
+    /// It was fetched: which part of which data it is, if it is a part.
+    Held(Option<PartName>),
+}
+
+#[derive(Default)]
+struct Kept {
+    names: BTreeMap<ArchivedData, Known>,
+    order: VecDeque<ArchivedData>,
+    /// Data in which nothing was found, the newest last.
+    vain: VecDeque<(ArchivedData, Bytes)>,
+}
+
+/// Not kept is data in which something was found: whether it is there still, the archives have to say.
+#[derive(Default)]
+pub(crate) struct Fetched(Mutex<Kept>);
+
+impl Fetched {
+    /// Why archives did not give it, where they are not to be asked again yet.
+    pub fn withheld(&self, named: &ArchivedData) -> Option<L1Error> {
+        match self.0.lock().names.get(named) {
+            Some(Known::Withheld { asked, times, fault }) if asked.elapsed() < pause(fault, *times) => {
+                Some(fault.clone())
+            }
+            _ => None,
+        }
+    }
+
+    /// Remembers what the archives gave, or were given.
+    pub fn note(&self, named: ArchivedData, answer: Result<&[u8], &L1Error>) {
+        let known = match answer {
+            Ok(bytes) => Known::Held(DataPart::decode(bytes).ok().map(|part| part.name())),
+            Err(fault) => {
+                let (times, fault) = (self.times_withheld(&named, fault), fault.clone());
+                Known::Withheld { asked: now(), times, fault }
+            }
+        };
+        let mut kept = self.0.lock();
+        if kept.names.insert(named, known).is_none() {
+            kept.order.push_back(named);
+        }
+        while kept.order.len() > KEPT_NAMES
+            && let Some(oldest) = kept.order.pop_front()
+        {
+            kept.names.remove(&oldest);
+        }
+    }
+
+    /// How often it was withheld before in the same way.
+    fn times_withheld(&self, named: &ArchivedData, by: &L1Error) -> u32 {
+        match self.0.lock().names.get(named) {
+            Some(Known::Withheld { times, fault, .. }) if fault.is_transient() == by.is_transient() => {
+                times.saturating_add(1)
+            }
+            _ => 0,
+        }
+    }
+
+    /// Whether it may be what is looked for, by which part it is, if any: yes, where that is not known.
+    pub fn may_be(
+        &self,
+        named: &ArchivedData,
+        is_looked_for: impl FnOnce(Option<&PartName>) -> bool,
+    ) -> bool {
+        match self.0.lock().names.get(named) {
+            Some(Known::Held(part)) => is_looked_for(part.as_ref()),
+            _ => true,
+        }
+    }
+
+    /// Data in which nothing was found before.
+    pub fn vain(&self, named: &ArchivedData) -> Option<Bytes> {
+        let kept = self.0.lock();
+        kept.vain.iter().find(|(of, _)| of == named).map(|(_, bytes)| bytes.clone())
+    }
+
+    /// Nothing was found in this data.
+    pub fn keep_vain(&self, named: ArchivedData, bytes: Bytes) {
+        let mut kept = self.0.lock();
+        let vain = &mut kept.vain;
+        if vain.iter().any(|(of, _)| *of == named) {
+            return;
+        }
+        vain.push_back((named, bytes));
+        while held(vain) > KEPT_BYTES {
+            vain.pop_front();
+        }
+    }
+
+    /// Something was found in this data.
+    pub fn forget_vain(&self, named: &ArchivedData) {
+        self.0.lock().vain.retain(|(of, _)| of != named);
+    }
+}
+
+impl std::fmt::Debug for Fetched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fetched").finish_non_exhaustive()
+    }
+}
+
+fn held(vain: &VecDeque<(ArchivedData, Bytes)>) -> usize {
+    vain.iter().map(|(_, bytes)| bytes.len().saturating_add(DATA_COST_BYTES)).sum()
+}
+
+fn pause(fault: &L1Error, times: u32) -> Duration {
+    let first_ms = if fault.is_transient() { FAILED_PAUSE_MS } else { ABSENT_PAUSE_MS };
+    Duration::from_millis(first_ms << times.min(MAX_DOUBLINGS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(index: usize) -> ArchivedData {
+        ArchivedData::of(&index.to_be_bytes()).unwrap()
+    }
+
+    fn absent() -> L1Error {
+        L1Error::HttpStatus { method: "GET /data".to_owned(), status: 404 }
+    }
+
+    fn away() -> L1Error {
+        L1Error::no_answer("away")
+    }
+
+    /// Rule DA-4.
+    #[test]
+    fn what_no_archive_has_is_asked_for_less_and_less_often() {
+        let fetched = Fetched::default();
+        assert_eq!(fetched.withheld(&named(1)), None);
+        fetched.note(named(1), Err(&absent()));
+        assert_eq!(fetched.withheld(&named(1)), Some(absent()));
+        // The same bytes by another length are another name, which says nothing of this one.
+        assert_eq!(fetched.withheld(&ArchivedData { length: 7, ..named(1) }), None);
+        assert_eq!(fetched.times_withheld(&named(1), &absent()), 1);
+        assert_eq!(fetched.times_withheld(&named(1), &away()), 0);
+        fetched.note(named(1), Ok(b"given"));
+        assert_eq!(fetched.withheld(&named(1)), None);
+        assert_eq!(fetched.times_withheld(&named(1), &absent()), 0);
+        let pause_ms = |fault: &L1Error, times| pause(fault, times).as_millis();
+        assert_eq!((pause_ms(&absent(), 0), pause_ms(&absent(), 1)), (60_000, 120_000));
+        assert_eq!(pause_ms(&absent(), u32::MAX), 60_000 << MAX_DOUBLINGS);
+        assert_eq!(pause_ms(&away(), 0), 500);
+    }
+
+    #[test]
+    fn what_a_name_is_of_is_remembered() {
+        let fetched = Fetched::default();
+        let part = DataPart {
+            first: 3,
+            last: 4,
+            whole: blindfold_protocol::B256::ZERO,
+            part: 0,
+            parts: 1,
+            bytes: vec![1],
+        };
+        assert!(fetched.may_be(&named(1), |_| false), "not known yet");
+        fetched.note(named(1), Ok(&part.encode()));
+        fetched.note(named(2), Ok(b"something else"));
+        assert!(fetched.may_be(&named(1), |found| found == Some(&part.name())));
+        assert!(!fetched.may_be(&named(1), |found| found.is_none()));
+        assert!(fetched.may_be(&named(2), |found| found.is_none()));
+        for index in 3..3 + KEPT_NAMES {
+            fetched.note(named(index), Err(&absent()));
+        }
+        assert!(fetched.may_be(&named(1), |_| false), "forgotten");
+        assert_eq!(fetched.0.lock().names.len(), KEPT_NAMES);
+    }
+
+    #[test]
+    fn so_much_data_is_kept_and_the_oldest_goes_first() {
+        let fetched = Fetched::default();
+        let data = Bytes::from(vec![7; 1 << 20]);
+        for index in 0..64 {
+            fetched.keep_vain(named(index), data.clone());
+            fetched.keep_vain(named(index), data.clone());
+        }
+        assert!(held(&fetched.0.lock().vain) <= KEPT_BYTES);
+        assert_eq!(fetched.vain(&named(0)), None);
+        assert_eq!(fetched.vain(&named(1)), Some(data));
+        fetched.forget_vain(&named(1));
+        assert_eq!(fetched.vain(&named(1)), None);
+    }
+}
