@@ -54,7 +54,8 @@ impl Testbed {
         self.end(meter, Tally { flood: Flood::Forced, sent: count, admitted, refused, bytes }).await
     }
 
-    /// Gives L1 the data of the newest posted batch again and again: anybody may, and readers of L1 have to look at it.
+    /// Gives L1 the data of the newest posted batch, as it is, again and again: anybody may, and readers of L1 have to look at
+    /// the first copy. Opened data for batches that lack theirs costs them more, and is none of this.
     pub(super) async fn posted_data(&mut self, count: usize) -> Result<Measured> {
         let status = BlindApiClient::get_status(&self.node).await?;
         let posted = status.posted.context("L1 has no header yet")?;

@@ -64,7 +64,7 @@ pub(crate) struct Inner {
     pub encryption_keys: tokio::sync::Mutex<Vec<(B256, Arc<EncryptionKey>)>>,
     /// Hints of final blocks that data was opened with, the newest last. Locked across the reading.
     pub posted_hints: tokio::sync::Mutex<Vec<RunKeys>>,
-    /// Opened data that is known to fit its headers.
+    /// What is known of opened data.
     pub compared: Compared,
     /// What archives gave, and did not give.
     pub fetched: Fetched,

@@ -1,44 +1,68 @@
-//! Opened data that was compared with headers before, so that it need not be encrypted again to say whether it is there.
+//! Opened data that was looked at before, so that it need not be decompressed, or encrypted again, to say what it holds.
 
-use std::collections::{BTreeMap, VecDeque};
-
-use blindfold_protocol::B256;
+use blindfold_protocol::{B256, DecodeError};
 use parking_lot::Mutex;
 
-/// Batches that are remembered; the oldest go first.
+use crate::{posting::opened_data::HintsReference, reader::remembered::Remembered};
+
+/// How much of each kind is remembered; the oldest goes first.
 const KEPT: usize = 16_384;
 
 /// The number that a `RunData` begins with, keccak256 of it, and the hash of a header.
 type Place = (u64, B256, B256);
 
-/// Only of data whose hints are final: an id that L1 gave can come to mean others before that.
+/// Why data is of no use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Useless {
+    /// It does not decode.
+    Undecodable(DecodeError),
+    /// No batch of it can be one of the headers whose hashes have this hash together.
+    Unfit(B256),
+}
+
+/// Only what stays so: an id that L1 gave can come to mean other hints before its block is final.
 #[derive(Debug, Default)]
 pub(crate) struct Compared {
     /// Whether the data holds the header's batch.
-    kept: Mutex<(BTreeMap<Place, bool>, VecDeque<Place>)>,
+    kept: Mutex<Remembered<Place, bool, KEPT>>,
+    /// By the number that it begins with, and its hash.
+    useless: Mutex<Remembered<(u64, B256), Useless, KEPT>>,
+    /// Ids and blocks of hints that are not there.
+    absent: Mutex<Remembered<(u64, u64), (), KEPT>>,
 }
 
 impl Compared {
     /// Whether data with this hash, from this number on, holds the batches of these headers.
     pub fn note(&self, from: u64, data: B256, headers: impl IntoIterator<Item = (B256, bool)>) {
         let mut kept = self.kept.lock();
-        let (known, order) = &mut *kept;
         for (header, holds) in headers {
-            let place = (from, data, header);
-            if known.insert(place, holds).is_none() {
-                order.push_back(place);
-            }
-        }
-        while order.len() > KEPT
-            && let Some(oldest) = order.pop_front()
-        {
-            known.remove(&oldest);
+            kept.note((from, data, header), holds);
         }
     }
 
     /// Whether they hold this header's batch, if that is known.
     pub fn holds(&self, from: u64, data: &B256, header: &B256) -> Option<bool> {
-        self.kept.lock().0.get(&(from, *data, *header)).copied()
+        self.kept.lock().get(&(from, *data, *header)).copied()
+    }
+
+    /// Nothing is to be had of this data.
+    pub fn note_useless(&self, from: u64, data: B256, why: Useless) {
+        self.useless.lock().note((from, data), why);
+    }
+
+    /// Why nothing was to be had of it.
+    pub fn useless(&self, from: u64, data: &B256) -> Option<Useless> {
+        self.useless.lock().get(&(from, *data)).copied()
+    }
+
+    /// A final block has no such hints.
+    pub fn note_absent(&self, hints: HintsReference) {
+        self.absent.lock().note((hints.id, hints.l1_block), ());
+    }
+
+    /// Whether that is known.
+    pub fn is_absent(&self, hints: HintsReference) -> bool {
+        self.absent.lock().get(&(hints.id, hints.l1_block)).is_some()
     }
 }
 
@@ -60,5 +84,19 @@ mod tests {
         assert_eq!(compared.holds(1, &other, &header(1)), None);
         compared.note(1, other, [(header(0), true)]);
         assert_eq!(compared.holds(1, &data, &header(0)), None);
+    }
+
+    #[test]
+    fn what_is_useless_and_what_is_absent_are_known_apart() {
+        let compared = Compared::default();
+        let data = B256::repeat_byte(1);
+        let why = Useless::Undecodable(DecodeError::Compressed);
+        compared.note_useless(1, data, why);
+        assert_eq!((compared.useless(1, &data), compared.useless(2, &data)), (Some(why), None));
+        assert_eq!(compared.holds(1, &data, &B256::ZERO), None);
+        let hints = HintsReference { id: 3, l1_block: 9 };
+        compared.note_absent(hints);
+        assert!(compared.is_absent(hints));
+        assert!(!compared.is_absent(HintsReference { l1_block: 8, ..hints }));
     }
 }

@@ -3,7 +3,8 @@
 //! Data of kind 2 are batches as what their envelopes were opened to. The session keys stand in a posting of hints that the
 //! data name (OD-4); nothing says that they are right, and nothing has to: what does not give the header's data hash is no data of
 //! it. Count, length and the sequencer's signature are compared before anything is encrypted again, and the first batch that
-//! then does not fit ends the reading: whoever posts what only looks right has one batch encrypted again, once.
+//! then does not fit ends the reading: whoever posts what only looks right has one batch encrypted again, once. What is of no
+//! use is remembered, and not decompressed again.
 
 use std::sync::Arc;
 
@@ -29,6 +30,7 @@ use crate::{
     },
     reader::{
         client::L1Client,
+        compared::Useless,
         data::{DataError, PostedData},
     },
 };
@@ -124,10 +126,22 @@ impl L1Client {
         let hash = keccak256(bytes);
         let compared = &self.inner.compared;
         // The batch that did not fit before ends the reading again, and takes nothing from those in front of it.
-        let did_not_fit = |header: &BatchHeader| compared.holds(from, &hash, &header.hash()) == Some(false);
-        let wanted = wanted.split(did_not_fit).next().unwrap_or_default();
+        let goes_on = |header: &B256| compared.holds(from, &hash, header) != Some(false);
+        let hashes: Vec<B256> = wanted.iter().map(BatchHeader::hash).take_while(goes_on).collect();
+        let wanted = wanted.get(..hashes.len()).unwrap_or_default();
         if wanted.is_empty() {
             return Ok(Ok(Entries::new()));
+        }
+        let together = keccak256(hashes.iter().flat_map(|header| header.0).collect::<Vec<u8>>());
+        match compared.useless(from, &hash).filter(|_| by == Keys::OfOwn) {
+            Some(Useless::Undecodable(error)) => return Ok(Err(error.into())),
+            Some(Useless::Unfit(of)) if of == together => return Ok(Ok(Entries::new())),
+            _ => {}
+        }
+        match OpenedData::named_hints(bytes) {
+            Ok(named) if self.has_no_hints(named, l1_block) => return Ok(Err(DataError::Hints(named.id))),
+            Ok(_) => {}
+            Err(error) => return Ok(Err(error.into())),
         }
         let owned = bytes.to_vec();
         // One that is cancelled belongs to a process that ends.
@@ -136,29 +150,37 @@ impl L1Client {
         };
         let data = match data {
             Ok(data) => data,
-            Err(error) => return Ok(Err(error.into())),
+            Err(error) => {
+                compared.note_useless(from, hash, Useless::Undecodable(error));
+                return Ok(Err(error.into()));
+            }
         };
         let epochs = self.epochs().await?;
+        let named = data.hints;
         let numbered = (from..=u64::MAX).zip(data.run.batches);
         let possible: Vec<(BatchHeader, OpenedBatch)> = numbered
             .filter_map(|(number, batch)| {
                 let header = wanted.iter().find(|header| header.number == number)?;
-                self.may_fit(header, &batch, &epochs).then_some((*header, batch))
+                // Hints come after their headers, and a header after its L1 origin.
+                let has_hints = header.l1_origin_number < named.l1_block;
+                (has_hints && self.may_fit(header, &batch, &epochs)).then_some((*header, batch))
             })
             .collect();
+        // Of headers before data in a final block nothing changes any more, nor who was to sign them.
+        let stays = by == Keys::OfOwn && l1_block <= self.finalized().await?.number;
         if possible.is_empty() {
+            if stays {
+                compared.note_useless(from, hash, Useless::Unfit(together));
+            }
             return Ok(Ok(Entries::new()));
         }
         if let Some(entries) = self.compared_before((from, hash), &possible, own) {
             return Ok(Ok(entries));
         }
-        // Hints come after their headers, and a header after its L1 origin.
-        let may_be = possible.iter().any(|(header, _)| header.l1_origin_number < data.hints.l1_block);
-        let found = match may_be {
-            true => self.hints_at(data.hints, l1_block).await?,
-            false => None,
+        let (hints, is_final) = match self.hints_at(named, l1_block).await? {
+            Some(found) => found,
+            None => return Ok(Err(DataError::Hints(named.id))),
         };
-        let Some((hints, is_final)) = found else { return Ok(Err(DataError::Hints(data.hints.id))) };
         let hints = match hints {
             Ok(hints) => hints,
             Err(fault) => return Ok(Err(fault)),
@@ -199,6 +221,9 @@ impl L1Client {
                 None => break,
             };
         }
+        if entries.is_empty() && stays {
+            compared.note_useless(from, hash, Useless::Unfit(together));
+        }
         Ok(Ok(entries))
     }
 
@@ -237,11 +262,10 @@ impl L1Client {
         named: HintsReference,
         l1_block: u64,
     ) -> Result<Option<(Result<RunKeys, DataError>, bool)>, L1Error> {
-        let HintsReference { id, l1_block: at } = named;
-        // Before the contracts there were no hints, and the server may know nothing of such a block that is of use here.
-        if at > l1_block || at <= self.inner.config.start_block {
+        if self.has_no_hints(named, l1_block) {
             return Ok(None);
         }
+        let HintsReference { id, l1_block: at } = named;
         let mut kept = self.inner.posted_hints.lock().await;
         if let Some(hints) = kept.iter().find(|hints| hints.posting == named) {
             return Ok(Some((Ok(hints.clone()), true)));
@@ -250,7 +274,8 @@ impl L1Client {
         let registry = self.inner.config.contracts.hint_registry;
         let topics = [HintRegistry::HintsPosted::SIGNATURE_HASH];
         let logs = of_named(self.logs_through(registry, &topics, at.saturating_sub(1), at).await)?;
-        for log in logs.unwrap_or_default() {
+        let Some(logs) = logs else { return Ok(None) };
+        for log in logs {
             if let Some(posted) = posted_log(&log)?.filter(|posted| posted.id == id) {
                 let Some(read) = of_named(self.with_hints(posted).await)? else { return Ok(None) };
                 let first = read.first;
@@ -269,7 +294,17 @@ impl L1Client {
                 return Ok(Some((hints, is_final)));
             }
         }
+        if is_final {
+            self.inner.compared.note_absent(named);
+        }
         Ok(None)
+    }
+
+    /// Whether data that was posted in this block names hints that are not there, by what needs no question.
+    fn has_no_hints(&self, named: HintsReference, l1_block: u64) -> bool {
+        // Before the contracts there were none, and the server may know nothing of such a block that is of use here.
+        let is_outside = named.l1_block > l1_block || named.l1_block <= self.inner.config.start_block;
+        is_outside || self.inner.compared.is_absent(named)
     }
 
     /// The encryption key of these terms, with its tables.

@@ -1,7 +1,9 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use alloy_primitives::Address;
-use blindfold_protocol::Deployment;
+use blindfold_protocol::{DecodeError, Deployment, limits::VERSION};
 use serde_json::{Value, json};
 
 use super::*;
@@ -27,12 +29,12 @@ fn today(number: u64) -> Value {
     today
 }
 
-/// A reader of an L1 whose tenth block is final, that has this as the first block, and gives this for its logs.
-fn reader(start_block: u64, first: Value, logs: Answer) -> L1Client {
+/// A reader of an L1 whose tenth block is final, that has this as the first block, and gives this for logs.
+fn reader(start_block: u64, first: Value, logs: impl Fn() -> Answer + Send + Sync + 'static) -> L1Client {
     let url = serve(move |method, params| match method {
         "eth_getBlockByNumber" if params[0] == "finalized" => Answer::Result(today(10)),
         "eth_getBlockByNumber" => Answer::Result(first.clone()),
-        "eth_getLogs" => logs.clone(),
+        "eth_getLogs" => logs(),
         other => panic!("{other} was not expected"),
     });
     let deployment = Deployment { l1_chain_id: 1, inbox: Address::repeat_byte(1) };
@@ -60,17 +62,87 @@ async fn hints_in_a_block_that_l1_cannot_show_are_none() {
         for (first, logs) in
             [(block(), &nothing), (block(), &pruned), (today(1), &nothing), (today(1), &pruned)]
         {
-            let found = reader(start_block, first, logs.clone()).hints_at(named, 10).await;
+            let logs = logs.clone();
+            let found = reader(start_block, first, move || logs.clone()).hints_at(named, 10).await;
             assert!(matches!(found, Ok(None)), "{found:?}");
         }
     }
     // A server that has trouble says nothing of them.
-    let busy = Answer::Error { code: -32603, message: "internal error", data: None };
-    let fault = reader(0, today(1), busy.clone()).hints_at(named, 10).await.unwrap_err();
+    let busy = || Answer::Error { code: -32603, message: "internal error", data: None };
+    let fault = reader(0, today(1), busy).hints_at(named, 10).await.unwrap_err();
     assert!(fault.is_transient(), "{fault:?}");
     let later = HintsReference { l1_block: 11, ..named };
     for none in [HintsReference { l1_block: 5, ..named }, later] {
-        let found = reader(5, today(1), busy.clone()).hints_at(none, 10).await;
+        let found = reader(5, today(1), busy).hints_at(none, 10).await;
         assert!(matches!(found, Ok(None)), "{found:?}");
+    }
+}
+
+/// Data of kind 2 that names these hints, with this behind them.
+fn naming(hints: HintsReference, rest: &[u8]) -> Vec<u8> {
+    let mut data = vec![VERSION, KIND_OPENED];
+    for number in [hints.id, hints.l1_block, 1] {
+        data.extend_from_slice(&number.to_be_bytes());
+    }
+    data.extend_from_slice(rest);
+    data
+}
+
+fn header() -> BatchHeader {
+    BatchHeader {
+        number: 1,
+        parent_hash: B256::ZERO,
+        timestamp_ms: 1_000,
+        l1_origin_number: 0,
+        l1_origin_hash: B256::ZERO,
+        l1_origin_time: 0,
+        envelope_root: B256::ZERO,
+        data_hash: B256::ZERO,
+        envelope_count: 0,
+        envelope_bytes: 0,
+        gas: 0,
+        base_fee: 1,
+        gas_base_fee: 1,
+        fee_ledger_root: B256::ZERO,
+        forced_cursor: 0,
+        epoch: 1,
+        rules: 1,
+    }
+}
+
+/// A final block without them has none for good; of one that is not final the next answer may differ.
+#[tokio::test]
+async fn hints_that_are_not_there_are_asked_for_once() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counts = Arc::clone(&asked);
+    let client = reader(0, today(1), move || {
+        counts.fetch_add(1, Ordering::SeqCst);
+        Answer::Result(json!([]))
+    });
+    let named = HintsReference { id: 7, l1_block: 1 };
+    for _ in 0..2 {
+        assert!(matches!(client.hints_at(named, 10).await, Ok(None)));
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
+    }
+    // Then the data is not even decompressed: these bytes are no frame.
+    let data = naming(named, &[0, 0, 0, 9, 1, 2, 3]);
+    let read = client.entries(1, 10, &data, &[header()], &OwnBatches::new()).await.unwrap();
+    assert_eq!(read.unwrap_err(), DataError::Hints(7));
+    let newer = HintsReference { l1_block: 11, ..named };
+    for times in [2, 3] {
+        assert!(matches!(client.hints_at(newer, 12).await, Ok(None)));
+        assert_eq!(asked.load(Ordering::SeqCst), times);
+    }
+}
+
+#[tokio::test]
+async fn data_that_does_not_decode_is_remembered() {
+    let client = reader(0, today(1), || Answer::Result(json!([])));
+    let data = naming(HintsReference { id: 7, l1_block: 1 }, &[0, 0, 0, 9, 1, 2, 3]);
+    let fault = DecodeError::Compressed;
+    for known in [None, Some(Useless::Undecodable(fault))] {
+        assert_eq!(client.inner.compared.useless(1, &keccak256(&data)), known);
+        let read = client.entries(1, 10, &data, &[header()], &OwnBatches::new()).await.unwrap();
+        assert_eq!(read.unwrap_err(), DataError::from(fault));
     }
 }

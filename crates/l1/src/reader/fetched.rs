@@ -1,10 +1,7 @@
 //! What is known of data that L1 only names. Anybody can name any of it, as often as he pays for, in 38 bytes: a name must not
 //! cost an answer of an archive for each call that has it, nor each time somebody looks (DA-4).
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    time::Duration,
-};
+use std::{collections::VecDeque, time::Duration};
 
 use alloy_primitives::Bytes;
 use blindfold_protocol::Canonical;
@@ -17,6 +14,7 @@ use crate::{
         archived::ArchivedData,
         run_data::{DataPart, PartName},
     },
+    reader::remembered::Remembered,
 };
 
 /// Names that are remembered; the oldest go first.
@@ -42,8 +40,7 @@ enum Known {
 
 #[derive(Default)]
 struct Kept {
-    names: BTreeMap<ArchivedData, Known>,
-    order: VecDeque<ArchivedData>,
+    names: Remembered<ArchivedData, Known, KEPT_NAMES>,
     /// Data in which nothing was found, the newest last.
     vain: VecDeque<(ArchivedData, Bytes)>,
 }
@@ -72,15 +69,7 @@ impl Fetched {
                 Known::Withheld { asked: now(), times, fault }
             }
         };
-        let mut kept = self.0.lock();
-        if kept.names.insert(named, known).is_none() {
-            kept.order.push_back(named);
-        }
-        while kept.order.len() > KEPT_NAMES
-            && let Some(oldest) = kept.order.pop_front()
-        {
-            kept.names.remove(&oldest);
-        }
+        self.0.lock().names.note(named, known);
     }
 
     /// How often it was withheld before in the same way.
@@ -202,7 +191,6 @@ mod tests {
             fetched.note(named(index), Err(&absent()));
         }
         assert!(fetched.may_be(&named(1), |_| false), "forgotten");
-        assert_eq!(fetched.0.lock().names.len(), KEPT_NAMES);
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub(crate) mod outputs;
 pub(crate) mod postings;
 pub(crate) mod queue;
 pub(crate) mod recent;
+pub(crate) mod remembered;
 pub(crate) mod standing;
 pub(crate) mod state_at;
 
