@@ -1,6 +1,6 @@
 //! Key epochs: contiguous ranges of batch numbers, exactly one committee for each number.
 
-use std::ops::RangeInclusive;
+use std::{ops::RangeInclusive, sync::Arc};
 
 use crate::limits::MAX_MEMBERS;
 use alloy_primitives::{Address, B256};
@@ -149,12 +149,12 @@ pub struct SequencerChange {
 }
 
 /// What `CommitteeRegistry` says: the known epochs, contiguous, the rule sets that it schedules, and whose signature stands
-/// under headers (L-1).
+/// under headers (L-1). A copy shares what is in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Epochs {
-    epochs: Vec<Epoch>,
-    rules: Vec<RulesChange>,
-    sequencers: Vec<SequencerChange>,
+    epochs: Arc<[Epoch]>,
+    rules: Arc<[RulesChange]>,
+    sequencers: Arc<[SequencerChange]>,
     read_at: u64,
 }
 
@@ -171,7 +171,7 @@ impl Epochs {
                 return Err(EpochError::Gap(after.epoch));
             }
         }
-        Ok(Self { epochs, ..Self::default() })
+        Ok(Self { epochs: epochs.into(), ..Self::default() })
     }
 
     /// The same with the rule sets that begin after the first one: each later and higher than the one before.
@@ -183,7 +183,7 @@ impl Epochs {
             }
             before = *change;
         }
-        Ok(Self { rules, ..self })
+        Ok(Self { rules: rules.into(), ..self })
     }
 
     /// The same with the keys of sequencers, the chain's first from block 0 on among them, as they stood in L1 block
@@ -196,9 +196,14 @@ impl Epochs {
         });
         match wrong {
             Some((_, after)) => Err(EpochError::Sequencers { from_block: after.from_block }),
-            None if begins => Ok(Self { sequencers, read_at, ..self }),
+            None if begins => Ok(Self { sequencers: sequencers.into(), read_at, ..self }),
             None => Err(EpochError::Sequencers { from_block: first }),
         }
+    }
+
+    /// The same, of which a later L1 block said nothing else.
+    pub fn read_again_at(self, read_at: u64) -> Self {
+        Self { read_at, ..self }
     }
 
     /// Whose signature stands under headers with this L1 origin; `None` where no key is known. It can change for origins

@@ -53,7 +53,7 @@ pub(crate) struct Inner {
     /// Final blocks that were read, by number.
     origins: Mutex<BTreeMap<u64, L1Origin>>,
     /// What the registry held when it was last read. Locked across the reading, so that callers share it.
-    pub registry: tokio::sync::Mutex<Option<crate::reader::committee::Registry>>,
+    pub registry: tokio::sync::Mutex<Option<Arc<crate::reader::committee::Registry>>>,
     /// By first L2 block, the L1 block of proposals of outputs that were met. Locked across the reading.
     pub proposals: tokio::sync::Mutex<BTreeMap<u64, u64>>,
     /// What happened to batches. Locked while it is brought up to date, so that callers share the work.

@@ -4,7 +4,7 @@ use blindfold_bte::{
     EncryptionKey,
     bls::{PublicKey, Signature},
 };
-use blindfold_protocol::{B256, Epoch, RulesChange, SequencerChange};
+use blindfold_protocol::{B256, Epoch, Epochs};
 
 use crate::{contracts::CommitteeRegistry, error::L1Error};
 
@@ -33,8 +33,8 @@ pub(crate) struct Registry {
     /// The final L1 block that it was read at.
     pub(crate) block: u64,
     pub(crate) records: Vec<EpochRecord>,
-    pub(crate) rules: Vec<RulesChange>,
-    pub(crate) sequencers: Vec<SequencerChange>,
+    /// The same as the rules take it, checked once: whoever admits an envelope asks for it.
+    pub(crate) epochs: Epochs,
     /// An announced end that is still in force. The count of changes leaves it out, so it is read for each block.
     pub(crate) ending: Option<AnnouncedEnd>,
 }

@@ -1,5 +1,7 @@
 //! Reading epochs and encryption keys of `CommitteeRegistry`.
 
+use std::sync::Arc;
+
 use alloy_eips::BlockId;
 use alloy_primitives::U256;
 use blindfold_bte::{EncryptionKey, GT_BYTES};
@@ -107,7 +109,7 @@ impl L1Client {
     /// [`L1Error::MemberKey`], [`L1Error::Epochs`] when the contract holds what it should have refused; the errors
     /// of a call.
     pub async fn epoch_records(&self) -> Result<Vec<EpochRecord>, L1Error> {
-        Ok(self.registry().await?.records)
+        Ok(self.registry().await?.records.clone())
     }
 
     /// The registered epochs, rule sets and keys of sequencers as the rules take them.
@@ -115,52 +117,69 @@ impl L1Client {
     /// # Errors
     /// As [`L1Client::epoch_records`].
     pub async fn epochs(&self) -> Result<Epochs, L1Error> {
-        let Registry { block, records, rules, sequencers, .. } = self.registry().await?;
-        let epochs =
-            Epochs::new(records.into_iter().map(|record| record.epoch).collect())?.with_rules(rules)?;
-        // Before the registry's own block is final it says nothing.
-        if sequencers.is_empty() { Ok(epochs) } else { Ok(epochs.with_sequencers(sequencers, block)?) }
+        Ok(self.registry().await?.epochs.clone())
     }
 
     /// What the registry holds on the newest final block. Asks once for each such block whether anything changed, and
     /// reads everything anew when it did: an epoch can end earlier than it was registered.
-    async fn registry(&self) -> Result<Registry, L1Error> {
+    async fn registry(&self) -> Result<Arc<Registry>, L1Error> {
         let address = self.inner.config.contracts.registry;
         let finalized = self.finalized().await?.number;
         let mut known = self.inner.registry.lock().await;
-        if known.as_ref().is_some_and(|known| known.block >= finalized) {
-            return Ok(known.clone().unwrap_or_default());
+        if let Some(known) = known.as_ref().filter(|known| known.block >= finalized) {
+            return Ok(Arc::clone(known));
         }
         let (rpc, block) = (&self.inner.rpc, finalized);
         let call = CommitteeRegistry::revisionCall {};
         let revision = match rpc.view_at("revision", address, &call, block).await {
             Ok(revision) => revision,
             // Before the registry's own block is final there is no code to answer.
-            Err(L1Error::Undecodable { .. }) if known.is_none() => return Ok(Registry::default()),
+            Err(L1Error::Undecodable { .. }) if known.is_none() => return Ok(Arc::default()),
             Err(error) => return Err(error),
         };
         let ending = self.ending_in_force(block).await?;
-        if let Some(known) = known.as_mut().filter(|known| known.revision == revision) {
-            (known.block, known.ending) = (finalized, ending);
-            return Ok(known.clone());
-        }
-        let mut read = Registry { revision, block: finalized, ending, ..Registry::default() };
+        let read = match known.as_ref().filter(|known| known.revision == revision) {
+            Some(known) => {
+                let (records, epochs) = (known.records.clone(), known.epochs.clone());
+                Registry { revision, block, records, epochs: epochs.read_again_at(block), ending }
+            }
+            None => {
+                let records = self.records(block).await?;
+                let epochs = records.iter().map(|record| record.epoch.clone()).collect();
+                let epochs = Epochs::new(epochs)?
+                    .with_rules(self.rules(block).await?)?
+                    .with_sequencers(self.sequencers(block).await?, block)?;
+                Registry { revision, block, records, epochs, ending }
+            }
+        };
+        Ok(Arc::clone(known.insert(Arc::new(read))))
+    }
+
+    /// The epochs after a block.
+    async fn records(&self, block: u64) -> Result<Vec<EpochRecord>, L1Error> {
+        let (rpc, address) = (&self.inner.rpc, self.inner.config.contracts.registry);
         let count = rpc.view_at("epochCount", address, &CommitteeRegistry::epochCountCall {}, block).await?;
+        let mut records = Vec::new();
         for epoch in 1..=count {
             let found =
                 rpc.view_at("getEpoch", address, &CommitteeRegistry::getEpochCall { epoch }, block).await?;
-            read.records.push(record(epoch, found)?);
+            records.push(record(epoch, found)?);
         }
+        Ok(records)
+    }
+
+    /// The rule sets after a block.
+    async fn rules(&self, block: u64) -> Result<Vec<RulesChange>, L1Error> {
+        let (rpc, address) = (&self.inner.rpc, self.inner.config.contracts.registry);
         let call = CommitteeRegistry::rulesChangeCountCall {};
         let count: u64 = rpc.view_at("rulesChangeCount", address, &call, block).await?.saturating_to();
+        let mut rules = Vec::new();
         for index in 0..count {
             let call = CommitteeRegistry::rulesChangesCall(U256::from(index));
             let change = rpc.view_at("rulesChanges", address, &call, block).await?;
-            read.rules.push(RulesChange { first: change.firstNumber, rules: change.rules });
+            rules.push(RulesChange { first: change.firstNumber, rules: change.rules });
         }
-        read.sequencers = self.sequencers(block).await?;
-        *known = Some(read.clone());
-        Ok(read)
+        Ok(rules)
     }
 
     /// The keys of sequencers after a block.
