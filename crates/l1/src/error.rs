@@ -9,6 +9,10 @@ use crate::posting::blobs::BlobError;
 const RPC_INTERNAL_ERROR: i64 = -32603;
 const RPC_RESOURCE_UNAVAILABLE: i64 = -32002;
 const RPC_LIMIT_EXCEEDED: i64 = -32005;
+/// Nethermind's code for whatever its pool does not take, where others say -32000.
+const RPC_TRANSACTION_REJECTED: i64 = -32010;
+/// The method that takes transactions.
+pub(crate) const SEND: &str = "eth_sendRawTransaction";
 
 /// What a caller should do after an [`L1Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -379,6 +383,7 @@ impl L1Error {
                 code: RPC_INTERNAL_ERROR | RPC_RESOURCE_UNAVAILABLE | RPC_LIMIT_EXCEEDED | -32000,
                 ..
             } => Recovery::Retry,
+            Self::Rpc { method, code: RPC_TRANSACTION_REJECTED, .. } if method == SEND => Recovery::Retry,
             Self::Reverted { .. } | Self::Failed { .. } | Self::NotSent { .. } => Recovery::Refresh,
             Self::Url { .. }
             | Self::Tls(_)
@@ -461,5 +466,11 @@ mod tests {
         let wrong = L1Error::WrongChain { expected: 1, given: 2 };
         assert_eq!(reactions(wrong), (false, false), "the operator has to look");
         assert_eq!(reactions(L1Error::Url { reason: "no scheme" }), (false, false));
+        let rejected = |method: &str| {
+            let message = "InsufficientFunds".to_owned();
+            L1Error::Rpc { method: method.to_owned(), code: RPC_TRANSACTION_REJECTED, message }
+        };
+        assert_eq!(reactions(rejected(SEND)), (true, true), "as with the code of other clients");
+        assert_eq!(reactions(rejected("eth_getLogs")), (false, false));
     }
 }

@@ -24,7 +24,7 @@ use blindfold_runtime::{blocking, now};
 use tokio::sync::Mutex;
 
 use crate::{
-    error::{L1Error, RunError},
+    error::{L1Error, RunError, SEND},
     posting::{
         blobs::{BlobError, encode_blobs, sidecar},
         place::LayerName,
@@ -32,6 +32,7 @@ use crate::{
     submitter::{
         costs::{DataCosts, DataEstimate, Plan},
         fees::{Fees, PLAIN_GAS, Prices},
+        refusals::Refusal,
     },
     transport::{Rpc, failed, refused},
 };
@@ -45,7 +46,6 @@ const MAX_IN_FLIGHT: usize = 6;
 /// Blobs on their way at the same time, of more than one transaction: L1 aims at no fewer in two blocks (Osaka), so that a row
 /// gets in before its fees are too low for what it made blobs cost itself.
 const MAX_BLOBS_IN_FLIGHT: usize = 12;
-const SEND: &str = "eth_sendRawTransaction";
 /// Pause between two looks for the receipt.
 const RECEIPT_POLL_MS: u64 = 200;
 
@@ -321,15 +321,17 @@ impl Sender {
             let Some(payload) = error.as_error_resp() else {
                 return Err(unanswered(call.name, transaction, failed(SEND)(error)));
             };
-            let message = &payload.message;
-            if !message.contains("already known") {
-                // Not taken. Only where an earlier one is in the way does the next try have to offer more.
-                if other_kind_is_pending(message) {
-                    // What it offers is not known: at least what one of its kind would now.
+            let refusal = Refusal::of(&payload.message);
+            match refusal {
+                // The next try has to offer more.
+                Refusal::Known | Refusal::TooCheap => {}
+                // What it offers is not known: at least what one of its kind would now.
+                Refusal::OtherKind => {
                     *stuck = Some(Fees::fresh(&self.rpc, fees.nonce, !with_blobs).await?);
-                } else if !message.contains("underpriced") {
-                    *stuck = before;
                 }
+                Refusal::Passing | Refusal::Other => *stuck = before,
+            }
+            if refusal != Refusal::Known {
                 return Err(refused(call.name, SEND)(error));
             }
         }
@@ -446,12 +448,6 @@ fn wei_of(receipt: &TransactionReceipt) -> u128 {
 /// Whether what is stuck has blobs, or has none.
 fn of_kind(stuck: Option<Fees>, with_blobs: bool) -> bool {
     stuck.is_some_and(|fees| fees.blob_fee.is_some() == with_blobs)
-}
-
-/// Whether a node says that the account has a transaction of the other kind, with blobs or without, in its pool: the words of
-/// Geth and Reth, and Nethermind's.
-fn other_kind_is_pending(message: &str) -> bool {
-    ["address already reserved", "PendingTxsOfConflictingType"].iter().any(|words| message.contains(words))
 }
 
 fn unanswered(call: &'static str, transaction: B256, cause: L1Error) -> L1Error {

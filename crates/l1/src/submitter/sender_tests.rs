@@ -140,6 +140,58 @@ async fn a_transaction_with_blobs_of_a_process_that_was_killed_is_replaced() {
     );
 }
 
+/// Each client has words of its own for what is in the way.
+#[tokio::test]
+async fn what_nethermind_says_is_in_the_way_is_outbid_or_cleared() {
+    for (client, code, message, is_other_kind) in [
+        ("Geth and Reth", -32_000, "address already reserved", true),
+        ("Nethermind", -32_010, "pending transaction type conflict", true),
+        ("Nethermind before", -32_010, "PendingTxsOfConflictingType", true),
+        ("Erigon", -32_000, "INTERNAL_ERROR: can't replace blob-txn with a non-blob-txn", true),
+        ("Geth", -32_000, "replacement transaction underpriced: new tx gas tip cap 1 <= 1 queued", false),
+        ("Geth", -32_000, "transaction gas price below minimum: gas tip cap 1, minimum needed 2", false),
+        ("Reth", -32_000, "replacement transaction underpriced", false),
+        ("Nethermind", -32_010, "replacement transaction underpriced", false),
+        ("Nethermind before", -32_010, "ReplacementNotAllowed", false),
+        ("Nethermind before", -32_010, "FeeTooLowToCompete, Fee is 15", false),
+        ("Besu", -32_000, "Replacement transaction underpriced", false),
+        ("Besu", -32_009, "Gas price below configured minimum gas price", false),
+        ("Erigon", -32_000, "INTERNAL_ERROR: could not replace existing tx", false),
+        ("Erigon", -32_000, "FEE_TOO_LOW: fee too low", false),
+    ] {
+        let given = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&given);
+        let url = serve(move |method, params| match method {
+            "eth_estimateGas" => Answer::Result("0x5208".into()),
+            "eth_getTransactionCount" => Answer::Result("0x0".into()),
+            "eth_maxPriorityFeePerGas" | "eth_blobBaseFee" => Answer::Result("0x1".into()),
+            "eth_getBlockByNumber" => Answer::Result(block()),
+            "eth_sendRawTransaction" => {
+                let raw: Bytes = serde_json::from_value(params[0].clone()).unwrap();
+                let transaction = TxEnvelope::decode_2718(&mut raw.as_ref()).unwrap();
+                let tip = alloy_consensus::Transaction::max_priority_fee_per_gas(&transaction).unwrap();
+                seen.lock().unwrap().push((transaction.is_eip4844(), tip));
+                Answer::Error { code, message, data: None }
+            }
+            other => panic!("{other} was not expected"),
+        });
+        let sender = Sender::new(Rpc::new(&url, 5_000).unwrap(), 1, dev_key(0).unwrap(), 10);
+        for _ in 0..2 {
+            let error = sender.send(call_of_nothing()).await.unwrap_err();
+            assert!(error.to_string().contains(message), "{client}: {error}");
+        }
+        let given = given.lock().unwrap();
+        if is_other_kind {
+            assert!(
+                given.iter().any(|(with_blobs, _)| *with_blobs),
+                "{client}, {message}: nothing is cleared"
+            );
+        } else {
+            assert!(given[1].1 > given[0].1, "{client}, {message}: {given:?}");
+        }
+    }
+}
+
 /// A transaction in the pool.
 #[derive(Clone, Copy)]
 struct Pooled {
