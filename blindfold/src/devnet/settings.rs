@@ -132,8 +132,8 @@ impl Layout<'_> {
     fn l1(&self) -> L1Settings {
         // Anvil answers the questions to a beacon node too.
         let beacon_url = Some(self.l1_url.to_owned());
-        let (url, archive_urls) = (self.l1_url.to_owned(), Vec::new());
-        L1Settings { url, poll_interval_ms: L1_POLL_INTERVAL_MS, beacon_url, archive_urls }
+        let poll_interval_ms = L1_POLL_INTERVAL_MS;
+        L1Settings { poll_interval_ms, beacon_url, ..L1Settings::new(self.l1_url) }
     }
 
     /// Settings of the sequencer's process, the first one or the only one.

@@ -103,14 +103,7 @@ pub struct WriteArgs {
 impl ReadArgs {
     async fn connect(&self) -> Result<(Arc<ChainConfig>, L1Client)> {
         let chain = load_chain(&self.chain)?;
-        let l1 = L1Settings {
-            url: self.l1.clone(),
-            beacon_url: None,
-            archive_urls: Vec::new(),
-            poll_interval_ms: 1_000,
-        }
-        .connect(&chain)
-        .await?;
+        let l1 = L1Settings::new(self.l1.as_str()).connect(&chain).await?;
         Ok((chain, l1))
     }
 }

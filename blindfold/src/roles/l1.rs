@@ -6,12 +6,13 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use blindfold_l1::{L1Client, L1Config};
+use blindfold_l1::{DEFAULT_MAX_TRANSACTION_FEE_WEI, L1Client, L1Config};
 use blindfold_protocol::ChainConfig;
 use serde::{Deserialize, Serialize};
 
 /// Name of the file, in a role's folder, with what happened to batches on L1.
 const JOURNAL: &str = "l1.journal";
+const WEI_PER_GWEI: u128 = 1_000_000_000;
 
 /// Where L1 is, and how often it is asked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -28,10 +29,17 @@ pub struct L1Settings {
     /// Archives (HTTP), for data that L1 only names; none reads no such data. Not believed: their bytes are checked against L1.
     #[serde(default)]
     pub archive_urls: Vec<String>,
+    /// The most that one transaction of this process may cost, its blobs included and the value that it carries not, in gwei.
+    #[serde(default = "default_max_transaction_fee_gwei")]
+    pub max_transaction_fee_gwei: u64,
 }
 
 fn default_poll_interval_ms() -> u64 {
     1_000
+}
+
+fn default_max_transaction_fee_gwei() -> u64 {
+    (DEFAULT_MAX_TRANSACTION_FEE_WEI / WEI_PER_GWEI) as u64
 }
 
 impl L1Settings {
@@ -43,6 +51,7 @@ impl L1Settings {
             poll_interval_ms: default_poll_interval_ms(),
             beacon_url: None,
             archive_urls: Vec::new(),
+            max_transaction_fee_gwei: default_max_transaction_fee_gwei(),
         }
     }
 
@@ -74,6 +83,7 @@ impl L1Settings {
             poll_interval_ms: self.poll_interval_ms,
             beacon_url: self.beacon_url.clone(),
             archive_urls: self.archive_urls.clone(),
+            max_transaction_fee_wei: u128::from(self.max_transaction_fee_gwei) * WEI_PER_GWEI,
             ..L1Config::new(self.url.as_str(), chain)
         }
     }

@@ -279,7 +279,9 @@ mod tests {
         assert_eq!(of("chain"), Some("is missing"));
         assert_eq!(
             of("l1.poll"),
-            Some("is no key; there are url, poll_interval_ms, beacon_url, archive_urls")
+            Some(
+                "is no key; there are url, poll_interval_ms, beacon_url, archive_urls, max_transaction_fee_gwei"
+            )
         );
         assert_eq!(of("sequencer.sealing.slot_ms"), Some("is a string, expected an integer"));
     }

@@ -8,6 +8,9 @@ const DEFAULT_POLL_INTERVAL_MS: u64 = 1_000;
 const DEFAULT_REQUEST_TIMEOUT_MS: u64 = 10_000;
 /// How long to wait for a transaction to get into a block, unless the configuration says otherwise.
 pub(crate) const DEFAULT_CONFIRMATION_TIMEOUT_MS: u64 = 60_000;
+/// The most that one transaction may cost, unless the configuration says otherwise: an ether, as much as Geth and Reth take by
+/// RPC.
+pub const DEFAULT_MAX_TRANSACTION_FEE_WEI: u128 = 1_000_000_000_000_000_000;
 
 /// The contracts of a deployment beside its `BlindedInbox`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +68,8 @@ pub struct L1Config {
     pub request_timeout_ms: u64,
     /// How long to wait for a transaction to get into a block, in milliseconds.
     pub confirmation_timeout_ms: u64,
+    /// The most that one transaction may cost, its blobs included and the value that it carries not, in wei.
+    pub max_transaction_fee_wei: u128,
 }
 
 impl L1Config {
@@ -99,6 +104,7 @@ impl L1Config {
             poll_interval_ms: DEFAULT_POLL_INTERVAL_MS,
             request_timeout_ms: DEFAULT_REQUEST_TIMEOUT_MS,
             confirmation_timeout_ms: DEFAULT_CONFIRMATION_TIMEOUT_MS,
+            max_transaction_fee_wei: DEFAULT_MAX_TRANSACTION_FEE_WEI,
         }
     }
 }
@@ -118,6 +124,7 @@ impl std::fmt::Debug for L1Config {
             .field("poll_interval_ms", &self.poll_interval_ms)
             .field("request_timeout_ms", &self.request_timeout_ms)
             .field("confirmation_timeout_ms", &self.confirmation_timeout_ms)
+            .field("max_transaction_fee_wei", &self.max_transaction_fee_wei)
             .finish()
     }
 }

@@ -9,7 +9,7 @@ use alloy_sol_types::SolConstructor;
 use blindfold_protocol::SigningKey;
 
 use crate::{
-    config::{DEFAULT_CONFIRMATION_TIMEOUT_MS, DeployedWith, L1Config},
+    config::{DEFAULT_CONFIRMATION_TIMEOUT_MS, DEFAULT_MAX_TRANSACTION_FEE_WEI, DeployedWith, L1Config},
     contracts::{
         BlindedInbox, CommitteeRegistry, DepositPortal, EncryptionKeyVerifier, FeeVault, ForcedQueue,
         HintRegistry, HintVerifier, MemberStakes, OutputRegistry,
@@ -219,7 +219,8 @@ impl DeployPlan {
     pub async fn carry_out(&self, url: &str, key: &SigningKey) -> Result<bool, BrokenOff> {
         let rpc = Rpc::new(url, REQUEST_TIMEOUT_MS)?;
         let (chain_id, timeout_ms) = (self.addresses.l1_chain_id, self.confirmation_timeout_ms);
-        let sender = Sender::new(rpc.clone(), chain_id, key.clone(), timeout_ms);
+        let max_fee = DEFAULT_MAX_TRANSACTION_FEE_WEI;
+        let sender = Sender::new(rpc.clone(), chain_id, key.clone(), timeout_ms, max_fee);
         let done = async {
             let seen = self.bring_up(&rpc, &sender).await?;
             self.check_what_stands(&rpc, url, seen).await

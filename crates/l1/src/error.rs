@@ -306,6 +306,20 @@ pub enum L1Error {
         /// The most that nodes relay, in bytes.
         limit: usize,
     },
+    /// A transaction would cost more than the operator lets one cost: by itself, or because it has to take the place of one that
+    /// is stuck.
+    #[error(
+        "{call} could cost {wei} wei, l1.max_transaction_fee_gwei allows {limit_wei} wei: raise it, or wait until L1 is \
+         cheaper or has taken what is stuck"
+    )]
+    FeeAboveLimit {
+        /// The contract's function that was to be called.
+        call: &'static str,
+        /// The most that it would cost, its blobs included, in wei.
+        wei: u128,
+        /// The most that one may cost, in wei.
+        limit_wei: u128,
+    },
     /// A transaction would need more gas than one may have.
     #[error("{call} takes {gas} gas, a transaction may have {limit}")]
     GasAboveLimit {
@@ -374,6 +388,7 @@ impl L1Error {
             | Self::Unconfirmed { .. }
             | Self::NotFinal { .. }
             | Self::TransactionsWait { .. }
+            | Self::FeeAboveLimit { .. }
             | Self::Gone { .. }
             | Self::Behind { .. } => Recovery::Retry,
             Self::Unanswered { cause, .. } => cause.recovery(),

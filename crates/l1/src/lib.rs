@@ -45,7 +45,7 @@ mod transport;
 pub use anvil::{AnvilConfig, AnvilError, ManagedAnvil, dev_key};
 pub use archive::Archive;
 pub use blindfold_engine::L1Origin;
-pub use config::{DeployedWith, L1Config, L1Contracts};
+pub use config::{DEFAULT_MAX_TRANSACTION_FEE_WEI, DeployedWith, L1Config, L1Contracts};
 pub use deploy::{
     Addresses, CommitteeSettings, DEFAULT_CHALLENGE_STAKE_WEI, DEFAULT_CLAIM_DELAY,
     DEFAULT_FORCED_FEE_PER_BYTE_WEI, DEFAULT_FORCED_GAS_PRICE_WEI, DEFAULT_PUBLISHER_BOND_WEI, DeployConfig,

@@ -1,6 +1,6 @@
 //! What transactions offer: from the newest block, and more than what is stuck.
 
-use alloy_eips::BlockId;
+use alloy_eips::{BlockId, eip4844::DATA_GAS_PER_BLOB};
 use alloy_provider::Provider;
 
 use crate::{
@@ -14,8 +14,6 @@ pub(crate) const PLAIN_GAS: u64 = 21_000;
 const REPLACEMENT_PERCENT: u128 = 25;
 /// The same for a transaction with blobs; nodes ask for at least 100.
 const BLOB_REPLACEMENT_PERCENT: u128 = 100;
-/// A replacement never pays more than this many times what a fresh transaction would.
-const REPLACEMENT_FACTOR_LIMIT: u128 = 16;
 
 /// What a transaction offers for its gas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +71,8 @@ impl Fees {
         Ok(Self { nonce, max_fee, tip, blob_fee })
     }
 
-    /// These, or more than those of a transaction of the same nonce and kind that is stuck.
+    /// These, or more than those of a transaction of the same nonce and kind that is stuck: never less than nodes ask for, each
+    /// fee for itself. What that may cost in all, [`Fees::cost`] is held to.
     pub fn over(self, stuck: Option<Self>) -> Self {
         let Some(before) = stuck.filter(|before| before.nonce == self.nonce) else { return self };
         let percent = if self.blob_fee.is_some() { BLOB_REPLACEMENT_PERCENT } else { REPLACEMENT_PERCENT };
@@ -86,12 +85,33 @@ impl Fees {
                 .map(|fee| before.blob_fee.map_or(fee, |before| replacement(fee, before, percent))),
         }
     }
+
+    /// What is in the way of the next transaction where this one was offered and may not have been taken: no less than what
+    /// stood there before.
+    pub fn at_least(self, before: Option<Self>) -> Self {
+        let is_alike = |before: &Self| {
+            before.nonce == self.nonce && before.blob_fee.is_some() == self.blob_fee.is_some()
+        };
+        let Some(before) = before.filter(is_alike) else { return self };
+        Self {
+            nonce: self.nonce,
+            max_fee: self.max_fee.max(before.max_fee),
+            tip: self.tip.max(before.tip),
+            blob_fee: self.blob_fee.max(before.blob_fee),
+        }
+    }
+
+    /// The most that a transaction with so much gas and so many blobs costs, in wei.
+    pub fn cost(&self, gas_limit: u64, blobs: usize) -> u128 {
+        let blob_gas = (blobs as u128).saturating_mul(DATA_GAS_PER_BLOB.into());
+        let for_blobs = blob_gas.saturating_mul(self.blob_fee.unwrap_or_default());
+        u128::from(gas_limit).saturating_mul(self.max_fee).saturating_add(for_blobs)
+    }
 }
 
-/// The fresh fee, or more than the stuck one where that is higher, but never without bound.
+/// The fresh fee, or more than the stuck one where that is higher.
 fn replacement(fresh: u128, stuck: u128, percent: u128) -> u128 {
-    let raised = stuck.saturating_add(stuck.saturating_mul(percent) / 100).saturating_add(1);
-    fresh.max(raised.min(fresh.saturating_mul(REPLACEMENT_FACTOR_LIMIT)))
+    fresh.max(stuck.saturating_add(stuck.saturating_mul(percent) / 100).saturating_add(1))
 }
 
 #[cfg(test)]
@@ -99,11 +119,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replacements_pay_more_up_to_a_bound() {
+    fn replacements_pay_no_less_than_nodes_ask_for() {
         assert_eq!(replacement(100, 10, 25), 100);
         assert_eq!(replacement(100, 100, 25), 126);
         assert_eq!(replacement(100, 1_000, 25), 1_251);
-        assert_eq!(replacement(100, 5_000, 25), 1_600);
+        assert_eq!(replacement(100, 5_000, 25), 6_251, "whatever a fresh one would offer");
         assert_eq!(replacement(u128::MAX, u128::MAX, 25), u128::MAX);
         assert_eq!(replacement(100, 100, 100), 201);
     }
@@ -115,5 +135,24 @@ mod tests {
         assert_eq!(over, Fees { nonce: 4, max_fee: 201, tip: 21, blob_fee: Some(5) });
         assert_eq!(fresh.over(Some(Fees { nonce: 3, ..over })), fresh, "that one is in a block");
         assert_eq!(fresh.over(None), fresh);
+    }
+
+    #[test]
+    fn what_stands_is_never_taken_for_less() {
+        let stands = Fees { nonce: 4, max_fee: 100, tip: 10, blob_fee: Some(2) };
+        let offered = Fees { nonce: 4, max_fee: 90, tip: 20, blob_fee: Some(1) };
+        assert_eq!(offered.at_least(Some(stands)), Fees { max_fee: 100, tip: 20, ..stands });
+        for other in [Fees { nonce: 3, ..stands }, Fees { blob_fee: None, ..stands }] {
+            assert_eq!(offered.at_least(Some(other)), offered);
+        }
+        assert_eq!(offered.at_least(None), offered);
+    }
+
+    #[test]
+    fn a_transaction_costs_its_gas_and_its_blobs() {
+        let fees = Fees { nonce: 4, max_fee: 100, tip: 10, blob_fee: Some(2) };
+        assert_eq!(fees.cost(21_000, 3), 21_000 * 100 + 3 * 131_072 * 2);
+        assert_eq!(Fees { blob_fee: None, ..fees }.cost(21_000, 0), 2_100_000);
+        assert_eq!(Fees { max_fee: u128::MAX, ..fees }.cost(2, 1), u128::MAX);
     }
 }

@@ -66,6 +66,8 @@ pub(crate) struct Sender {
     chain_id: u64,
     key: SigningKey,
     confirmation_timeout_ms: u64,
+    /// The most that one transaction may cost, in wei.
+    max_fee_wei: u128,
     /// Held while a transaction is on its way, so that nonces do not collide.
     stuck: Mutex<Option<Fees>>,
     /// Whether L1 was given a transaction, whatever came of it.
@@ -100,12 +102,19 @@ struct OnItsWay {
 }
 
 impl Sender {
-    pub fn new(rpc: Rpc, chain_id: u64, key: SigningKey, confirmation_timeout_ms: u64) -> Self {
+    pub fn new(
+        rpc: Rpc,
+        chain_id: u64,
+        key: SigningKey,
+        confirmation_timeout_ms: u64,
+        max_fee_wei: u128,
+    ) -> Self {
         Self {
             rpc,
             chain_id,
             key,
             confirmation_timeout_ms,
+            max_fee_wei,
             stuck: Mutex::default(),
             has_sent: AtomicBool::new(false),
             costs: parking_lot::Mutex::default(),
@@ -289,11 +298,32 @@ impl Sender {
             Some(nonce) => nonce,
             None => self.nonce().await?,
         };
-        let fees = Fees::fresh(&self.rpc, nonce, sidecar.is_some()).await?.over(*stuck);
+        let fresh = Fees::fresh(&self.rpc, nonce, sidecar.is_some()).await?;
+        let mut fees = fresh.over(*stuck);
+        // Nothing has to be outbid where the node has dropped what was stuck.
+        if fees != fresh
+            && self.check_cost(call.name, &fees, gas_limit, sidecar.as_ref()).is_err()
+            && !self.has_pending().await?
+        {
+            fees = fresh;
+        }
         let on_its_way = self.offer(call, sidecar, gas_limit, &fees, stuck).await?;
         let sent = self.confirmed(on_its_way).await?;
         *stuck = None;
         Ok(sent)
+    }
+
+    /// Whether the operator lets a transaction cost so much.
+    fn check_cost(
+        &self,
+        call: &'static str,
+        fees: &Fees,
+        gas_limit: u64,
+        sidecar: Option<&BlobTransactionSidecarEip7594>,
+    ) -> Result<(), L1Error> {
+        let blobs = sidecar.map_or(0, |sidecar| sidecar.blobs.len());
+        let (wei, limit_wei) = (fees.cost(gas_limit, blobs), self.max_fee_wei);
+        if wei > limit_wei { Err(L1Error::FeeAboveLimit { call, wei, limit_wei }) } else { Ok(()) }
     }
 
     /// Gives L1 the transaction. `stuck` is what may be in the way of the next one afterwards.
@@ -305,6 +335,10 @@ impl Sender {
         fees: &Fees,
         stuck: &mut Option<Fees>,
     ) -> Result<OnItsWay, L1Error> {
+        if let Err(fault) = self.check_cost(call.name, fees, gas_limit, sidecar.as_ref()) {
+            tracing::error!(nonce = fees.nonce, %fault, "a transaction is too dear to be sent");
+            return Err(fault);
+        }
         let with_blobs = sidecar.is_some();
         let envelope = self.sign(call, sidecar, gas_limit, fees)?;
         let raw = envelope.encoded_2718();
@@ -315,7 +349,8 @@ impl Sender {
         }
         let transaction = *envelope.tx_hash();
         // From here on the transaction may be out there, whatever the answer.
-        let before = stuck.replace(*fees);
+        let before = *stuck;
+        *stuck = Some(fees.at_least(before));
         self.has_sent.store(true, Ordering::Relaxed);
         if let Err(error) = self.rpc.provider.send_raw_transaction(&raw).await {
             let Some(payload) = error.as_error_resp() else {
@@ -327,7 +362,8 @@ impl Sender {
                 Refusal::Known | Refusal::TooCheap => {}
                 // What it offers is not known: at least what one of its kind would now.
                 Refusal::OtherKind => {
-                    *stuck = Some(Fees::fresh(&self.rpc, fees.nonce, !with_blobs).await?);
+                    let fresh = Fees::fresh(&self.rpc, fees.nonce, !with_blobs).await?;
+                    *stuck = Some(fresh.at_least(before));
                 }
                 Refusal::Passing | Refusal::Other => *stuck = before,
             }
@@ -335,6 +371,7 @@ impl Sender {
                 return Err(refused(call.name, SEND)(error));
             }
         }
+        *stuck = Some(*fees);
         Ok(OnItsWay { name: call.name, data: call.data, transaction })
     }
 

@@ -6,9 +6,15 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     anvil::dev_key,
+    config::DEFAULT_MAX_TRANSACTION_FEE_WEI,
     error::Recovery,
     test_server::{Answer, block, serve},
 };
+
+fn sender(url: &str, confirmation_timeout_ms: u64) -> Sender {
+    let (rpc, key) = (Rpc::new(url, 5_000).unwrap(), dev_key(0).unwrap());
+    Sender::new(rpc, 1, key, confirmation_timeout_ms, DEFAULT_MAX_TRANSACTION_FEE_WEI)
+}
 
 /// Sends a call to an L1 that answers so when it is given the transaction, and when it is asked for the receipt.
 async fn sent(given: Answer, receipt: Answer) -> L1Error {
@@ -21,7 +27,7 @@ async fn sent(given: Answer, receipt: Answer) -> L1Error {
         "eth_getTransactionReceipt" => receipt.clone(),
         other => panic!("{other} was not expected"),
     });
-    let sender = Sender::new(Rpc::new(&url, 3_000).unwrap(), 1, dev_key(0).unwrap(), 10);
+    let sender = sender(&url, 10);
     let (name, to, input) = ("force", TxKind::Call(Address::ZERO), Bytes::new());
     let call = Call {
         name,
@@ -114,7 +120,7 @@ async fn a_transaction_with_blobs_of_a_process_that_was_killed_is_replaced() {
             other => panic!("{other} was not expected"),
         }
     });
-    let sender = Sender::new(Rpc::new(&url, 5_000).unwrap(), 1, dev_key(0).unwrap(), 1_000);
+    let sender = sender(&url, 1_000);
     let force = || {
         let (name, to, input) = ("force", TxKind::Call(Address::ZERO), Bytes::new());
         Call {
@@ -175,7 +181,7 @@ async fn what_nethermind_says_is_in_the_way_is_outbid_or_cleared() {
             }
             other => panic!("{other} was not expected"),
         });
-        let sender = Sender::new(Rpc::new(&url, 5_000).unwrap(), 1, dev_key(0).unwrap(), 10);
+        let sender = sender(&url, 10);
         for _ in 0..2 {
             let error = sender.send(call_of_nothing()).await.unwrap_err();
             assert!(error.to_string().contains(message), "{client}: {error}");
@@ -222,6 +228,8 @@ struct Row {
     too_cheap: std::collections::HashSet<B256>,
     /// How often a transaction of the other kind was refused.
     mixed: usize,
+    /// The usual tip, in wei; 0 is 1.
+    tip: u128,
 }
 
 impl Row {
@@ -318,7 +326,7 @@ fn row() -> (Sender, Arc<Mutex<Row>>) {
                 let pending = if params[1] == "pending" { row.pool.len() as u64 } else { 0 };
                 Answer::Result(format!("{:#x}", row.nonce + pending).into())
             }
-            "eth_maxPriorityFeePerGas" => Answer::Result("0x1".into()),
+            "eth_maxPriorityFeePerGas" => Answer::Result(format!("{:#x}", row.tip.max(1)).into()),
             "eth_blobBaseFee" => Answer::Result("0x3".into()),
             "eth_getBlockByNumber" => Answer::Result(block()),
             "eth_sendRawTransaction" => row.take(params),
@@ -326,7 +334,7 @@ fn row() -> (Sender, Arc<Mutex<Row>>) {
             other => panic!("{other} was not expected"),
         }
     });
-    (Sender::new(Rpc::new(&url, 5_000).unwrap(), 1, dev_key(0).unwrap(), 500), row)
+    (sender(&url, 500), row)
 }
 
 fn calls(count: usize) -> Vec<Call> {
@@ -490,6 +498,76 @@ async fn a_call_without_blobs_gets_past_a_row_with_blobs_that_is_stuck() {
     assert_eq!((seen.nonce, seen.pool.len()), (3, 0));
     let last = seen.mined.values().find(|(nonce, ..)| *nonce == 2).unwrap();
     assert_eq!(last.2.unwrap().blobs, 0);
+}
+
+/// The node's usual tip is no measure of what is stuck: each fee of a replacement is held to what stands there.
+#[tokio::test]
+async fn a_tip_that_fell_does_not_lock_the_account() {
+    let (sender, row) = row();
+    {
+        let mut row = row.lock().unwrap();
+        (row.holds_from, row.tip) = (Some(0), 1_000);
+    }
+    sender.send_in_a_row(with_blobs(&[1, 1])).await.unwrap_err();
+    {
+        let mut row = row.lock().unwrap();
+        (row.holds_from, row.tip) = (None, 10);
+        row.too_cheap = row.pool.values().map(|pooled| pooled.hash).collect();
+    }
+    let mut tries = 0;
+    while let Err(error) = sender.send_in_a_row(calls(1)).await {
+        tries += 1;
+        assert!(tries < 12, "{error}");
+    }
+    let seen = row.lock().unwrap();
+    assert_eq!((seen.nonce, seen.pool.len()), (3, 0));
+}
+
+#[tokio::test]
+async fn every_replacement_is_taken_however_often_it_takes_one() {
+    let (sender, row) = row();
+    row.lock().unwrap().holds_from = Some(0);
+    let pooled = || row.lock().unwrap().pool.get(&0).map(|pooled| pooled.hash);
+    for _ in 0..6 {
+        let before = pooled();
+        let error = sender.send_in_a_row(with_blobs(&[1])).await.unwrap_err();
+        assert!(matches!(error, L1Error::Unconfirmed { .. }), "{error}");
+        assert_ne!(pooled(), before);
+    }
+    row.lock().unwrap().holds_from = None;
+    sender.send_in_a_row(with_blobs(&[1])).await.unwrap();
+    assert_eq!(pooled(), None);
+}
+
+/// What is stuck stays where outbidding it would cost more than the operator allows, until the node drops it.
+#[tokio::test]
+async fn no_transaction_costs_more_than_the_operator_allows() {
+    let (mut sender, row) = row();
+    sender.max_fee_wei = 500_000;
+    row.lock().unwrap().holds_from = Some(0);
+    // 24,150 gas at 15, then 19, then 24 wei.
+    for _ in 0..2 {
+        let error = sender.send(call_of_nothing()).await.unwrap_err();
+        assert!(matches!(error, L1Error::Unconfirmed { .. }), "{error}");
+    }
+    let stands = row.lock().unwrap().pool[&0];
+    for _ in 0..2 {
+        let error = sender.send(call_of_nothing()).await.unwrap_err();
+        let expected = L1Error::FeeAboveLimit { call: "postData", wei: 579_600, limit_wei: 500_000 };
+        assert_eq!((&error, error.recovery()), (&expected, Recovery::Retry));
+    }
+    assert_eq!(row.lock().unwrap().pool[&0].hash, stands.hash);
+    {
+        let mut row = row.lock().unwrap();
+        row.pool.clear();
+        row.holds_from = None;
+    }
+    sender.send(call_of_nothing()).await.unwrap();
+    assert_eq!(row.lock().unwrap().nonce, 1);
+
+    sender.max_fee_wei = 300_000;
+    let error = sender.send(call_of_nothing()).await.unwrap_err();
+    assert!(matches!(error, L1Error::FeeAboveLimit { wei: 362_250, .. }), "{error}");
 }
 
 #[tokio::test]

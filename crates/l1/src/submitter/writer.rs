@@ -96,7 +96,9 @@ impl L1Writer {
     pub fn new(client: L1Client, key: SigningKey) -> Self {
         let config = client.config();
         let (chain_id, timeout_ms) = (config.deployment.l1_chain_id, config.confirmation_timeout_ms);
-        let sender = Arc::new(Sender::new(client.inner.rpc.clone(), chain_id, key, timeout_ms));
+        let max_fee_wei = config.max_transaction_fee_wei;
+        let sender = Sender::new(client.inner.rpc.clone(), chain_id, key, timeout_ms, max_fee_wei);
+        let sender = Arc::new(sender);
         Self { client, sender, place: DataPlace::Calldata, policy: DataPolicy::Calldata }
     }
 
