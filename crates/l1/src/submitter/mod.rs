@@ -2,6 +2,7 @@
 
 pub(crate) mod costs;
 pub(crate) mod fees;
+pub(crate) mod pending;
 pub(crate) mod refusals;
 pub(crate) mod sender;
 pub(crate) mod stakes;

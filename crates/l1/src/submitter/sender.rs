@@ -16,7 +16,7 @@ use alloy_eips::{
     BlockId, eip2718::Encodable2718, eip4844::Blob, eip7594::BlobTransactionSidecarEip7594,
     eip7594::BlobTransactionSidecarVariant,
 };
-use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U256};
+use alloy_primitives::{Address, B256, Bytes, Keccak256, Signature, TxKind, U256};
 use alloy_provider::Provider;
 use alloy_rpc_types_eth::{TransactionReceipt, TransactionRequest};
 use blindfold_protocol::SigningKey;
@@ -32,6 +32,7 @@ use crate::{
     submitter::{
         costs::{DataCosts, DataEstimate, Plan},
         fees::{Fees, PLAIN_GAS, Prices},
+        pending::{Pending, SentCall, State},
         refusals::Refusal,
     },
     transport::{Rpc, failed, refused},
@@ -46,6 +47,7 @@ const MAX_IN_FLIGHT: usize = 6;
 /// Blobs on their way at the same time, of more than one transaction: L1 aims at no fewer in two blocks (Osaka), so that a row
 /// gets in before its fees are too low for what it made blobs cost itself.
 const MAX_BLOBS_IN_FLIGHT: usize = 12;
+const RECEIPT: &str = "eth_getTransactionReceipt";
 /// Pause between two looks for the receipt.
 const RECEIPT_POLL_MS: u64 = 200;
 
@@ -69,7 +71,7 @@ pub(crate) struct Sender {
     /// The most that one transaction may cost, in wei.
     max_fee_wei: u128,
     /// Held while a transaction is on its way, so that nonces do not collide.
-    stuck: Mutex<Option<Fees>>,
+    pending: Mutex<Pending>,
     /// Whether L1 was given a transaction, whatever came of it.
     has_sent: AtomicBool,
     /// What the transactions with data cost that came into blocks.
@@ -91,6 +93,21 @@ pub(crate) struct Call {
     pub nonce: Option<u64>,
     /// Where it has data of posted runs, and how many bytes.
     pub data: Option<(LayerName, usize)>,
+}
+
+impl Call {
+    /// Hash of what is called, whatever is offered for it.
+    fn hash(&self) -> B256 {
+        let mut hasher = Keccak256::new();
+        hasher.update(self.to.to().copied().unwrap_or_default());
+        hasher.update(self.value.to_be_bytes::<32>());
+        hasher.update((self.input.len() as u64).to_be_bytes());
+        hasher.update(&self.input);
+        for blob in &self.blobs {
+            hasher.update(blob);
+        }
+        hasher.finalize()
+    }
 }
 
 /// What a receipt is looked for by, and what it is counted for.
@@ -115,7 +132,7 @@ impl Sender {
             key,
             confirmation_timeout_ms,
             max_fee_wei,
-            stuck: Mutex::default(),
+            pending: Mutex::default(),
             has_sent: AtomicBool::new(false),
             costs: parking_lot::Mutex::default(),
         }
@@ -128,7 +145,7 @@ impl Sender {
 
     /// What data would cost now in either place.
     pub async fn estimate(&self, calldata: &Plan, blobs: &Plan) -> Result<DataEstimate, L1Error> {
-        let stuck = *self.stuck.lock().await;
+        let stuck = self.pending.lock().await.stuck;
         // What came into a block meanwhile is in nobody's way.
         let stuck = match stuck {
             Some(fees) if self.nonce().await? == fees.nonce => Some(fees),
@@ -160,8 +177,8 @@ impl Sender {
 
     /// Tries the call, sends it and waits until it is in a block.
     pub async fn send(&self, call: Call) -> Result<Sent, L1Error> {
-        let mut stuck = self.stuck.lock().await;
-        self.send_alone(call, &mut stuck).await
+        let mut pending = self.pending.lock().await;
+        self.send_alone(call, &mut pending, None).await
     }
 
     /// The same for calls of which none needs what another one does: several are on their way at a time, so that they may
@@ -169,20 +186,38 @@ impl Sender {
     ///
     /// # Errors
     /// Of the first that is not taken, or does not come into a block in time. Those before it are there, and those after it
-    /// may be.
+    /// may be: where they are called again, what was sent already is awaited and not sent again.
     pub async fn send_in_a_row(&self, calls: Vec<Call>) -> Result<Option<Sent>, L1Error> {
+        let whats: Vec<B256> = calls.iter().map(Call::hash).collect();
+        let number = self.pending.lock().await.begin_row();
         let mut calls = VecDeque::from(calls);
         let mut last = None;
         while let Some(first) = calls.pop_front() {
-            let mut stuck = self.stuck.lock().await;
+            let mut pending = self.pending.lock().await;
+            if let Some(sent) = self.sent_before(&first, number, &mut pending).await? {
+                last = Some(sent);
+                continue;
+            }
             let mut row = vec![first];
-            if stuck.is_none() && row.iter().all(|call| call.nonce.is_none()) && !self.has_pending().await? {
+            if pending.stuck.is_none()
+                && row.iter().all(|call| call.nonce.is_none())
+                && !self.has_pending().await?
+            {
+                // What may have been sent before is looked for, and ends the row.
+                let is_known =
+                    |call: &Call| !pending.is_empty() && pending.find(number, &call.hash()).is_some();
+                let new = calls.iter().position(is_known).unwrap_or(calls.len());
+                let later = calls.split_off(new);
                 extend(&mut row, &mut calls);
+                calls.extend(later);
             }
             last = Some(match <[Call; 1]>::try_from(row) {
-                Ok([alone]) => self.send_alone(alone, &mut stuck).await?,
+                Ok([alone]) => {
+                    let remembered = Some((number, alone.hash()));
+                    self.send_alone(alone, &mut pending, remembered).await?
+                }
                 Err(row) => {
-                    let (sent, rest) = self.send_row(row, &mut stuck).await?;
+                    let (sent, rest) = self.send_row(row, number, &mut pending).await?;
                     for call in rest.into_iter().rev() {
                         calls.push_front(call);
                     }
@@ -190,7 +225,54 @@ impl Sender {
                 }
             });
         }
+        self.pending.lock().await.forget(&whats);
         Ok(last)
+    }
+
+    /// Finds a call that a row sent before of which its caller does not know that it is there. It is waited for where it only
+    /// was behind others. `None` where it has to be sent.
+    async fn sent_before(
+        &self,
+        call: &Call,
+        row: u64,
+        pending: &mut Pending,
+    ) -> Result<Option<Sent>, L1Error> {
+        if pending.is_empty() {
+            return Ok(None);
+        }
+        let what = call.hash();
+        let Some(SentCall { transactions, fees, state, .. }) = pending.find(row, &what).cloned() else {
+            return Ok(None);
+        };
+        // Asked for first: what gets into a block meanwhile is found there.
+        let next = self.nonce().await?;
+        // What was in a block before is counted.
+        let data = call.data.filter(|_| state != State::Included);
+        for transaction in transactions.iter().copied() {
+            let receipt = self.rpc.provider.get_transaction_receipt(transaction).await;
+            if let Some(receipt) = receipt.map_err(failed(RECEIPT))? {
+                let sent = self.included(OnItsWay { name: call.name, data, transaction }, &receipt);
+                pending.heard(row, &what, &sent);
+                if transactions.last() == Some(&transaction) {
+                    pending.pass(fees.nonce);
+                }
+                // One that failed is sent anew, or refused by the contract's name for it.
+                return Ok(sent.ok());
+            }
+        }
+        // Outbid where it was waited for in vain, and sent anew where another transaction has its place.
+        let may_come = state == State::Waits && fees.nonce >= next;
+        let Some(transaction) = transactions.last().copied().filter(|_| may_come) else { return Ok(None) };
+        let sent = self.confirmed(OnItsWay { name: call.name, data, transaction }).await;
+        pending.heard(row, &what, &sent);
+        match &sent {
+            Ok(_) => pending.pass(fees.nonce),
+            Err(L1Error::Unconfirmed { .. }) if self.nonce().await? == fees.nonce => {
+                pending.stuck = Some(fees);
+            }
+            Err(_) => {}
+        }
+        sent.map(Some)
     }
 
     /// Whether transactions of the account wait to come into a block, of this process or of one before it.
@@ -202,7 +284,12 @@ impl Sender {
     /// Sends calls of one kind at once, with nonces that follow each other, and waits for those that L1 took. Gives the last,
     /// and the calls that it did not take: a node that takes one may have no room for the next, or find that the account cannot
     /// pay for all at their dearest.
-    async fn send_row(&self, row: Vec<Call>, stuck: &mut Option<Fees>) -> Result<(Sent, Vec<Call>), L1Error> {
+    async fn send_row(
+        &self,
+        row: Vec<Call>,
+        number: u64,
+        pending: &mut Pending,
+    ) -> Result<(Sent, Vec<Call>), L1Error> {
         let mut ready = Vec::with_capacity(row.len());
         for call in &row {
             let sidecar = prepare(call.blobs.clone()).await?;
@@ -211,19 +298,25 @@ impl Sender {
         }
         let with_blobs = ready.iter().any(|(sidecar, _)| sidecar.is_some());
         let fees = Fees::fresh(&self.rpc, self.nonce().await?, with_blobs).await?;
-        let mut on_their_way: Vec<(OnItsWay, Fees)> = Vec::with_capacity(row.len());
+        let mut on_their_way: Vec<(B256, OnItsWay, Fees)> = Vec::with_capacity(row.len());
         // What is in the way of the next one where they are not all taken.
         let mut after = None;
         for ((call, (sidecar, gas_limit)), nonce) in row.iter().zip(ready).zip(fees.nonce..) {
-            let fees = Fees { nonce, ..fees };
+            let (what, fees) = (call.hash(), Fees { nonce, ..fees });
             let mut offered = None;
             match self.offer(call, sidecar, gas_limit, &fees, &mut offered).await {
-                Ok(on_its_way) => on_their_way.push((on_its_way, fees)),
-                Err(fault) if on_their_way.is_empty() => {
-                    *stuck = offered;
-                    return Err(fault);
+                Ok(on_its_way) => {
+                    pending.note(number, what, on_its_way.transaction, fees, State::Waits);
+                    on_their_way.push((what, on_its_way, fees));
                 }
                 Err(fault) => {
+                    if let L1Error::Unanswered { transaction, .. } = &fault {
+                        pending.note(number, what, *transaction, fees, State::Overdue);
+                    }
+                    if on_their_way.is_empty() {
+                        pending.stuck = offered;
+                        return Err(fault);
+                    }
                     tracing::debug!(%fault, taken = on_their_way.len(), "the others follow when these are there");
                     after = offered;
                     break;
@@ -233,12 +326,13 @@ impl Sender {
         let rest: Vec<Call> = row.into_iter().skip(on_their_way.len()).collect();
         let mut last = None;
         let mut left = on_their_way.into_iter().peekable();
-        while let Some((on_its_way, fees)) = left.next() {
+        while let Some((what, on_its_way, fees)) = left.next() {
             // Should it not come into a block, the next transaction takes its place.
-            *stuck = Some(fees);
+            pending.stuck = Some(fees);
             let sent = self.confirmed(on_its_way).await;
+            pending.heard(number, &what, &sent);
             if matches!(sent, Ok(_) | Err(L1Error::Failed { .. })) {
-                *stuck = left.peek().map(|(_, fees)| *fees).or(after);
+                pending.stuck = left.peek().map(|(_, _, fees)| *fees).or(after);
             }
             last = Some(sent?);
         }
@@ -246,24 +340,32 @@ impl Sender {
         Ok((last.ok_or(L1Error::Run(RunError::Empty))?, rest))
     }
 
-    async fn send_alone(&self, mut call: Call, stuck: &mut Option<Fees>) -> Result<Sent, L1Error> {
+    /// Sends one call; `remembered` is the number of its row, and its hash.
+    async fn send_alone(
+        &self,
+        mut call: Call,
+        pending: &mut Pending,
+        remembered: Option<(u64, B256)>,
+    ) -> Result<Sent, L1Error> {
         let sidecar = prepare(std::mem::take(&mut call.blobs)).await?;
         let gas_limit = self.gas_limit(&call, sidecar.as_ref()).await?;
-        self.clear_other_kind(stuck, sidecar.is_some()).await?;
+        let with_blobs = sidecar.is_some();
         let mut cleared = 0;
         loop {
-            let before = *stuck;
-            match self.submit(&call, sidecar.clone(), gas_limit, stuck).await {
+            while cleared <= MAX_IN_FLIGHT && self.clear_other_kind(pending, with_blobs).await? {
+                cleared += 1;
+            }
+            let before = pending.stuck;
+            match self.submit(&call, sidecar.clone(), gas_limit, pending, remembered).await {
                 // In the way is one of the other kind: behind the one that was known of in a row, or of a process before this
                 // one, which was killed.
                 Err(_)
                     if call.nonce.is_none()
                         && cleared < MAX_IN_FLIGHT
-                        && *stuck != before
-                        && of_kind(*stuck, sidecar.is_none()) =>
+                        && pending.stuck != before
+                        && of_kind(pending.stuck, !with_blobs) =>
                 {
                     cleared += 1;
-                    self.clear_other_kind(stuck, sidecar.is_some()).await?;
                 }
                 outcome => return outcome,
             }
@@ -271,11 +373,12 @@ impl Sender {
     }
 
     /// A transaction with blobs and one without cannot take each other's place: nodes keep them apart, and an account
-    /// has pending ones of one kind only. So one of the stuck one's kind that does nothing takes its place first.
-    async fn clear_other_kind(&self, stuck: &mut Option<Fees>, with_blobs: bool) -> Result<(), L1Error> {
-        let Some(before) = *stuck else { return Ok(()) };
-        if of_kind(*stuck, with_blobs) || self.nonce().await? != before.nonce {
-            return Ok(());
+    /// has pending ones of one kind only. So one of the stuck one's kind that does nothing takes its place first. True where
+    /// one did: there may be another one behind it.
+    async fn clear_other_kind(&self, pending: &mut Pending, with_blobs: bool) -> Result<bool, L1Error> {
+        let Some(before) = pending.stuck else { return Ok(false) };
+        if of_kind(pending.stuck, with_blobs) || self.nonce().await? != before.nonce {
+            return Ok(false);
         }
         let blobs =
             if before.blob_fee.is_some() { encode_blobs(&[]).map_err(L1Error::Blobs)? } else { vec![] };
@@ -284,7 +387,10 @@ impl Sender {
         let (value, input, size_limit_bytes) = (U256::ZERO, Bytes::new(), None);
         let nothing =
             Call { name, to, value, input, blobs: Vec::new(), size_limit_bytes, nonce: None, data: None };
-        self.submit(&nothing, sidecar, PLAIN_GAS, stuck).await.map(drop)
+        self.submit(&nothing, sidecar, PLAIN_GAS, pending, None).await?;
+        let behind = pending.offered_at(before.nonce.saturating_add(1));
+        pending.stuck = behind.filter(|fees| fees.blob_fee.is_some() == before.blob_fee.is_some());
+        Ok(true)
     }
 
     async fn submit(
@@ -292,14 +398,15 @@ impl Sender {
         call: &Call,
         sidecar: Option<BlobTransactionSidecarEip7594>,
         gas_limit: u64,
-        stuck: &mut Option<Fees>,
+        pending: &mut Pending,
+        remembered: Option<(u64, B256)>,
     ) -> Result<Sent, L1Error> {
         let nonce = match call.nonce {
             Some(nonce) => nonce,
             None => self.nonce().await?,
         };
         let fresh = Fees::fresh(&self.rpc, nonce, sidecar.is_some()).await?;
-        let mut fees = fresh.over(*stuck);
+        let mut fees = fresh.over(pending.stuck);
         // Nothing has to be outbid where the node has dropped what was stuck.
         if fees != fresh
             && self.check_cost(call.name, &fees, gas_limit, sidecar.as_ref()).is_err()
@@ -307,9 +414,18 @@ impl Sender {
         {
             fees = fresh;
         }
-        let on_its_way = self.offer(call, sidecar, gas_limit, &fees, stuck).await?;
-        let sent = self.confirmed(on_its_way).await?;
-        *stuck = None;
+        let offered = self.offer(call, sidecar, gas_limit, &fees, &mut pending.stuck).await;
+        if let Some((row, what)) = remembered
+            && let Ok(OnItsWay { transaction, .. }) | Err(L1Error::Unanswered { transaction, .. }) = &offered
+        {
+            pending.note(row, what, *transaction, fees, State::Overdue);
+        }
+        let sent = self.confirmed(offered?).await;
+        if let Some((row, what)) = remembered {
+            pending.heard(row, &what, &sent);
+        }
+        let sent = sent?;
+        pending.stuck = None;
         Ok(sent)
     }
 
@@ -418,22 +534,13 @@ impl Sender {
 
     /// Waits until the transaction has a receipt, or the time is over.
     async fn confirmed(&self, on_its_way: OnItsWay) -> Result<Sent, L1Error> {
-        let OnItsWay { name: call, data, transaction } = on_its_way;
+        let OnItsWay { name: call, transaction, .. } = on_its_way;
         let started = now();
         let limit = Duration::from_millis(self.confirmation_timeout_ms);
         loop {
             let receipt = self.rpc.provider.get_transaction_receipt(transaction).await;
-            match receipt.map_err(failed("eth_getTransactionReceipt")) {
-                Ok(Some(receipt)) => {
-                    let block = receipt.block_number.unwrap_or_default();
-                    if let Some((layer, bytes)) = data {
-                        self.costs.lock().add(layer, bytes, wei_of(&receipt));
-                    }
-                    if !receipt.status() {
-                        return Err(L1Error::Failed { call, transaction });
-                    }
-                    return Ok(Sent { transaction, block, gas_used: receipt.gas_used });
-                }
+            match receipt.map_err(failed(RECEIPT)) {
+                Ok(Some(receipt)) => return self.included(on_its_way, &receipt),
                 Err(cause) if !cause.is_transient() => return Err(unanswered(call, transaction, cause)),
                 _ if started.elapsed() >= limit => {
                     let waited_ms = self.confirmation_timeout_ms;
@@ -442,6 +549,19 @@ impl Sender {
                 _ => tokio::time::sleep(Duration::from_millis(RECEIPT_POLL_MS)).await,
             }
         }
+    }
+
+    /// What came of a transaction that is in a block, and what it cost.
+    fn included(&self, on_its_way: OnItsWay, receipt: &TransactionReceipt) -> Result<Sent, L1Error> {
+        let OnItsWay { name: call, data, transaction } = on_its_way;
+        if let Some((layer, bytes)) = data {
+            self.costs.lock().add(layer, bytes, wei_of(receipt));
+        }
+        if !receipt.status() {
+            return Err(L1Error::Failed { call, transaction });
+        }
+        let block = receipt.block_number.unwrap_or_default();
+        Ok(Sent { transaction, block, gas_used: receipt.gas_used })
     }
 
     async fn gas_limit(

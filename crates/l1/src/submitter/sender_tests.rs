@@ -375,7 +375,7 @@ async fn what_is_refused_in_a_row_leaves_those_before_it_and_no_gap() {
     row.lock().unwrap().refuses = None;
     sender.send_in_a_row(calls(3)).await.unwrap();
     let seen = row.lock().unwrap();
-    assert_eq!((seen.nonce, seen.pool.len()), (5, 0));
+    assert_eq!((seen.nonce, seen.pool.len()), (3, 0), "those that were there are not paid for again");
 }
 
 /// A node that takes only so many of an account, or an account that cannot pay for all at their dearest: the others follow.
@@ -398,7 +398,7 @@ async fn a_row_that_does_not_come_into_a_block_is_replaced_from_where_it_stands(
     assert_eq!((row.lock().unwrap().nonce, before.len()), (1, 2));
     row.lock().unwrap().holds_from = None;
     // Another call takes the place of the one that is stuck; what was behind it is in the pool still.
-    sender.send_in_a_row(calls(1)).await.unwrap();
+    sender.send_in_a_row(calls(4).split_off(3)).await.unwrap();
     let seen = row.lock().unwrap();
     assert_eq!((seen.nonce, seen.pool.len()), (3, 0));
 }
@@ -470,12 +470,13 @@ async fn a_row_with_blobs_that_is_stuck_is_replaced_with_all_fees_doubled() {
     let before = row.lock().unwrap().pool[&1];
     assert_eq!(row.lock().unwrap().pool.len(), 1);
     // It takes the place of the one that is stuck, and is stuck as well.
-    sender.send_in_a_row(with_blobs(&[1])).await.unwrap_err();
+    let again = || with_blobs(&[1, 1]).split_off(1);
+    sender.send_in_a_row(again()).await.unwrap_err();
     let now = row.lock().unwrap().pool[&1];
     assert!(now.hash != before.hash && now.tip >= 2 * before.tip && now.max_fee >= 2 * before.max_fee);
     assert!(now.blob_fee >= before.blob_fee.map(|fee| 2 * fee));
     row.lock().unwrap().holds_from = None;
-    sender.send_in_a_row(with_blobs(&[1])).await.unwrap();
+    sender.send_in_a_row(again()).await.unwrap();
     let seen = row.lock().unwrap();
     assert_eq!((seen.nonce, seen.pool.len(), seen.mixed), (2, 0, 0));
 }
@@ -498,6 +499,41 @@ async fn a_call_without_blobs_gets_past_a_row_with_blobs_that_is_stuck() {
     assert_eq!((seen.nonce, seen.pool.len()), (3, 0));
     let last = seen.mined.values().find(|(nonce, ..)| *nonce == 2).unwrap();
     assert_eq!(last.2.unwrap().blobs, 0);
+}
+
+/// Whoever tries a row again that was stuck, wholly or from its second call on, pays for each call once: what waited behind the
+/// first is there with it, or is waited for.
+#[tokio::test]
+async fn a_row_that_was_stuck_is_not_paid_for_twice() {
+    for (holds_from, too_cheap) in [(0, 0), (0, 1), (0, 2), (2, 0), (2, 1)] {
+        let (sender, row) = row();
+        let parts = || {
+            let place = |call: Call| Call { data: Some((LayerName::Calldata, 10)), ..call };
+            calls(4).into_iter().map(place).collect::<Vec<_>>()
+        };
+        row.lock().unwrap().holds_from = Some(holds_from);
+        sender.send_in_a_row(parts()).await.unwrap_err();
+        {
+            // Of those that wait the first are too cheap, until they are outbid.
+            let mut row = row.lock().unwrap();
+            row.holds_from = None;
+            row.too_cheap = row.pool.values().take(too_cheap).map(|pooled| pooled.hash).collect();
+        }
+        let mut tries = 1;
+        while let Err(error) = sender.send_in_a_row(parts()).await {
+            assert!(matches!(error, L1Error::Unconfirmed { .. }) && tries < 5, "{error}");
+            tries += 1;
+        }
+        assert_eq!(tries, too_cheap.max(1), "{holds_from}, {too_cheap}");
+        {
+            let seen = row.lock().unwrap();
+            assert_eq!((seen.nonce, seen.pool.len()), (4, 0), "{holds_from}, {too_cheap}");
+        }
+        assert_eq!(sender.costs().calldata.transactions, 4);
+        // All of it is there, and known to be: the same once more is meant.
+        sender.send_in_a_row(parts()).await.unwrap();
+        assert_eq!(row.lock().unwrap().nonce, 8);
+    }
 }
 
 /// The node's usual tip is no measure of what is stuck: each fee of a replacement is held to what stands there.
