@@ -115,6 +115,8 @@ pub struct SequencerMetrics {
     pub posted_data_fees_gwei: CounterSet,
     /// What the data that was posted last would cost in each place, by which the place was chosen, in gwei.
     pub posted_data_estimate_gwei: GaugeSet,
+    /// Transactions with blobs that the L1 node refused for being such.
+    pub blob_refusals: Counter,
     /// Postings that failed and are tried again.
     pub posting_failures: Counter,
     /// Accusations on L1 that wait for an answer.
@@ -278,6 +280,10 @@ impl SequencerMetrics {
                 "What the data that was posted last would cost there in gwei; 0 where nothing was to be chosen",
                 &[("place", PRICED_PLACES)],
             )?,
+            blob_refusals: m.counter(
+                "blob_refusals_total",
+                "Transactions with blobs that the L1 node refused, whatever they offered",
+            )?,
             posting_failures: m.counter("posting_failures_total", "Postings that failed")?,
             accusations_open: m.gauge("accusations_open", "Accusations on L1 that wait for an answer")?,
             accusations_lost: m
@@ -332,6 +338,7 @@ impl SequencerMetrics {
             // In whole gwei of the sum, so that nothing is lost by rounding each.
             self.posted_data_fees_gwei.get(labels).add(gwei(costs.wei).saturating_sub(gwei(before.wei)));
         }
+        self.blob_refusals.add(now.blob_refusals.saturating_sub(before.blob_refusals));
         let estimate = now.estimate.unwrap_or_default();
         let in_blobs = estimate.blobs_wei.unwrap_or_default();
         for (place, wei) in [(IN_CALLDATA, estimate.calldata_wei), (IN_BLOBS, in_blobs)] {
@@ -396,6 +403,7 @@ mod tests {
             archive: costs(1, 4, gwei),
             blobs: costs(3, 1_000, 3 * gwei),
             estimate: Some(estimate),
+            blob_refusals: 3,
         };
         metrics.count_data_costs(&DataCosts::default(), &first);
         metrics.count_data_costs(&first, &then);
@@ -408,6 +416,7 @@ mod tests {
         let shown =
             [IN_CALLDATA, IN_BLOBS].map(|place| metrics.posted_data_estimate_gwei.get(&[place]).get());
         assert_eq!(shown, [7, 2]);
+        assert_eq!(metrics.blob_refusals.get(), 3);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use crate::posting::blobs::BlobError;
 
 // Codes by which a JSON-RPC server reports its own trouble.
 const RPC_INTERNAL_ERROR: i64 = -32603;
-const RPC_RESOURCE_UNAVAILABLE: i64 = -32002;
-const RPC_LIMIT_EXCEEDED: i64 = -32005;
+pub(crate) const RPC_RESOURCE_UNAVAILABLE: i64 = -32002;
+pub(crate) const RPC_LIMIT_EXCEEDED: i64 = -32005;
 /// Nethermind's code for whatever its pool does not take, where others say -32000.
 const RPC_TRANSACTION_REJECTED: i64 = -32010;
 /// The method that takes transactions.
@@ -320,6 +320,17 @@ pub enum L1Error {
         /// The most that one may cost, in wei.
         limit_wei: u128,
     },
+    /// The node takes no transactions with blobs.
+    #[error(
+        "{call}: L1's node refuses transactions with blobs ({cause}): give l1.url a node that takes them, or have the data go \
+         into calldata (sequencer.posting.data, l1_posting.data)"
+    )]
+    BlobsRefused {
+        /// The contract's function that was to be called.
+        call: &'static str,
+        /// What it said of the last one.
+        cause: Box<L1Error>,
+    },
     /// A transaction would need more gas than one may have.
     #[error("{call} takes {gas} gas, a transaction may have {limit}")]
     GasAboveLimit {
@@ -419,6 +430,7 @@ impl L1Error {
             | Self::FinalityBroken { .. }
             | Self::TransactionTooLarge { .. }
             | Self::GasAboveLimit { .. }
+            | Self::BlobsRefused { .. }
             | Self::Unsupported { .. }
             | Self::NotArchived { .. }
             | Self::Blobs(_)

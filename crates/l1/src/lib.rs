@@ -87,7 +87,7 @@ pub use reader::standing::{
 pub use reader::{L1Blocks, L1Reader, OutputStanding};
 pub use submitter::L1Submitter;
 pub use submitter::costs::{DataCosts, DataEstimate, PlaceCosts};
-pub use submitter::sender::Sent;
+pub use submitter::pending::Sent;
 pub use submitter::stakes::{Acknowledged, MemberStake};
 pub use submitter::writer::{DataPolicy, L1Writer, MAX_TRANSACTION_HEADERS};
 pub use submitter::writer_disputes::ACCUSATION_STAKE_WEI;

@@ -146,7 +146,7 @@ impl L1Client {
     ///
     /// # Errors
     /// [`L1Error::Malformed`] when its block does not show it; the errors of a call.
-    pub async fn forced_index(&self, sent: &crate::submitter::sender::Sent) -> Result<u64, L1Error> {
+    pub async fn forced_index(&self, sent: &crate::submitter::pending::Sent) -> Result<u64, L1Error> {
         let queue = self.inner.config.contracts.forced_queue;
         let topics = [ForcedQueue::Forced::SIGNATURE_HASH];
         let logs = self.newest_logs(queue, &topics, sent.block.saturating_sub(1), sent.block).await?;

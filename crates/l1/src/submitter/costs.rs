@@ -157,6 +157,8 @@ pub struct DataCosts {
     pub archive: PlaceCosts,
     /// By which the place was chosen last; `None` while nothing was to be chosen.
     pub estimate: Option<DataEstimate>,
+    /// Transactions with blobs that L1's node refused for being such.
+    pub blob_refusals: u64,
 }
 
 /// The same for one place.

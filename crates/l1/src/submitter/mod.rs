@@ -27,7 +27,7 @@ use crate::{
         run_data::CodedBatch,
     },
     reader::{L1Reader, data_standing::DataStanding, faults::Output, unsupported},
-    submitter::{costs::DataCosts, sender::Sent, writer::L1Writer},
+    submitter::{costs::DataCosts, pending::Sent, writer::L1Writer},
 };
 
 /// What one account may do on L1, and what it has to know of its own. Methods that send wait until their transaction is in a

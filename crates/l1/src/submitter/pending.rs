@@ -2,13 +2,21 @@
 
 use alloy_primitives::B256;
 
-use crate::{
-    error::L1Error,
-    submitter::{fees::Fees, sender::Sent},
-};
+use crate::{error::L1Error, submitter::fees::Fees};
 
 /// Calls of rows that are remembered. A row has no more than six at a time; who never asks for one again leaves it here.
 const MAX_REMEMBERED: usize = 64;
+
+/// A transaction that is in a block and did what it should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Hash of the transaction.
+    pub transaction: B256,
+    /// The block, which is not final yet.
+    pub block: u64,
+    /// Gas that it used, as its receipt says.
+    pub gas_used: u64,
+}
 
 /// What may be in the way of the next transaction, and which calls of rows have been sent of which nobody was told that all of
 /// them are there: where the row is tried again, what carried one of them does so still, and is not paid for twice.

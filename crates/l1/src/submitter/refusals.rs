@@ -1,4 +1,16 @@
-//! What a node means by refusing a transaction: no standard has words for it, so each client has its own.
+//! What a node means by refusing a transaction: no standard has words for it, so each client has its own. And whether it takes
+//! transactions with blobs at all.
+
+use std::time::Duration;
+
+use blindfold_runtime::Instant;
+
+use crate::error::{L1Error, RPC_LIMIT_EXCEEDED, RPC_RESOURCE_UNAVAILABLE, SEND};
+
+/// Transactions with blobs that are refused one after the other before a node counts as one that takes none.
+const BLOB_REFUSALS: u32 = 3;
+/// How long blobs are then left alone.
+const BLOB_PAUSE_MS: u64 = 3_600_000;
 
 /// What a refusal is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,9 +89,101 @@ impl Refusal {
     }
 }
 
+/// Whether no such transaction is taken, whatever it offers and whenever it comes. Of what the server says of itself that is not
+/// known, and neither is what became of a transaction without an answer.
+pub(crate) fn refuses_such(fault: &L1Error) -> bool {
+    match fault {
+        L1Error::BlobsRefused { .. } => true,
+        L1Error::Rpc { method, code, message } => {
+            let is_own_trouble = matches!(*code, RPC_RESOURCE_UNAVAILABLE | RPC_LIMIT_EXCEEDED);
+            method == SEND && !is_own_trouble && Refusal::of(message) == Refusal::Other
+        }
+        L1Error::Unanswered { cause, .. } => refuses_request(cause),
+        _ => false,
+    }
+}
+
+/// Whether a server in front of the node took no such request, for its length perhaps: the node was not given it.
+pub(crate) fn refuses_request(cause: &L1Error) -> bool {
+    matches!(cause, L1Error::HttpStatus { .. }) && !cause.is_transient()
+}
+
+/// Whether the node takes transactions with blobs, as far as it was given some (DC-5).
+#[derive(Debug, Default)]
+pub(crate) struct BlobRefusals {
+    in_a_row: u32,
+    until: Option<Instant>,
+}
+
+impl BlobRefusals {
+    /// One was taken.
+    pub fn taken(&mut self) {
+        *self = Self::default();
+    }
+
+    /// One was refused for being one. True where blobs are left alone from now on.
+    pub fn refused(&mut self, at: Instant) -> bool {
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        let are_refused = self.in_a_row >= BLOB_REFUSALS;
+        if are_refused {
+            self.until = Some(at + Duration::from_millis(BLOB_PAUSE_MS));
+        }
+        are_refused
+    }
+
+    /// Whether they are left alone at this time.
+    pub fn is_paused(&self, at: Instant) -> bool {
+        self.until.is_some_and(|until| at < until)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Rule DC-5.
+    #[test]
+    fn blobs_are_left_alone_for_an_hour_after_three_refusals() {
+        let began = blindfold_runtime::now();
+        let after = |ms| began + Duration::from_millis(ms);
+        let mut refusals = BlobRefusals::default();
+        assert_eq!([0, 1].map(|ms| refusals.refused(after(ms))), [false, false]);
+        assert!(!refusals.is_paused(after(2)));
+        assert!(refusals.refused(after(2)));
+        let end = 2 + BLOB_PAUSE_MS;
+        assert!(refusals.is_paused(after(end - 1)) && !refusals.is_paused(after(end)));
+        assert!(refusals.refused(after(end)), "one more is enough");
+        assert!(refusals.is_paused(after(end + 1)));
+        refusals.taken();
+        assert!(!refusals.is_paused(after(end + 1)) && !refusals.refused(after(end + 1)));
+    }
+
+    #[test]
+    fn what_may_pass_is_no_refusal_of_blobs() {
+        let said =
+            |code, message: &str| L1Error::Rpc { method: SEND.to_owned(), code, message: message.to_owned() };
+        let answered = |status| L1Error::Unanswered {
+            call: "post",
+            transaction: Default::default(),
+            cause: Box::new(L1Error::HttpStatus { method: SEND.to_owned(), status }),
+        };
+        for fault in [
+            said(-32_000, "transaction type not supported"),
+            said(-32_010, "NotSupportedTxType"),
+            answered(413),
+        ] {
+            assert!(refuses_such(&fault), "{fault}");
+        }
+        for fault in [
+            said(-32_000, "insufficient funds"),
+            said(-32_005, "daily request count exceeded"),
+            answered(429),
+            answered(502),
+            L1Error::refused("Paused"),
+        ] {
+            assert!(!refuses_such(&fault), "{fault}");
+        }
+    }
 
     #[test]
     fn refusals_are_told_apart_by_the_words_of_each_client() {

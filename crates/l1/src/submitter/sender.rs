@@ -32,8 +32,8 @@ use crate::{
     submitter::{
         costs::{DataCosts, DataEstimate, Plan},
         fees::{Fees, PLAIN_GAS, Prices},
-        pending::{Pending, SentCall, State},
-        refusals::Refusal,
+        pending::{Pending, Sent, SentCall, State},
+        refusals::{BlobRefusals, Refusal, refuses_request, refuses_such},
     },
     transport::{Rpc, failed, refused},
 };
@@ -51,17 +51,6 @@ const RECEIPT: &str = "eth_getTransactionReceipt";
 /// Pause between two looks for the receipt.
 const RECEIPT_POLL_MS: u64 = 200;
 
-/// A transaction that is in a block and did what it should.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent {
-    /// Hash of the transaction.
-    pub transaction: B256,
-    /// The block, which is not final yet.
-    pub block: u64,
-    /// Gas that it used, as its receipt says.
-    pub gas_used: u64,
-}
-
 /// One account that sends transactions.
 pub(crate) struct Sender {
     rpc: Rpc,
@@ -76,6 +65,7 @@ pub(crate) struct Sender {
     has_sent: AtomicBool,
     /// What the transactions with data cost that came into blocks.
     costs: parking_lot::Mutex<DataCosts>,
+    blob_refusals: parking_lot::Mutex<BlobRefusals>,
 }
 
 /// A transaction to be sent.
@@ -135,12 +125,18 @@ impl Sender {
             pending: Mutex::default(),
             has_sent: AtomicBool::new(false),
             costs: parking_lot::Mutex::default(),
+            blob_refusals: parking_lot::Mutex::default(),
         }
     }
 
     /// What data cost so far.
     pub fn costs(&self) -> DataCosts {
         *self.costs.lock()
+    }
+
+    /// Whether the node takes transactions with blobs, as far as is known.
+    pub fn takes_blobs(&self) -> bool {
+        !self.blob_refusals.lock().is_paused(now())
     }
 
     /// What data would cost now in either place.
@@ -387,10 +383,20 @@ impl Sender {
         let (value, input, size_limit_bytes) = (U256::ZERO, Bytes::new(), None);
         let nothing =
             Call { name, to, value, input, blobs: Vec::new(), size_limit_bytes, nonce: None, data: None };
-        self.submit(&nothing, sidecar, PLAIN_GAS, pending, None).await?;
-        let behind = pending.offered_at(before.nonce.saturating_add(1));
-        pending.stuck = behind.filter(|fees| fees.blob_fee.is_some() == before.blob_fee.is_some());
-        Ok(true)
+        match self.submit(&nothing, sidecar, PLAIN_GAS, pending, None).await {
+            Ok(_) => {
+                let behind = pending.offered_at(before.nonce.saturating_add(1));
+                pending.stuck = behind.filter(|fees| fees.blob_fee.is_some() == before.blob_fee.is_some());
+                Ok(true)
+            }
+            // A node that takes none with blobs has none that could be in the way.
+            Err(fault) if before.blob_fee.is_some() && refuses_such(&fault) => {
+                tracing::debug!(%fault, "a transaction with blobs is taken for gone");
+                pending.stuck = None;
+                Ok(false)
+            }
+            Err(fault) => Err(fault),
+        }
     }
 
     async fn submit(
@@ -427,6 +433,21 @@ impl Sender {
         let sent = sent?;
         pending.stuck = None;
         Ok(sent)
+    }
+
+    /// What went wrong. Where the node refuses a transaction for having blobs it is counted, and named after a few.
+    fn judged(&self, call: &'static str, with_blobs: bool, fault: L1Error) -> L1Error {
+        if !with_blobs || !refuses_such(&fault) {
+            return fault;
+        }
+        let mut costs = self.costs.lock();
+        costs.blob_refusals = costs.blob_refusals.saturating_add(1);
+        drop(costs);
+        if self.blob_refusals.lock().refused(now()) {
+            L1Error::BlobsRefused { call, cause: Box::new(fault) }
+        } else {
+            fault
+        }
     }
 
     /// Whether the operator lets a transaction cost so much.
@@ -470,7 +491,11 @@ impl Sender {
         self.has_sent.store(true, Ordering::Relaxed);
         if let Err(error) = self.rpc.provider.send_raw_transaction(&raw).await {
             let Some(payload) = error.as_error_resp() else {
-                return Err(unanswered(call.name, transaction, failed(SEND)(error)));
+                let cause = failed(SEND)(error);
+                if refuses_request(&cause) {
+                    *stuck = before;
+                }
+                return Err(self.judged(call.name, with_blobs, unanswered(call.name, transaction, cause)));
             };
             let refusal = Refusal::of(&payload.message);
             match refusal {
@@ -484,10 +509,13 @@ impl Sender {
                 Refusal::Passing | Refusal::Other => *stuck = before,
             }
             if refusal != Refusal::Known {
-                return Err(refused(call.name, SEND)(error));
+                return Err(self.judged(call.name, with_blobs, refused(call.name, SEND)(error)));
             }
         }
         *stuck = Some(*fees);
+        if with_blobs {
+            self.blob_refusals.lock().taken();
+        }
         Ok(OnItsWay { name: call.name, data: call.data, transaction })
     }
 

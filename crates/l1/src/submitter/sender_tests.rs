@@ -230,6 +230,8 @@ struct Row {
     mixed: usize,
     /// The usual tip, in wei; 0 is 1.
     tip: u128,
+    /// It takes none with blobs.
+    refuses_blobs: bool,
 }
 
 impl Row {
@@ -251,6 +253,7 @@ impl Row {
         let replaces = |new: u128, before: u128| new * 100 >= before * percent;
         let next = self.nonce + self.pool.len() as u64;
         let message = match self.pool.get(&nonce) {
+            _ if self.refuses_blobs && new.blobs > 0 => "transaction type not supported",
             _ if self.refuses == Some(nonce) => "insufficient funds",
             _ if is_mixed => {
                 self.mixed += 1;
@@ -573,6 +576,31 @@ async fn every_replacement_is_taken_however_often_it_takes_one() {
     row.lock().unwrap().holds_from = None;
     sender.send_in_a_row(with_blobs(&[1])).await.unwrap();
     assert_eq!(pooled(), None);
+}
+
+/// Another node stands behind the same URL, which takes no blobs: what the one before had in its pool is in nobody's way.
+/// Rule DC-5.
+#[tokio::test]
+async fn a_node_that_takes_no_blobs_is_found_out_and_keeps_nothing_waiting() {
+    let (sender, row) = row();
+    row.lock().unwrap().holds_from = Some(0);
+    sender.send_in_a_row(with_blobs(&[1])).await.unwrap_err();
+    {
+        let mut row = row.lock().unwrap();
+        row.pool.clear();
+        (row.holds_from, row.refuses_blobs) = (None, true);
+    }
+    sender.send(call_of_nothing()).await.unwrap();
+    assert!(sender.takes_blobs());
+    let error = sender.send_in_a_row(with_blobs(&[1])).await.unwrap_err();
+    assert!(matches!(error, L1Error::Rpc { .. }), "{error}");
+    let error = sender.send_in_a_row(with_blobs(&[1])).await.unwrap_err();
+    assert!(matches!(error, L1Error::BlobsRefused { .. }), "{error}");
+    assert!(!sender.takes_blobs() && error.recovery() == Recovery::GiveUp);
+    assert_eq!(sender.costs().blob_refusals, 3, "two, and the one that was to clear the way");
+    row.lock().unwrap().refuses_blobs = false;
+    sender.send_in_a_row(with_blobs(&[1])).await.unwrap();
+    assert!(sender.takes_blobs());
 }
 
 /// What is stuck stays where outbidding it would cost more than the operator allows, until the node drops it.

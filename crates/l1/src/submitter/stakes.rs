@@ -10,7 +10,7 @@ use crate::{
     error::{L1Error, RunError},
     posting::evidence::commitment,
     reader::client::L1Client,
-    submitter::{sender::Sent, writer::L1Writer},
+    submitter::{pending::Sent, writer::L1Writer},
 };
 
 /// What stands behind one member's key.

@@ -16,9 +16,8 @@ use crate::{
     layer::Carried,
     posting::{
         blobs::BlobError,
-        parts::MAX_POSTER_PART_BYTES,
         place::{DataPlace, LayerName, MAX_TRANSACTION_BYTES},
-        run_data::{CodedBatch, RunData, split_run_data},
+        run_data::{CodedBatch, MAX_POSTER_PART_BYTES, RunData, split_run_data},
     },
     reader::{
         client::L1Client,
@@ -26,7 +25,8 @@ use crate::{
     },
     submitter::{
         costs::{DataCosts, Plan},
-        sender::{Call, GAS_LIMIT, Sender, Sent},
+        pending::Sent,
+        sender::{Call, GAS_LIMIT, Sender},
     },
 };
 
@@ -144,7 +144,9 @@ impl L1Writer {
             DataPolicy::Calldata => return Ok(LayerName::Calldata),
             DataPolicy::Blobs => return Ok(LayerName::Blobs),
             DataPolicy::Archive => return Ok(LayerName::Archive),
-            DataPolicy::Auto if !self.may_post_blobs() => return Ok(LayerName::Calldata),
+            DataPolicy::Auto if !self.may_post_blobs() || !self.sender.takes_blobs() => {
+                return Ok(LayerName::Calldata);
+            }
             DataPolicy::Auto => {}
         }
         let estimate = self.sender.estimate(&plan(DataPlace::Calldata), &plan(DataPlace::Blobs)).await?;
@@ -195,6 +197,10 @@ impl L1Writer {
                     | L1Error::GasAboveLimit { .. }
                     | L1Error::Blobs(BlobError::TooLong { .. }),
                 ) => {}
+                // The data follows in calldata.
+                Err(fault @ L1Error::BlobsRefused { .. }) if self.policy == DataPolicy::Auto => {
+                    warn_of_refused_blobs(&fault);
+                }
                 outcome => return outcome,
             }
         }
@@ -306,6 +312,21 @@ impl L1Writer {
         data: &[u8],
     ) -> Result<Sent, L1Error> {
         let name = self.layer_by_price(|place| Plan::of_data(place, data)).await?;
+        match self.post_run_data_in(name, (first, last), data).await {
+            Err(fault @ L1Error::BlobsRefused { .. }) if self.policy == DataPolicy::Auto => {
+                warn_of_refused_blobs(&fault);
+                self.post_run_data_in(LayerName::Calldata, (first, last), data).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn post_run_data_in(
+        &self,
+        name: LayerName,
+        (first, last): (u64, u64),
+        data: &[u8],
+    ) -> Result<Sent, L1Error> {
         let layer = self.client.layer(name);
         let room = layer.room_bytes();
         let parts = split_run_data(first, last, data, room).ok_or(L1Error::TransactionTooLarge {
@@ -388,6 +409,11 @@ impl L1Writer {
     ) -> Result<Sent, L1Error> {
         self.sender.send(call_with_blobs(name, to, call, blobs)).await
     }
+}
+
+/// DC-5.
+fn warn_of_refused_blobs(fault: &L1Error) {
+    tracing::warn!(%fault, "data goes into calldata, which may cost more; blobs are tried again in an hour");
 }
 
 fn call_with_blobs<C: SolCall>(name: &'static str, to: Address, call: &C, blobs: Vec<Blob>) -> Call {

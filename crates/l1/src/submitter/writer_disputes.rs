@@ -8,7 +8,7 @@ use crate::{
     contracts::{BlindedInbox, HintRegistry},
     error::L1Error,
     posting::evidence::{GivenPromise, OmissionAnswer, commitment, equivocation_evidence, omission_evidence},
-    submitter::{sender::Sent, writer::L1Writer},
+    submitter::{pending::Sent, writer::L1Writer},
 };
 
 /// What comes with an accusation: 0.1 ether.

@@ -12,7 +12,7 @@ use crate::{
         faults::Output,
         queue::{KIND_ENVELOPE, KIND_TRANSACTION},
     },
-    submitter::{sender::Sent, writer::L1Writer},
+    submitter::{pending::Sent, writer::L1Writer},
 };
 
 /// A call for L2 that is made on L1.

@@ -17,7 +17,7 @@ use crate::{
         place::DataPlace,
         run::RunReference,
     },
-    submitter::{sender::Sent, writer::L1Writer},
+    submitter::{pending::Sent, writer::L1Writer},
 };
 
 impl L1Writer {

@@ -1,10 +1,16 @@
 //! Data in blobs, with the real commitments and proofs.
 
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+};
+
 use blindfold_l1::{
-    CodedBatch, DataError, DataPlace, DataPolicy, L1Client, L1Error, L1Writer, MAX_BLOB_DATA_BYTES, RunData,
+    CodedBatch, DataError, DataPlace, DataPolicy, L1Client, L1Error, L1Writer, MAX_BLOB_DATA_BYTES, Recovery,
+    RunData,
 };
 use blindfold_protocol::{Address, Canonical};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::stage::{POSTER, Stage, key, plain};
 
@@ -123,6 +129,92 @@ async fn data_goes_where_it_is_cheaper_and_near_its_deadline_into_calldata() {
     let client = L1Client::connect(config).await.unwrap();
     let blind = L1Writer::new(client, key(POSTER)).with_data_policy(DataPolicy::Auto);
     assert!(!blind.may_post_blobs());
+}
+
+/// A server in front of an L1 node that takes no transactions with blobs, as some providers, and passes everything else on.
+fn without_blobs(url: &str) -> String {
+    let node = url.trim_start_matches("http://").to_owned();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (stream, node) = (stream.unwrap(), node.clone());
+            // A client that leaves in the middle ends its connection, nothing more.
+            std::thread::spawn(move || pass_on(stream, &node));
+        }
+    });
+    url
+}
+
+fn pass_on(mut stream: TcpStream, node: &str) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut length: usize = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let call: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let raw = call["params"][0].as_str().unwrap_or_default();
+    if call["method"] == "eth_sendRawTransaction" && raw.starts_with("0x03") {
+        let error = json!({ "code": -32_000, "message": "transaction type not supported" });
+        let answer = json!({ "jsonrpc": "2.0", "id": call["id"], "error": error }).to_string();
+        let length = answer.len();
+        return write!(
+            stream,
+            "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{answer}"
+        );
+    }
+    let mut node = TcpStream::connect(node)?;
+    write!(node, "POST / HTTP/1.1\r\nhost: node\r\ncontent-type: application/json\r\n")?;
+    write!(node, "content-length: {length}\r\nconnection: close\r\n\r\n")?;
+    node.write_all(&body)?;
+    std::io::copy(&mut node, &mut stream).map(drop)
+}
+
+/// Rule DC-5.
+#[tokio::test]
+async fn data_goes_into_calldata_where_the_node_takes_no_blobs() {
+    let stage = Stage::new().await;
+    let epochs = stage.register(100).await;
+    let mut config = stage.config();
+    config.url = without_blobs(stage.anvil.url());
+    let client = L1Client::connect(config).await.unwrap();
+    let writer = L1Writer::new(client, key(POSTER)).with_data_policy(DataPolicy::Auto);
+    let batches = stage.batches(None, &[20_000, 20_000]);
+    let [first, second] = [0, 1].map(|index: usize| batches[index].sealed.header);
+    writer.post_headers(&[first], &[], &stage.certify(&epochs, &first)).await.unwrap();
+    let mut tries = 1;
+    while let Err(error) = writer.post_data(&batches[..1]).await {
+        assert!(tries < 10, "{error}");
+        tries += 1;
+    }
+    let costs = writer.data_costs();
+    assert_eq!((costs.calldata.transactions, costs.blobs.transactions), (1, 0));
+    assert_eq!((tries, costs.blob_refusals), (3, 3));
+
+    // It is not tried again at once.
+    writer.post(&batches[1..], &stage.certify(&epochs, &second)).await.unwrap();
+    let costs = writer.data_costs();
+    assert_eq!((costs.calldata.transactions, costs.blob_refusals), (2, 3));
+    let through = stage.finalize().await;
+    let found = writer.client().reposted_data(&[first], 0, through).await.unwrap();
+    assert!(found.batches == plain(&batches[..1]));
+
+    // Where nothing but blobs is wanted, the operator has to choose.
+    let stubborn = writer.with_data_in(DataPlace::Blobs);
+    let error = stubborn.post_data(&batches[..1]).await.unwrap_err();
+    assert!(matches!(error, L1Error::BlobsRefused { .. }), "{error}");
+    assert!(error.recovery() == Recovery::GiveUp && error.to_string().contains("sequencer.posting.data"));
 }
 
 #[tokio::test]
