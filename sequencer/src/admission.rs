@@ -204,11 +204,12 @@ impl Admission {
         let (meta, fees) = (self.pool.meta_of(envelope, id, bytes, None), self.cx.tracker.next_base_fees());
         // Those that came in another way than by the members' acknowledgements.
         self.queue.certified(self.cx.tracker.certified().number);
-        let pool = self.pool.lock();
+        let mut pool = self.pool.lock();
         if pool.get(&id).is_some() {
             return Ok(());
         }
-        let time = self.queue.too_long(&pool, meta.rank, fees);
+        pool.set_fees(fees);
+        let time = self.queue.too_long(&pool, meta.rank);
         time.map_or(Ok(()), |time| Err(AdmissionRefusal::QueueTooLong { time }))
     }
 

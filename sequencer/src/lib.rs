@@ -12,7 +12,7 @@
 //! |---|---|---|
 //! | `context` | `Context` | handles that all parts have: settings, chain, disk, key, clock, feed, counts |
 //! | `admission`, `promises` | `Admission` | every check of an envelope, durable, acknowledged |
-//! | `pool`; `mempool`, `reservations` | `Pool` | what waits for a batch |
+//! | `pool`; `mempool`, `ranks`, `reservations` | `Pool` | what waits for a batch |
 //! | `backlog` | `Backlog` | how much more may be admitted |
 //! | `queue` | `Queue` | how long what is admitted would wait for its certificate |
 //! | `recover`; `members` | `Recovery` | what was signed before, asked of the committee and L1 before the first header |
@@ -56,6 +56,7 @@ mod pool;
 mod poster;
 mod promises;
 mod queue;
+mod ranks;
 mod rebuild;
 mod recover;
 mod refusal;

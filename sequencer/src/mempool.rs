@@ -12,6 +12,7 @@ use blindfold_protocol::{Address, B256, BaseFees, limits::MAX_SECOND_BYTES};
 
 use crate::{
     config::MempoolConfig,
+    ranks::Ranks,
     reservations::{Demand, Reservations},
 };
 
@@ -53,6 +54,11 @@ impl Meta {
         let per_gas = self.max_gas_fee.min(fees.gas_base_fee);
         let gas = per_gas.saturating_mul(self.gas_limit.into());
         per_byte.saturating_mul(self.item_bytes.into()).saturating_add(gas)
+    }
+
+    /// Whether its caps cover these base fees.
+    fn pays(&self, fees: BaseFees) -> bool {
+        self.max_fee >= fees.base_fee && self.max_gas_fee >= fees.gas_base_fee
     }
 
     /// What it takes of a header.
@@ -100,9 +106,6 @@ const EVICTION_TENTHS: (u128, u128) = (10, 11);
 /// Envelopes that one newcomer takes the places of, at most.
 const MAX_EVICTED: usize = 128;
 
-/// Envelopes that are looked at to tell how many go before another one.
-const MAX_LOOKED_AT: u64 = 512;
-
 /// Position in the order: rank, then arrival.
 type Place = (Reverse<u128>, u64, B256);
 
@@ -110,6 +113,8 @@ struct Entry<T> {
     meta: Meta,
     arrival: u64,
     ready: bool,
+    /// Whether its rank is counted.
+    counted: bool,
     /// Its promise was signed, so it stands whatever comes.
     signed: bool,
     /// Somebody was told that it is admitted, so it is on disk.
@@ -141,6 +146,9 @@ pub struct Mempool<T> {
     entries: HashMap<B256, Entry<T>>,
     payers: HashMap<Address, PayerPending>,
     order: BTreeSet<Place>,
+    /// Ranks of the ready envelopes that pay these base fees.
+    ranks: Ranks,
+    fees: BaseFees,
     promised: BTreeSet<(u64, u64, B256)>,
     /// By generation, and by expiry within one.
     expiries: BTreeSet<(u16, u64, B256)>,
@@ -163,6 +171,8 @@ impl<T: Clone> Mempool<T> {
             entries: HashMap::new(),
             payers: HashMap::new(),
             order: BTreeSet::new(),
+            ranks: Ranks::new(),
+            fees: BaseFees { base_fee: 0, gas_base_fee: 0 },
             promised: BTreeSet::new(),
             expiries: BTreeSet::new(),
             reservations: Reservations::new(promised),
@@ -347,8 +357,9 @@ impl<T: Clone> Mempool<T> {
         self.expiries.insert((meta.generation, meta.expiry, meta.id));
         let arrival = self.arrivals;
         self.arrivals += 1;
-        self.entries
-            .insert(meta.id, Entry { meta, arrival, ready: false, signed: false, acknowledged: false, item });
+        let entry =
+            Entry { meta, arrival, ready: false, counted: false, signed: false, acknowledged: false, item };
+        self.entries.insert(entry.meta.id, entry);
     }
 
     /// Whether the envelope is here and durable.
@@ -360,6 +371,10 @@ impl<T: Clone> Mempool<T> {
     pub fn ready(&mut self, id: &B256) {
         if let Some(entry) = self.entries.get_mut(id) {
             entry.ready = true;
+            if !entry.counted && entry.meta.pays(self.fees) {
+                entry.counted = true;
+                self.ranks.add(entry.meta.rank);
+            }
             self.order.insert((Reverse(entry.meta.rank), entry.arrival, *id));
             if let Some(seal_by) = entry.meta.seal_by {
                 self.promised.insert((seal_by, entry.arrival, *id));
@@ -420,6 +435,9 @@ impl<T: Clone> Mempool<T> {
         self.bytes -= meta.item_bytes as usize;
         self.expiries.remove(&(meta.generation, meta.expiry, meta.id));
         self.order.remove(&(Reverse(meta.rank), entry.arrival, meta.id));
+        if entry.counted {
+            self.ranks.remove(meta.rank);
+        }
         if let Some(seal_by) = meta.seal_by {
             self.promised.remove(&(seal_by, entry.arrival, meta.id));
             self.reservations.release(seal_by, meta.demand());
@@ -495,22 +513,22 @@ impl<T: Clone> Mempool<T> {
         taken
     }
 
-    /// About how many ready envelopes go before one of this rank, of those that can pay these base fees. Where many
-    /// rank as high or higher, the first [`MAX_LOOKED_AT`] stand for all.
-    pub(crate) fn before(&self, rank: u128, fees: BaseFees) -> u64 {
-        let (mut looked_at, mut paying) = (0u64, 0u64);
-        for (Reverse(other), _, id) in &self.order {
-            if *other < rank {
-                return paying;
-            }
-            if looked_at == MAX_LOOKED_AT {
-                return paying * self.order.len() as u64 / looked_at;
-            }
-            looked_at += 1;
-            let pays = |meta: &Meta| meta.max_fee >= fees.base_fee && meta.max_gas_fee >= fees.gas_base_fee;
-            paying += u64::from(self.get(id).is_some_and(pays));
+    /// The next header has these base fees. Where they are others than before, all envelopes are looked at.
+    pub(crate) fn set_fees(&mut self, fees: BaseFees) {
+        if self.fees == fees {
+            return;
         }
-        paying
+        self.fees = fees;
+        for entry in self.entries.values_mut() {
+            entry.counted = entry.ready && entry.meta.pays(fees);
+        }
+        let counted = self.entries.values().filter(|entry| entry.counted);
+        self.ranks.count(counted.map(|entry| entry.meta.rank));
+    }
+
+    /// How many ready envelopes go before one of this rank, of those that can pay the next header's base fees.
+    pub(crate) fn before(&self, rank: u128) -> u64 {
+        self.ranks.as_high_as(rank)
     }
 
     /// Ready envelopes, over all epochs: a cheap bound for "is a batch full".
@@ -784,6 +802,11 @@ mod tests {
                 prop_assert_eq!(pool.expiries.len(), pool.len());
                 let ready = pool.entries.values().filter(|e| e.ready).count();
                 prop_assert_eq!(pool.ready_len(), ready);
+                // Every other time they are counted anew.
+                pool.set_fees(BaseFees { base_fee: fee % 2, gas_base_fee: 0 });
+                prop_assert_eq!(pool.before(0), ready as u64);
+                let as_high = pool.entries.values().filter(|e| e.ready && e.meta.rank >= 2).count();
+                prop_assert_eq!(pool.before(2), as_high as u64);
                 prop_assert_eq!(all(&pool, 2).len(), ready, "each ready envelope is offered once");
             }
         }

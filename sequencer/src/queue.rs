@@ -4,7 +4,6 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use blindfold_protocol::BaseFees;
 use blindfold_rpc::Pace;
 use blindfold_runtime::{Instant, now};
 use parking_lot::Mutex;
@@ -96,12 +95,7 @@ impl Queue {
     }
 
     /// When to come back, if an envelope of this rank had to wait too long now.
-    pub(crate) fn too_long<T: Clone>(
-        &self,
-        pool: &Mempool<T>,
-        rank: u128,
-        fees: BaseFees,
-    ) -> Option<Duration> {
+    pub(crate) fn too_long<T: Clone>(&self, pool: &Mempool<T>, rank: u128) -> Option<Duration> {
         let max_wait = self.max_wait?;
         let (before, waited) = {
             let mut state = self.state.lock();
@@ -118,7 +112,7 @@ impl Queue {
         }
         let per_second = self.certified.per_second();
         let room = ((per_second * max_wait.as_secs_f64()) as u64).max(self.min_envelopes);
-        let before = before.saturating_add(pool.before(rank, fees));
+        let before = before.saturating_add(pool.before(rank));
         let above = before.checked_sub(room)?;
         self.refused.note(1);
         // Whoever was refused in the last second comes back, too.
@@ -136,7 +130,7 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use blindfold_protocol::{Address, B256};
+    use blindfold_protocol::{Address, B256, BaseFees};
     use tokio::time::{advance, sleep};
 
     use super::*;
@@ -146,7 +140,7 @@ mod tests {
     const MIN: u64 = 128;
     const SLOT: Duration = Duration::from_millis(250);
 
-    /// A mempool with so many envelopes that give so much.
+    /// A mempool with so many envelopes that give so much, before a header with these base fees.
     fn pool(groups: &[(u64, u128, u128)]) -> Mempool<()> {
         let limits = MempoolConfig { max_envelopes: 1 << 20, ..MempoolConfig::default() };
         let mut pool = Mempool::new(limits, Demand { bytes: 0, gas: 0, items: 0 });
@@ -176,6 +170,7 @@ mod tests {
                 pool.ready(&id);
             }
         }
+        pool.set_fees(FEES);
         pool
     }
 
@@ -194,12 +189,12 @@ mod tests {
         let queue = Queue::new(1_000, MIN);
         advance(Duration::from_secs(10)).await;
         assert_eq!(
-            queue.too_long(&pool(&[(9_999, 0, 20)]), 0, FEES),
+            queue.too_long(&pool(&[(9_999, 0, 20)]), 0),
             Some(Duration::from_secs(10)),
             "it stands still"
         );
         certify(&queue, 50).await;
-        let ask = |groups: &[(u64, u128, u128)], rank| queue.too_long(&pool(groups), rank, FEES);
+        let ask = |groups: &[(u64, u128, u128)], rank| queue.too_long(&pool(groups), rank);
         assert_eq!(ask(&[(199, 0, 20)], 0), None, "200 a second");
         let time = ask(&[(400, 0, 20)], 0).expect("too many");
         assert!((1_000..1_100).contains(&time.as_millis()), "200 of them have to go first: {time:?}");
@@ -215,22 +210,32 @@ mod tests {
         queue.forget_from(9);
         assert_eq!(ask(&[(60, 0, 20)], 0), None);
         let crowd = ask(&[(100_000, 0, 20)], 0).expect("too many");
-        assert!(crowd > Duration::from_secs(400), "more than are looked at");
+        assert!(crowd > Duration::from_secs(400), "all of them go first");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sample_says_nothing_of_those_that_rank_lower_or_are_behind_it() {
+        let queue = Queue::new(1_000, MIN);
+        certify(&queue, 250).await;
+        let ask = |groups: &[(u64, u128, u128)], rank| queue.too_long(&pool(groups), rank);
+        assert_eq!(ask(&[(600, 5, 20), (9_000, 0, 20)], 5), None, "600 go before it, and 1,000 a second");
+        assert!(ask(&[(600, 5, 20), (9_000, 0, 20)], 0).is_some());
+        assert!(ask(&[(512, 5, 9), (9_000, 0, 20)], 0).is_some(), "behind those that cannot pay");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_crowd_at_a_queue_that_moves_fast_enough_is_taken() {
         let queue = Queue::new(1_000, MIN);
-        assert_eq!(queue.too_long(&pool(&[]), 0, FEES), None);
+        assert_eq!(queue.too_long(&pool(&[]), 0), None);
         sleep(Duration::from_millis(400)).await;
-        assert_eq!(queue.too_long(&pool(&[(9_999, 0, 20)]), 0, FEES), None);
+        assert_eq!(queue.too_long(&pool(&[(9_999, 0, 20)]), 0), None);
         sleep(Duration::from_millis(200)).await;
-        assert!(queue.too_long(&pool(&[(9_999, 0, 20)]), 0, FEES).is_some());
-        assert_eq!(queue.too_long(&pool(&[(MIN - 1, 0, 20)]), 0, FEES), None);
-        assert_eq!(queue.too_long(&pool(&[]), 0, FEES), None, "empty again");
-        assert_eq!(queue.too_long(&pool(&[(9_999, 0, 20)]), 0, FEES), None);
+        assert!(queue.too_long(&pool(&[(9_999, 0, 20)]), 0).is_some());
+        assert_eq!(queue.too_long(&pool(&[(MIN - 1, 0, 20)]), 0), None);
+        assert_eq!(queue.too_long(&pool(&[]), 0), None, "empty again");
+        assert_eq!(queue.too_long(&pool(&[(9_999, 0, 20)]), 0), None);
         let unlimited = Queue::new(0, MIN);
         advance(Duration::from_secs(100)).await;
-        assert_eq!(unlimited.too_long(&pool(&[(9_999, 0, 20)]), 0, FEES), None);
+        assert_eq!(unlimited.too_long(&pool(&[(9_999, 0, 20)]), 0), None);
     }
 }
