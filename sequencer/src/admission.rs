@@ -201,14 +201,14 @@ impl Admission {
         id: B256,
         bytes: usize,
     ) -> Result<(), AdmissionRefusal> {
-        let (meta, fees) = (self.pool.meta_of(envelope, id, bytes, None), self.cx.tracker.next_base_fees());
+        let meta = self.pool.meta_of(envelope, id, bytes, None);
         // Those that came in another way than by the members' acknowledgements.
         self.queue.certified(self.cx.tracker.certified().number);
         let mut pool = self.pool.lock();
         if pool.get(&id).is_some() {
             return Ok(());
         }
-        pool.set_fees(fees);
+        pool.set_next(self.pool.next_header());
         let time = self.queue.too_long(&pool, meta.rank);
         time.map_or(Ok(()), |time| Err(AdmissionRefusal::QueueTooLong { time }))
     }

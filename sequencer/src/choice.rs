@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use blindfold_protocol::Address;
+use blindfold_protocol::{Address, B256};
 
 use crate::{
     mempool::{Mempool, Meta, Pick},
@@ -50,6 +50,8 @@ pub(crate) struct Choice<T> {
     pub(crate) full: bool,
     /// A promise that is due was left for want of room: a header with this number would break it.
     pub(crate) due_left: bool,
+    /// There was room for these, and the rule would skip them.
+    pub(crate) skipped: Vec<B256>,
 }
 
 /// Chooses for header `number` of `epoch` and `generation`. `cost` says what an envelope costs its payer after he has spent so much in
@@ -61,7 +63,7 @@ pub(crate) fn choose<T: Clone>(
     mut cost: impl FnMut(&Meta, u128) -> Option<u128>,
 ) -> Choice<T> {
     let mut spent: HashMap<Address, u128> = HashMap::new();
-    let (mut full, mut due_left) = (false, false);
+    let (mut full, mut due_left, mut skipped) = (false, false, Vec::new());
     let taken = pool.select((epoch, generation), number.saturating_add(PROMISE_LEAD_BATCHES), |meta| {
         // At its last number a promised envelope goes in whatever its fee: if the rule skips it for what its payer did
         // meanwhile, the batch itself shows that the promise was kept.
@@ -76,6 +78,7 @@ pub(crate) fn choose<T: Clone>(
         let before = spent.get(&meta.payer).copied().unwrap_or_default();
         let costs = cost(meta, before);
         if costs.is_none() && !due {
+            skipped.push(meta.id);
             return Pick::Leave;
         }
         room.take(demand);
@@ -84,12 +87,11 @@ pub(crate) fn choose<T: Clone>(
         }
         Pick::Take
     });
-    Choice { taken, full, due_left }
+    Choice { taken, full, due_left, skipped }
 }
 
 #[cfg(test)]
 mod tests {
-    use blindfold_protocol::B256;
     use proptest::prelude::*;
 
     use super::*;
@@ -236,6 +238,9 @@ mod tests {
         let taken = |choice: Choice<u32>| choice.taken.into_iter().map(|(_, id)| id).collect::<Vec<_>>();
         assert_eq!(taken(choose(&pool, (7, 1, 0), room, |_, _| Some(1))), [2, 1, 3]);
         assert_eq!(taken(choose(&pool, (7, 1, 0), room, |_, _| None)), [2]);
+        let skipped = choose(&pool, (7, 1, 0), room, |_, _| None).skipped;
+        assert_eq!(skipped, [meta(1, 100, 100, 9).id, meta(3, 100, 100, 7).id]);
+        assert!(choose(&pool, (7, 1, 0), room, |_, _| Some(1)).skipped.is_empty());
         assert_eq!(taken(choose(&pool, (6, 1, 0), room, |_, _| None)), [0u32; 0]);
         // What is due may exceed the settings, never the rule.
         let none = Capacity { rule: SECOND, settings: Demand::default() };

@@ -75,6 +75,26 @@ pub fn rank(priority_fee: u128, item_bytes: u32, gas_limit: u64, second_gas: u64
     priority_fee.saturating_mul(bytes).saturating_mul(PICO) / bytes.max(by_gas)
 }
 
+/// The header that comes next, as far as it decides which envelopes it could take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NextHeader {
+    pub(crate) number: u64,
+    /// None where none is registered for the number.
+    pub(crate) epoch: Option<u64>,
+    pub(crate) generation: u16,
+    pub(crate) fees: BaseFees,
+}
+
+impl NextHeader {
+    /// Whether it could take an envelope whose payer has enough.
+    fn could_take(&self, meta: &Meta) -> bool {
+        self.epoch == Some(meta.epoch)
+            && self.generation == meta.generation
+            && self.number <= meta.expiry
+            && meta.pays(self.fees)
+    }
+}
+
 /// Why an envelope finds no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PoolRefusal {
@@ -113,6 +133,8 @@ struct Entry<T> {
     meta: Meta,
     arrival: u64,
     ready: bool,
+    /// The rule would have skipped it when it was looked at last, for what its payer has or did.
+    skipped: bool,
     /// Whether its rank is counted.
     counted: bool,
     /// Its promise was signed, so it stands whatever comes.
@@ -120,6 +142,24 @@ struct Entry<T> {
     /// Somebody was told that it is admitted, so it is on disk.
     acknowledged: bool,
     item: T,
+}
+
+impl<T> Entry<T> {
+    /// Whether a header could take it.
+    fn goes_into(&self, next: &NextHeader) -> bool {
+        self.ready && !self.skipped && next.could_take(&self.meta)
+    }
+
+    /// Counts its rank, or does so no longer.
+    fn count(&mut self, ranks: &mut Ranks, next: &NextHeader) {
+        let counts = self.goes_into(next);
+        match (self.counted, counts) {
+            (false, true) => ranks.add(self.meta.rank),
+            (true, false) => ranks.remove(self.meta.rank),
+            _ => {}
+        }
+        self.counted = counts;
+    }
 }
 
 /// What became of a promise that is about to be signed.
@@ -146,9 +186,9 @@ pub struct Mempool<T> {
     entries: HashMap<B256, Entry<T>>,
     payers: HashMap<Address, PayerPending>,
     order: BTreeSet<Place>,
-    /// Ranks of the ready envelopes that pay these base fees.
+    /// Ranks of what the next header could take.
     ranks: Ranks,
-    fees: BaseFees,
+    next: NextHeader,
     promised: BTreeSet<(u64, u64, B256)>,
     /// By generation, and by expiry within one.
     expiries: BTreeSet<(u16, u64, B256)>,
@@ -172,7 +212,12 @@ impl<T: Clone> Mempool<T> {
             payers: HashMap::new(),
             order: BTreeSet::new(),
             ranks: Ranks::new(),
-            fees: BaseFees { base_fee: 0, gas_base_fee: 0 },
+            next: NextHeader {
+                number: 0,
+                epoch: None,
+                generation: 0,
+                fees: BaseFees { base_fee: 0, gas_base_fee: 0 },
+            },
             promised: BTreeSet::new(),
             expiries: BTreeSet::new(),
             reservations: Reservations::new(promised),
@@ -357,8 +402,16 @@ impl<T: Clone> Mempool<T> {
         self.expiries.insert((meta.generation, meta.expiry, meta.id));
         let arrival = self.arrivals;
         self.arrivals += 1;
-        let entry =
-            Entry { meta, arrival, ready: false, counted: false, signed: false, acknowledged: false, item };
+        let entry = Entry {
+            meta,
+            arrival,
+            ready: false,
+            skipped: false,
+            counted: false,
+            signed: false,
+            acknowledged: false,
+            item,
+        };
         self.entries.insert(entry.meta.id, entry);
     }
 
@@ -371,10 +424,7 @@ impl<T: Clone> Mempool<T> {
     pub fn ready(&mut self, id: &B256) {
         if let Some(entry) = self.entries.get_mut(id) {
             entry.ready = true;
-            if !entry.counted && entry.meta.pays(self.fees) {
-                entry.counted = true;
-                self.ranks.add(entry.meta.rank);
-            }
+            entry.count(&mut self.ranks, &self.next);
             self.order.insert((Reverse(entry.meta.rank), entry.arrival, *id));
             if let Some(seal_by) = entry.meta.seal_by {
                 self.promised.insert((seal_by, entry.arrival, *id));
@@ -513,20 +563,29 @@ impl<T: Clone> Mempool<T> {
         taken
     }
 
-    /// The next header has these base fees. Where they are others than before, all envelopes are looked at.
-    pub(crate) fn set_fees(&mut self, fees: BaseFees) {
-        if self.fees == fees {
+    /// Another header is the next one. Where anything of it differs, all envelopes are looked at.
+    pub(crate) fn set_next(&mut self, next: NextHeader) {
+        if self.next == next {
             return;
         }
-        self.fees = fees;
+        self.next = next;
         for entry in self.entries.values_mut() {
-            entry.counted = entry.ready && entry.meta.pays(fees);
+            entry.counted = entry.goes_into(&next);
         }
         let counted = self.entries.values().filter(|entry| entry.counted);
         self.ranks.count(counted.map(|entry| entry.meta.rank));
     }
 
-    /// How many ready envelopes go before one of this rank, of those that can pay the next header's base fees.
+    /// Notes whether the rule would skip an envelope that the next header was chosen from. Whoever offers less than the base
+    /// fee is not meant: it falls, and nobody looks at them for that.
+    pub(crate) fn set_skipped(&mut self, id: &B256, skipped: bool) {
+        if let Some(entry) = self.entries.get_mut(id) {
+            entry.skipped = skipped && self.next.could_take(&entry.meta);
+            entry.count(&mut self.ranks, &self.next);
+        }
+    }
+
+    /// How many of the envelopes that the next header could take go before one of this rank.
     pub(crate) fn before(&self, rank: u128) -> u64 {
         self.ranks.as_high_as(rank)
     }
@@ -570,6 +629,10 @@ mod tests {
             rank: priority_fee,
             seal_by: None,
         }
+    }
+
+    fn next(fees: BaseFees) -> NextHeader {
+        NextHeader { number: 10, epoch: Some(1), generation: 0, fees }
     }
 
     fn all(pool: &Mempool<u8>, urgent: u64) -> Vec<u8> {
@@ -771,6 +834,41 @@ mod tests {
     }
 
     #[test]
+    fn only_what_the_next_header_could_take_goes_before_another_one() {
+        let mut pool = Mempool::new(MempoolConfig { max_envelopes: 9, ..limits() }, ROOM);
+        let first = next(BaseFees { base_fee: 1_000, gas_base_fee: 1_000 });
+        pool.set_next(first);
+        put(&mut pool, meta(1, 1, 1, 5));
+        put(&mut pool, Meta { epoch: 2, ..meta(2, 1, 2, 9) });
+        put(&mut pool, Meta { generation: 1, ..meta(3, 1, 3, 9) });
+        put(&mut pool, Meta { expiry: 9, ..meta(4, 2, 1, 9) });
+        put(&mut pool, Meta { max_fee: 999, ..meta(5, 2, 2, 9) });
+        put(&mut pool, Meta { max_gas_fee: 999, ..meta(6, 2, 3, 9) });
+        pool.reserve(meta(7, 3, 1, 9), 7).unwrap();
+        assert_eq!((pool.before(5), pool.before(6)), (1, 0));
+        let fees = BaseFees { base_fee: 999, gas_base_fee: 999 };
+        pool.set_next(NextHeader { fees, ..first });
+        assert_eq!(pool.before(5), 3);
+        pool.set_next(NextHeader { epoch: Some(2), ..first });
+        assert_eq!(pool.before(5), 1, "the one of the next epoch, in its place");
+        pool.set_next(NextHeader { epoch: None, ..first });
+        assert_eq!(pool.before(0), 0);
+        // What its payer cannot pay for, until he can. Whoever is below the base fee is counted as soon as it falls.
+        pool.set_next(first);
+        for id in [1, 5, 6] {
+            pool.set_skipped(&B256::repeat_byte(id), true);
+        }
+        assert_eq!(pool.before(0), 0);
+        pool.set_next(NextHeader { number: 11, fees, ..first });
+        assert_eq!(pool.before(0), 2);
+        pool.set_skipped(&B256::repeat_byte(1), false);
+        assert_eq!(pool.before(0), 3);
+        pool.remove(&B256::repeat_byte(1));
+        pool.set_skipped(&B256::repeat_byte(1), false);
+        assert_eq!(pool.before(0), 2);
+    }
+
+    #[test]
     fn committed_follows_the_base_fees() {
         let mut pool = Mempool::new(limits(), ROOM);
         let at = |base_fee| BaseFees { base_fee, gas_base_fee: 0 };
@@ -803,7 +901,7 @@ mod tests {
                 let ready = pool.entries.values().filter(|e| e.ready).count();
                 prop_assert_eq!(pool.ready_len(), ready);
                 // Every other time they are counted anew.
-                pool.set_fees(BaseFees { base_fee: fee % 2, gas_base_fee: 0 });
+                pool.set_next(next(BaseFees { base_fee: fee % 2, gas_base_fee: 0 }));
                 prop_assert_eq!(pool.before(0), ready as u64);
                 let as_high = pool.entries.values().filter(|e| e.ready && e.meta.rank >= 2).count();
                 prop_assert_eq!(pool.before(2), as_high as u64);

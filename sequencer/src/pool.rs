@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use crate::{
     config::SealingConfig,
     context::Context,
-    mempool::{Mempool, Meta, rank},
+    mempool::{Mempool, Meta, NextHeader, rank},
     reservations::Demand,
 };
 
@@ -54,6 +54,14 @@ impl Pool {
     pub(crate) fn show(&self, pool: &Mempool<PoolItem>) {
         self.cx.metrics.envelopes_pending.set(pool.len() as u64);
         self.cx.metrics.envelopes_pending_bytes.set(pool.bytes() as u64);
+    }
+
+    /// The header that comes next.
+    pub(crate) fn next_header(&self) -> NextHeader {
+        let (head, fees) = self.cx.tracker.with_state(|state| (*state.head(), state.next_base_fees()));
+        let number = head.number.saturating_add(1);
+        let epoch = self.cx.tracker.registered_epoch(number);
+        NextHeader { number, epoch, generation: head.generation, fees }
     }
 
     /// What ordering needs to know of an envelope. It ranks by the tip that it would pay now, not by what it names.

@@ -1,5 +1,5 @@
 //! How long what is admitted now would wait for its certificate, and whether that is too long: by Little's law, those
-//! before it over the pace at which envelopes are certified. Asked before anything is verified, so that under overload
+//! before it, of what the next header could take, over the pace at which envelopes are certified. Asked before anything is verified, so that under overload
 //! refusals cost little and those who were admitted wait no longer than set.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -134,13 +134,22 @@ mod tests {
     use tokio::time::{advance, sleep};
 
     use super::*;
-    use crate::{config::MempoolConfig, mempool::Meta, reservations::Demand};
+    use crate::{
+        config::MempoolConfig,
+        mempool::{Meta, NextHeader},
+        reservations::Demand,
+    };
 
-    const FEES: BaseFees = BaseFees { base_fee: 10, gas_base_fee: 1 };
+    const NEXT: NextHeader = NextHeader {
+        number: 1,
+        epoch: Some(1),
+        generation: 0,
+        fees: BaseFees { base_fee: 10, gas_base_fee: 1 },
+    };
     const MIN: u64 = 128;
     const SLOT: Duration = Duration::from_millis(250);
 
-    /// A mempool with so many envelopes that give so much, before a header with these base fees.
+    /// A mempool with so many envelopes that give so much.
     fn pool(groups: &[(u64, u128, u128)]) -> Mempool<()> {
         let limits = MempoolConfig { max_envelopes: 1 << 20, ..MempoolConfig::default() };
         let mut pool = Mempool::new(limits, Demand { bytes: 0, gas: 0, items: 0 });
@@ -170,7 +179,7 @@ mod tests {
                 pool.ready(&id);
             }
         }
-        pool.set_fees(FEES);
+        pool.set_next(NEXT);
         pool
     }
 

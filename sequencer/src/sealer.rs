@@ -417,10 +417,18 @@ impl Sealer {
         let mut pool = self.pool.lock();
         let number = head.number + 1;
         pool.choosing(number);
+        pool.set_next(self.pool.next_header());
         let second = block_second(timestamp_ms);
-        choice::choose(&pool, (number, epoch.epoch, head.generation), room, |meta, spent| {
+        let choice = choice::choose(&pool, (number, epoch.epoch, head.generation), room, |meta, spent| {
             self.cost_if_acceptable(&pool, meta, second, spent)
-        })
+        });
+        for (meta, _) in &choice.taken {
+            pool.set_skipped(&meta.id, false);
+        }
+        for id in &choice.skipped {
+            pool.set_skipped(id, true);
+        }
+        choice
     }
 
     /// What an envelope costs its payer, if the next header, of this second, accepts it after the payer has spent `due`

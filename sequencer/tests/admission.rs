@@ -294,6 +294,25 @@ async fn no_more_are_admitted_than_are_certified_in_time() {
     running.handle.shutdown().await;
 }
 
+/// Rule A-8: nobody waits for what the next header cannot take.
+#[tokio::test]
+async fn envelopes_of_the_next_epoch_hold_up_none_of_this_one() {
+    let epochs = vec![committee().epoch(EPOCH, 1, 600), committee().epoch(EPOCH + 1, 601, LAST_NUMBER)];
+    let world = World::with_epochs(epochs, |config, _| {
+        config.admission.proof_batch_items = 1;
+        config.admission.max_wait_ms = 1;
+    });
+    let running = world.start_funded(&[1]).await;
+    for nonce in 1..=2 {
+        let early = envelope_with(1, nonce, |f| (f.epoch, f.expiry) = (EPOCH + 1, 900));
+        running.send(&early).await.expect("it waits for its epoch");
+    }
+    // Empty headers lead there.
+    running.certify_through(running.handle.tracker().head().number).await;
+    running.send(&envelope_with(1, 3, |f| f.expiry = 500)).await.expect("it goes before them");
+    running.handle.shutdown().await;
+}
+
 /// Rule J-8: whoever has to come back is told when.
 #[tokio::test]
 async fn more_than_may_wait_for_verification_are_told_when_to_come_back() {
