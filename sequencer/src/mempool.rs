@@ -585,6 +585,11 @@ impl<T: Clone> Mempool<T> {
         }
     }
 
+    /// How many envelopes the next header could take, if there was room for all.
+    pub(crate) fn takeable(&self) -> u64 {
+        self.ranks.as_high_as(0)
+    }
+
     /// How many of the envelopes that the next header could take go before one of this rank.
     pub(crate) fn before(&self, rank: u128) -> u64 {
         self.ranks.as_high_as(rank)

@@ -32,8 +32,15 @@ struct State {
     sealed: BTreeMap<u64, Sealed>,
     /// How long those that were certified last had waited, on average.
     waited: Duration,
-    /// Since when nothing was certified, or there was nothing to certify.
+    /// Since when nothing was certified, while there was something that could be.
     still_since: Instant,
+}
+
+impl State {
+    /// On their way into the mempool, or out of it and without a certificate.
+    fn outside(&self) -> u64 {
+        self.entering + self.sealed.values().map(|sealed| sealed.envelopes).sum::<u64>()
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -94,25 +101,29 @@ impl Queue {
         }
     }
 
+    /// Where nothing waits that the next header could take, nothing has waited for long: whatever else there is in the mempool
+    /// may be there for hours.
+    pub(crate) fn look_at<T: Clone>(&self, pool: &Mempool<T>) {
+        let mut state = self.state.lock();
+        if state.outside() == 0 && pool.takeable() == 0 {
+            (state.still_since, state.waited) = (now(), Duration::ZERO);
+        }
+    }
+
     /// When to come back, if an envelope of this rank had to wait too long now.
     pub(crate) fn too_long<T: Clone>(&self, pool: &Mempool<T>, rank: u128) -> Option<Duration> {
         let max_wait = self.max_wait?;
-        let (before, waited) = {
-            let mut state = self.state.lock();
-            let sealed: u64 = state.sealed.values().map(|sealed| sealed.envelopes).sum();
-            let before = state.entering + sealed;
-            if before == 0 && pool.len() == 0 {
-                (state.still_since, state.waited) = (now(), Duration::ZERO);
-            }
-            (before, state.waited.max(state.still_since.elapsed()))
+        self.look_at(pool);
+        let (outside, waited) = {
+            let state = self.state.lock();
+            (state.outside(), state.waited.max(state.still_since.elapsed()))
         };
-        // Whatever stands in the mempool, nobody waits: it may be what cannot pay now.
         if waited <= max_wait / PART_OF_WAIT {
             return None;
         }
         let per_second = self.certified.per_second();
         let room = ((per_second * max_wait.as_secs_f64()) as u64).max(self.min_envelopes);
-        let before = before.saturating_add(pool.before(rank));
+        let before = outside.saturating_add(pool.before(rank));
         let above = before.checked_sub(room)?;
         self.refused.note(1);
         // Whoever was refused in the last second comes back, too.
@@ -209,7 +220,7 @@ mod tests {
         assert!((1_000..1_100).contains(&time.as_millis()), "200 of them have to go first: {time:?}");
         assert_eq!(ask(&[(400, 0, 20)], 1), None, "it goes before them");
         assert!(ask(&[(400, 1, 20)], 1).is_some() && ask(&[(400, 1, 20)], 0).is_some());
-        assert_eq!(ask(&[(400, 5, 9)], 0), None, "what cannot pay holds nobody up");
+        assert_eq!(ask(&[(400, 5, 9), (1, 0, 20)], 0), None, "what cannot pay holds nobody up");
         let entering: Vec<_> = (0..150).map(|_| queue.enter()).collect();
         assert!(ask(&[(60, 0, 20)], 0).is_some());
         drop(entering);
@@ -230,6 +241,26 @@ mod tests {
         assert_eq!(ask(&[(600, 5, 20), (9_000, 0, 20)], 5), None, "600 go before it, and 1,000 a second");
         assert!(ask(&[(600, 5, 20), (9_000, 0, 20)], 0).is_some());
         assert!(ask(&[(512, 5, 9), (9_000, 0, 20)], 0).is_some(), "behind those that cannot pay");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_cannot_pay_makes_no_crowd_wait() {
+        const HOUR: Duration = Duration::from_secs(3_600);
+        let queue = Queue::new(1_000, MIN);
+        let stuck = pool(&[(1, 0, 9)]);
+        assert_eq!(queue.too_long(&stuck, 0), None);
+        sleep(HOUR).await;
+        assert_eq!(queue.too_long(&stuck, 0), None);
+        let burst: Vec<_> = (0..MIN).map(|_| queue.enter()).collect();
+        assert_eq!(queue.too_long(&stuck, 0), None, "nothing has waited before it");
+        drop(burst);
+        // The base fee falls at last, when many come. Whoever seals has looked meanwhile.
+        sleep(HOUR).await;
+        queue.look_at(&stuck);
+        assert_eq!(queue.too_long(&pool(&[(9_999, 0, 20)]), 0), None);
+        sleep(Duration::from_millis(600)).await;
+        queue.look_at(&pool(&[(9_999, 0, 20)]));
+        assert!(queue.too_long(&pool(&[(9_999, 0, 20)]), 0).is_some(), "now they do");
     }
 
     #[tokio::test(start_paused = true)]

@@ -428,6 +428,7 @@ impl Sealer {
         for id in &choice.skipped {
             pool.set_skipped(id, true);
         }
+        self.queue.look_at(&pool);
         choice
     }
 
