@@ -61,6 +61,26 @@ async fn who_sends_and_waits_is_answered_when_the_order_is_final() {
     running.handle.shutdown().await;
 }
 
+/// Rules A-8 and J-7: whoever is too busy to take an envelope does not look whether it is there.
+#[tokio::test]
+async fn one_that_is_in_a_batch_is_no_error_however_long_the_queue_is() {
+    let world = World::with(|config, _| {
+        config.admission.proof_batch_items = 1;
+        config.admission.max_wait_ms = 1;
+    });
+    let running = world.start_funded(&[1]).await;
+    let first = envelope(1, 1);
+    running.send(&first).await.unwrap();
+    running.sealed(2).await;
+    running.send(&envelope(1, 2)).await.unwrap();
+    running.sealed(3).await;
+    let other = send_sync(&running, &envelope(1, 3), options(SyncUntil::Sealed, 1_000)).await;
+    assert_eq!(other.unwrap_err().reason, "queue_too_long", "two wait for certificates");
+    let synced = send_sync(&running, &first, options(SyncUntil::Sealed, MAX_SYNC_TIMEOUT_MS)).await.unwrap();
+    assert_eq!((synced.id, state(&synced)), (first.id(), Some(EnvelopeState::Sealed)));
+    running.handle.shutdown().await;
+}
+
 #[tokio::test]
 async fn when_the_time_is_over_the_receipt_is_as_it_stands() {
     // Header 1 gets no certificate, so nothing more is sealed.

@@ -140,6 +140,8 @@ pub const MAX_FOLLOWED_RECEIPTS_PER_ADDRESS: usize = 4_096;
 pub const ENDED_RECEIPTS_INTERVAL_MS: u64 = 10_000;
 /// After how long receipts that could not be read are read again.
 pub const RECEIPTS_RETRY_MS: u64 = 500;
+/// How long a call that waits for a receipt, and was refused, looks for one all the same.
+pub const REFUSED_RECEIPT_MS: u64 = 5_000;
 /// Most calls of one address that wait for the chain.
 pub const MAX_WAITERS_PER_ADDRESS: usize = 1_024;
 /// How long a call that waits for a receipt waits unless it says so.

@@ -19,7 +19,7 @@ use jsonrpsee::{
 };
 use serde_json::value::to_raw_value;
 use tokio::{
-    sync::{Notify, mpsc},
+    sync::{Notify, mpsc, oneshot},
     time::{sleep_until, timeout_at},
 };
 
@@ -29,7 +29,7 @@ use crate::{
     hub::room,
     limits::{
         ENDED_RECEIPTS_INTERVAL_MS, MAX_FOLLOWED_RECEIPTS, MAX_FOLLOWED_RECEIPTS_PER_ADDRESS, MAX_RECEIPTS,
-        MAX_SYNC_TIMEOUT_MS, RECEIPTS_RETRY_MS, SLOW_CONSUMER_MS, SYNC_TIMEOUT_MS,
+        MAX_SYNC_TIMEOUT_MS, RECEIPTS_RETRY_MS, REFUSED_RECEIPT_MS, SLOW_CONSUMER_MS, SYNC_TIMEOUT_MS,
     },
     peers::Account,
     types::{EnvelopeState, Receipt, SentEnvelope, SyncOptions, SyncedEnvelope},
@@ -93,7 +93,12 @@ struct Follower {
     /// Whether it has heard of any.
     heard: bool,
     changes: mpsc::Sender<Arc<Receipt>>,
+    /// Is told what the first such read gave, even if that is nothing; dropped where it failed.
+    found: Option<Found>,
 }
+
+/// Is told once what is known of an id.
+type Found = oneshot::Sender<Option<Arc<Receipt>>>;
 
 /// Some ids that one caller follows, until it is dropped.
 struct Following {
@@ -280,8 +285,21 @@ impl ReceiptBoard {
             followed.reads += 1;
             followed.reads
         };
-        let receipts = self.0.source.receipts(ids.to_vec()).await?;
+        let receipts = self.0.source.receipts(ids.to_vec()).await;
         let mut followed = self.0.followed();
+        let receipts = match receipts {
+            Ok(receipts) => receipts,
+            Err(error) => {
+                for id in ids {
+                    let followers = followed.ids.get_mut(id).map(|entry| &mut entry.followers);
+                    for follower in followers.into_iter().flatten().filter(|follower| follower.since <= read)
+                    {
+                        follower.found = None;
+                    }
+                }
+                return Err(error);
+            }
+        };
         let mut without_room = Vec::new();
         for (id, receipt) in ids.iter().zip(receipts) {
             let Some(entry) = followed.ids.get_mut(id) else { continue };
@@ -289,14 +307,16 @@ impl ReceiptBoard {
             if differs {
                 entry.told = receipt.map(Arc::new);
             }
-            // Of one that is not known, or not any more, there is nothing to tell.
-            let Some(told) = entry.told.clone() else { continue };
-            for follower in &mut entry.followers {
-                if read < follower.since || (follower.heard && !differs) {
-                    continue;
+            let told = entry.told.clone();
+            for follower in entry.followers.iter_mut().filter(|follower| follower.since <= read) {
+                if let Some(found) = follower.found.take() {
+                    // Most do not wait for it.
+                    let _ = found.send(told.clone());
                 }
+                // Of one that is not known, or not any more, there is nothing to tell.
+                let Some(told) = told.as_ref().filter(|_| differs || !follower.heard) else { continue };
                 follower.heard = true;
-                if follower.changes.try_send(Arc::clone(&told)).is_err() {
+                if follower.changes.try_send(Arc::clone(told)).is_err() {
                     without_room.push(follower.key);
                 }
             }
@@ -310,8 +330,13 @@ impl ReceiptBoard {
         Ok(())
     }
 
-    /// Follows these ids: each receipt that is known comes at once, then whenever it changes.
-    fn follow(&self, caller: &Extensions, mut ids: Vec<B256>) -> Result<Following, RpcError> {
+    /// Follows these ids: each receipt that is known comes at once, then whenever it changes. `found` is told of the first.
+    fn follow(
+        &self,
+        caller: &Extensions,
+        mut ids: Vec<B256>,
+        mut found: Option<Found>,
+    ) -> Result<Following, RpcError> {
         ids.sort_unstable();
         ids.dedup();
         if ids.is_empty() || ids.len() > MAX_RECEIPTS {
@@ -339,7 +364,8 @@ impl ReceiptBoard {
         followed.next += 1;
         let since = followed.reads + 1;
         for id in &ids {
-            let follower = Follower { key, since, heard: false, changes: sender.clone() };
+            let (changes, found) = (sender.clone(), found.take());
+            let follower = Follower { key, since, heard: false, changes, found };
             followed.ids.entry(*id).or_default().followers.push(follower);
             followed.fresh.insert(*id);
         }
@@ -371,12 +397,20 @@ impl ReceiptBoard {
             return Ok(SyncedEnvelope { id, promise, receipt: None });
         };
         // A place to wait is had first: an admitted envelope is not refused afterwards.
-        let mut following = self.follow(caller, vec![id])?;
+        let (sender, found) = oneshot::channel();
+        let mut following = self.follow(caller, vec![id], Some(sender))?;
         let promise = match sending.await {
             Ok(sent) => sent.promise,
             // It came to an end, or is on its way: that is what is asked for.
             Err(refusal) if refusal.reason == ALREADY_KNOWN => None,
-            Err(refusal) => return Err(refusal),
+            // Who is too busy to take it may not have looked whether it is there.
+            Err(refusal) => {
+                let patience = now() + Duration::from_millis(REFUSED_RECEIPT_MS);
+                match timeout_at(deadline.min(patience), found).await {
+                    Ok(Ok(Some(receipt))) if is_in_batch(receipt.state) => None,
+                    _ => return Err(refusal),
+                }
+            }
         };
         // One that was evicted, or skipped with another proof, waits again now.
         following.begin_again();
@@ -397,7 +431,7 @@ impl ReceiptBoard {
         extensions: &Extensions,
         ids: Vec<B256>,
     ) -> SubscriptionResult {
-        let mut following = match self.follow(extensions, ids) {
+        let mut following = match self.follow(extensions, ids, None) {
             Ok(following) => following,
             Err(refusal) => {
                 pending.reject(refusal).await;
@@ -427,6 +461,19 @@ impl ReceiptBoard {
                     return Err(SubscriptionError::from("too slow: its connection does not drain"));
                 }
             }
+        }
+    }
+}
+
+/// Whether a batch has the envelope itself, and not a copy that was skipped.
+const fn is_in_batch(state: EnvelopeState) -> bool {
+    match state {
+        EnvelopeState::Sealed
+        | EnvelopeState::Certified
+        | EnvelopeState::Executed
+        | EnvelopeState::Malformed => true,
+        EnvelopeState::Pending | EnvelopeState::Skipped | EnvelopeState::Expired | EnvelopeState::Void => {
+            false
         }
     }
 }
@@ -500,7 +547,7 @@ mod tests {
         }
 
         fn follow(&self, ids: impl IntoIterator<Item = u32>) -> Following {
-            self.board.follow(&Extensions::new(), ids.into_iter().map(id).collect()).unwrap()
+            self.board.follow(&Extensions::new(), ids.into_iter().map(id).collect(), None).unwrap()
         }
 
         /// Until everything that is due was read.
@@ -596,8 +643,9 @@ mod tests {
     async fn too_many_and_none_are_refused_and_nothing_is_left_of_them() {
         let running = Running::start();
         let caller = Extensions::new();
-        let follow =
-            |from: u32, count: u32| running.board.follow(&caller, (from..from + count).map(id).collect());
+        let follow = |from: u32, count: u32| {
+            running.board.follow(&caller, (from..from + count).map(id).collect(), None)
+        };
         for count in [0, MAX_RECEIPTS as u32 + 1] {
             assert_eq!(follow(0, count).err().unwrap().reason, "too_many_ids");
         }
@@ -724,6 +772,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn the_first_read_says_whether_an_envelope_is_known() {
+        let running = Running::start();
+        running.told.set(1, Certified);
+        let _known_before = running.follow([1]);
+        running.settled().await;
+        let ask = async |number: u32| {
+            let (sender, found) = oneshot::channel();
+            let caller = Extensions::new();
+            let _following = running.board.follow(&caller, vec![id(number)], Some(sender)).unwrap();
+            found.await.map(|found| found.map(|receipt| receipt.state))
+        };
+        assert_eq!(ask(1).await, Ok(Some(Certified)));
+        assert_eq!(ask(2).await, Ok(None));
+        *running.told.failures.lock().unwrap() = 1;
+        assert!(ask(1).await.is_err(), "nobody waits for a source that fails");
+        assert_eq!(ask(1).await, Ok(Some(Certified)));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn who_waits_is_told_when_the_server_ends() {
         let running = Running::start();
         let following = running.follow([1]);
@@ -731,7 +798,7 @@ mod tests {
         let waited = following.wait(Sealed, now() + Duration::from_secs(5)).await;
         assert!(waited.is_cut && waited.receipt.is_none());
         running.task.await.unwrap();
-        let refused = running.board.follow(&Extensions::new(), vec![id(1)]).err().unwrap();
+        let refused = running.board.follow(&Extensions::new(), vec![id(1)], None).err().unwrap();
         assert_eq!(refused.reason, "shutting_down");
     }
 }
