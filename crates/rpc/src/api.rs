@@ -122,7 +122,8 @@ pub trait ReceiptApi {
     /// Receipts as they change; WebSocket only. Each notification is a `blind_receipt` message whose `params.result` is a
     /// receipt: at once for each envelope that the server knows, then whenever it says something else. Nothing is told while
     /// the server does not know where an envelope stands. A subscriber that cannot keep up is dropped with an error; it asks
-    /// `blind_getReceipts`.
+    /// `blind_getReceipts`. So is one of the address that follows most, where there is no room for another's (`gave_way`), and
+    /// one with an id that nobody has known for a minute (`unknown_ids`).
     ///
     /// # Parameters
     /// - `ids`: the envelopes' ids, 1 to 256.
@@ -140,9 +141,9 @@ pub trait ReceiptApi {
 #[rpc(server, client, namespace = "blind")]
 pub trait SyncApi {
     /// Admits an envelope as `blind_sendEnvelope` does, and answers when it has come as far as is asked, or has ended, with
-    /// its receipt. When the time is over it answers with the receipt as it stands then; the envelope goes on. One that is in
-    /// a batch already, or has expired, is no error here: its receipt is the answer. All other errors are those of
-    /// `blind_sendEnvelope`.
+    /// its receipt. When the time is over, or where so many wait that the address with most calls has to give way, it answers
+    /// with the receipt as it stands then; the envelope goes on. One that is in a batch already, or has expired, is no error
+    /// here: its receipt is the answer. All other errors are those of `blind_sendEnvelope`.
     ///
     /// # Errors
     /// - `invalid_timeout`: more than 50,000 ms.

@@ -132,10 +132,16 @@ pub const SHUTDOWN_GRACE_MS: u64 = 5_000;
 
 /// Most receipts that one call asks for, or one subscription follows.
 pub const MAX_RECEIPTS: usize = 256;
-/// Most receipts that are followed at one server.
+/// Most receipts that subscriptions follow at one server.
 pub const MAX_FOLLOWED_RECEIPTS: usize = 65_536;
-/// Most of them by one address, or peer.
+/// Most receipts that calls wait for at one server: room of their own.
+pub const MAX_AWAITED_RECEIPTS: usize = 16_384;
+/// Most of either by one address, or peer.
 pub const MAX_FOLLOWED_RECEIPTS_PER_ADDRESS: usize = 4_096;
+/// How long an id that nobody knows is looked for whenever the chain moves; then as seldom as what came to an end.
+pub const NEW_RECEIPT_MS: u64 = 10_000;
+/// How long an id may be followed that nobody knows.
+pub const UNKNOWN_RECEIPT_MS: u64 = 60_000;
 /// How often receipts of envelopes that came to an end are read again: L1 seldom takes one back.
 pub const ENDED_RECEIPTS_INTERVAL_MS: u64 = 10_000;
 /// After how long receipts that could not be read are read again.

@@ -1,18 +1,22 @@
 //! Receipts that are told as they change: who waits for an envelope asks once, and not again and again.
 //!
 //! A [`ReceiptBoard`] has the ids that somebody follows. When the chain moves, it reads the receipts of those that may go on,
-//! many in one read, and tells each that differs to those who follow it. It believes its [`ReceiptSource`]: the store, or the
+//! many in one read, and tells each that differs to those who follow it. No address keeps the others from following theirs, and
+//! ids that nobody knows are not followed for ever. It believes its [`ReceiptSource`]: the store, or the
 //! server behind a gateway. One task reads, one read after the other: what is told last is what was read last.
 
+mod followed;
+
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     time::Duration,
 };
 
 use alloy_primitives::B256;
 use blindfold_protocol::{Canonical, Envelope};
 use blindfold_runtime::{Instant, Stop, now, until};
+use followed::{End, Followed, Found, Purpose};
 use jsonrpsee::{
     Extensions, PendingSubscriptionSink, SendTimeoutError, SubscriptionMessage,
     core::{SubscriptionError, SubscriptionResult, async_trait},
@@ -28,10 +32,9 @@ use crate::{
     answers::Recipient,
     hub::room,
     limits::{
-        ENDED_RECEIPTS_INTERVAL_MS, MAX_FOLLOWED_RECEIPTS, MAX_FOLLOWED_RECEIPTS_PER_ADDRESS, MAX_RECEIPTS,
-        MAX_SYNC_TIMEOUT_MS, RECEIPTS_RETRY_MS, REFUSED_RECEIPT_MS, SLOW_CONSUMER_MS, SYNC_TIMEOUT_MS,
+        ENDED_RECEIPTS_INTERVAL_MS, MAX_RECEIPTS, MAX_SYNC_TIMEOUT_MS, RECEIPTS_RETRY_MS, REFUSED_RECEIPT_MS,
+        SLOW_CONSUMER_MS, SYNC_TIMEOUT_MS,
     },
-    peers::Account,
     types::{EnvelopeState, Receipt, SentEnvelope, SyncOptions, SyncedEnvelope},
 };
 
@@ -66,59 +69,26 @@ impl Shared {
     }
 }
 
-#[derive(Default)]
-struct Followed {
-    ids: HashMap<B256, Entry>,
-    /// Read before all others.
-    fresh: HashSet<B256>,
-    of_accounts: HashMap<Account, usize>,
-    next: u64,
-    /// Reads so far.
-    reads: u64,
-    /// Nothing is read any more.
-    closed: bool,
-}
-
-#[derive(Default)]
-struct Entry {
-    /// What was read last.
-    told: Option<Arc<Receipt>>,
-    followers: Vec<Follower>,
-}
-
-struct Follower {
-    key: u64,
-    /// It hears of reads from this one on: what was read before says nothing of what it waits for.
-    since: u64,
-    /// Whether it has heard of any.
-    heard: bool,
-    changes: mpsc::Sender<Arc<Receipt>>,
-    /// Is told what the first such read gave, even if that is nothing; dropped where it failed.
-    found: Option<Found>,
-}
-
-/// Is told once what is known of an id.
-type Found = oneshot::Sender<Option<Arc<Receipt>>>;
-
 /// Some ids that one caller follows, until it is dropped.
 struct Following {
     shared: Weak<Shared>,
     key: u64,
-    account: Option<Account>,
-    ids: Vec<B256>,
+    ids: Arc<[B256]>,
     changes: mpsc::Receiver<Arc<Receipt>>,
+    /// Why there are no more of them, but for the end of the server.
+    end: Arc<OnceLock<End>>,
 }
 
 /// What came of waiting.
 struct Waited {
     /// The last receipt that was told.
     receipt: Option<Arc<Receipt>>,
-    /// The server ends, or the follower did not keep up.
+    /// The server ends.
     is_cut: bool,
 }
 
 impl Following {
-    /// Until the envelope has come so far, or cannot any more, or the time is over.
+    /// Until the envelope has come so far, or cannot any more, or the time is over; or until it gives way to others.
     async fn wait(mut self, state: EnvelopeState, deadline: Instant) -> Waited {
         let mut receipt: Option<Arc<Receipt>> = None;
         loop {
@@ -130,7 +100,7 @@ impl Following {
                         return Waited { receipt, is_cut: false };
                     }
                 }
-                Ok(None) => return Waited { receipt, is_cut: true },
+                Ok(None) => return Waited { receipt, is_cut: self.end.get().is_none() },
                 Err(_) => return Waited { receipt, is_cut: false },
             }
         }
@@ -141,10 +111,11 @@ impl Following {
         let Some(shared) = self.shared.upgrade() else { return };
         let mut followed = shared.followed();
         let since = followed.reads + 1;
-        for id in &self.ids {
+        for id in self.ids.iter() {
             let Some(entry) = followed.ids.get_mut(id) else { continue };
-            if let Some(follower) = entry.followers.iter_mut().find(|follower| follower.key == self.key) {
+            if let Some(follower) = entry.followers.get_mut(&self.key) {
                 (follower.since, follower.heard) = (since, false);
+                entry.is_awaited();
                 followed.fresh.insert(*id);
             }
         }
@@ -156,24 +127,8 @@ impl Following {
 
 impl Drop for Following {
     fn drop(&mut self) {
-        let Some(shared) = self.shared.upgrade() else { return };
-        let mut followed = shared.followed();
-        for id in &self.ids {
-            if let Some(entry) = followed.ids.get_mut(id) {
-                entry.followers.retain(|follower| follower.key != self.key);
-                if entry.followers.is_empty() {
-                    followed.ids.remove(id);
-                    followed.fresh.remove(id);
-                }
-            }
-        }
-        if let Some(account) = self.account
-            && let Some(count) = followed.of_accounts.get_mut(&account)
-        {
-            *count = count.saturating_sub(self.ids.len());
-            if *count == 0 {
-                followed.of_accounts.remove(&account);
-            }
+        if let Some(shared) = self.shared.upgrade() {
+            shared.followed().end(self.key, None);
         }
     }
 }
@@ -208,10 +163,7 @@ impl ReceiptBoard {
             () = until(&mut stop) => {}
             () = self.read_on() => {}
         }
-        let mut followed = self.0.followed();
-        followed.closed = true;
-        followed.fresh.clear();
-        followed.ids.clear();
+        self.0.followed().close();
     }
 
     async fn read_on(&self) {
@@ -268,15 +220,11 @@ impl ReceiptBoard {
         ids
     }
 
-    /// The ids that may change, or of which somebody has heard nothing; with those that came to an end, which L1 may take back.
-    fn open(&self, with_ended: bool) -> VecDeque<B256> {
-        let followed = self.0.followed();
-        let is_open = |entry: &Entry| {
-            with_ended
-                || entry.told.as_ref().is_none_or(|told| !told.state.has_ended())
-                || entry.followers.iter().any(|follower| !follower.heard)
-        };
-        followed.ids.iter().filter(|(_, entry)| is_open(entry)).map(|(id, _)| *id).collect()
+    /// The ids that may change; with those of which that is hardly to be expected.
+    fn open(&self, all: bool) -> VecDeque<B256> {
+        let (followed, now) = (self.0.followed(), now());
+        let open = followed.ids.iter().filter(|(_, entry)| all || entry.is_open(now));
+        open.map(|(id, _)| *id).collect()
     }
 
     async fn read(&self, ids: &[B256]) -> Result<(), RpcError> {
@@ -291,24 +239,26 @@ impl ReceiptBoard {
             Ok(receipts) => receipts,
             Err(error) => {
                 for id in ids {
-                    let followers = followed.ids.get_mut(id).map(|entry| &mut entry.followers);
-                    for follower in followers.into_iter().flatten().filter(|follower| follower.since <= read)
-                    {
-                        follower.found = None;
-                    }
+                    let Some(entry) = followed.ids.get_mut(id) else { continue };
+                    let waiting = entry.followers.values_mut().filter(|follower| follower.since <= read);
+                    waiting.for_each(|follower| follower.found = None);
                 }
                 return Err(error);
             }
         };
-        let mut without_room = Vec::new();
+        let (mut ended, at) = (Vec::new(), now());
         for (id, receipt) in ids.iter().zip(receipts) {
             let Some(entry) = followed.ids.get_mut(id) else { continue };
             let differs = entry.told.as_deref() != receipt.as_ref();
-            if differs {
-                entry.told = receipt.map(Arc::new);
-            }
+            let is_forgotten = entry.was_read(receipt, at);
             let told = entry.told.clone();
-            for follower in entry.followers.iter_mut().filter(|follower| follower.since <= read) {
+            for (key, follower) in &mut entry.followers {
+                if is_forgotten && follower.purpose == Purpose::Subscription {
+                    ended.push((*key, End::UnknownIds));
+                }
+                if read < follower.since {
+                    continue;
+                }
                 if let Some(found) = follower.found.take() {
                     // Most do not wait for it.
                     let _ = found.send(told.clone());
@@ -317,15 +267,13 @@ impl ReceiptBoard {
                 let Some(told) = told.as_ref().filter(|_| differs || !follower.heard) else { continue };
                 follower.heard = true;
                 if follower.changes.try_send(Arc::clone(told)).is_err() {
-                    without_room.push(follower.key);
+                    ended.push((*key, End::TooSlow));
                 }
             }
         }
-        if !without_room.is_empty() {
-            // They are told so by their end: of none of their ids anything comes any more.
-            for entry in followed.ids.values_mut() {
-                entry.followers.retain(|follower| !without_room.contains(&follower.key));
-            }
+        // They are told so by their end: of none of their ids anything comes any more.
+        for (key, end) in ended {
+            followed.end(key, Some(end));
         }
         Ok(())
     }
@@ -335,43 +283,30 @@ impl ReceiptBoard {
         &self,
         caller: &Extensions,
         mut ids: Vec<B256>,
-        mut found: Option<Found>,
+        purpose: Purpose,
+        found: Option<Found>,
     ) -> Result<Following, RpcError> {
         ids.sort_unstable();
         ids.dedup();
         if ids.is_empty() || ids.len() > MAX_RECEIPTS {
             return Err(too_many(ids.len()));
         }
+        let ids: Arc<[B256]> = ids.into();
         let account = caller.get::<Recipient>().map(|recipient| recipient.account);
         let (sender, changes) = mpsc::channel(ids.len().saturating_mul(CHANGES_PER_ID));
         let mut followed = self.0.followed();
         if followed.closed {
             return Err(RpcError::unavailable("shutting_down", "the server is stopping"));
         }
-        let of_account = account.and_then(|account| followed.of_accounts.get(&account)).copied().unwrap_or(0);
-        if of_account + ids.len() > MAX_FOLLOWED_RECEIPTS_PER_ADDRESS
-            || followed.ids.len() + ids.len() > MAX_FOLLOWED_RECEIPTS
-        {
+        let Some((key, end)) = followed.follow(account, purpose, &ids, &sender, found) else {
             return Err(RpcError::busy(
                 "overloaded",
                 "as many receipts are followed here as may be, by this address or by all",
             ));
-        }
-        if let Some(account) = account {
-            *followed.of_accounts.entry(account).or_default() += ids.len();
-        }
-        let key = followed.next;
-        followed.next += 1;
-        let since = followed.reads + 1;
-        for id in &ids {
-            let (changes, found) = (sender.clone(), found.take());
-            let follower = Follower { key, since, heard: false, changes, found };
-            followed.ids.entry(*id).or_default().followers.push(follower);
-            followed.fresh.insert(*id);
-        }
+        };
         drop(followed);
         self.0.fresh.notify_one();
-        Ok(Following { shared: Arc::downgrade(&self.0), key, account, ids, changes })
+        Ok(Following { shared: Arc::downgrade(&self.0), key, ids, changes, end })
     }
 
     /// Serves one `blind_sendEnvelopeSync`: `sending` admits the envelope.
@@ -398,7 +333,7 @@ impl ReceiptBoard {
         };
         // A place to wait is had first: an admitted envelope is not refused afterwards.
         let (sender, found) = oneshot::channel();
-        let mut following = self.follow(caller, vec![id], Some(sender))?;
+        let mut following = self.follow(caller, vec![id], Purpose::Call, Some(sender))?;
         let promise = match sending.await {
             Ok(sent) => sent.promise,
             // It came to an end, or is on its way: that is what is asked for.
@@ -431,7 +366,7 @@ impl ReceiptBoard {
         extensions: &Extensions,
         ids: Vec<B256>,
     ) -> SubscriptionResult {
-        let mut following = match self.follow(extensions, ids, None) {
+        let mut following = match self.follow(extensions, ids, Purpose::Subscription, None) {
             Ok(following) => following,
             Err(refusal) => {
                 pending.reject(refusal).await;
@@ -447,7 +382,8 @@ impl ReceiptBoard {
                 change = following.changes.recv() => change,
             };
             let Some(receipt) = change else {
-                return Err(SubscriptionError::from("too slow, or the server is stopping: ask again"));
+                let why = following.end.get().map_or("the server is stopping: ask again", |end| end.words());
+                return Err(SubscriptionError::from(why));
             };
             let raw = to_raw_value(&*receipt).map_err(|error| SubscriptionError::from(error.to_string()))?;
             if !room(recipient, raw.get().len(), patience).await {
@@ -492,10 +428,20 @@ pub fn too_many(ids: usize) -> RpcError {
 
 #[cfg(test)]
 mod tests {
+    use std::{collections::HashMap, net::Ipv4Addr};
+
     use blindfold_runtime::spawn;
     use tokio::{sync::watch, task::JoinHandle, time::sleep};
 
     use super::*;
+    use crate::{
+        answers::Budget,
+        limits::{
+            MAX_AWAITED_RECEIPTS, MAX_FOLLOWED_RECEIPTS, MAX_FOLLOWED_RECEIPTS_PER_ADDRESS, NEW_RECEIPT_MS,
+            UNKNOWN_RECEIPT_MS,
+        },
+        peers::Account,
+    };
 
     /// Says of each id what it was told to.
     #[derive(Default)]
@@ -547,7 +493,16 @@ mod tests {
         }
 
         fn follow(&self, ids: impl IntoIterator<Item = u32>) -> Following {
-            self.board.follow(&Extensions::new(), ids.into_iter().map(id).collect(), None).unwrap()
+            self.follow_for(Purpose::Subscription, &Extensions::new(), ids).unwrap()
+        }
+
+        fn follow_for(
+            &self,
+            purpose: Purpose,
+            caller: &Extensions,
+            ids: impl IntoIterator<Item = u32>,
+        ) -> Result<Following, RpcError> {
+            self.board.follow(caller, ids.into_iter().map(id).collect(), purpose, None)
         }
 
         /// Until everything that is due was read.
@@ -569,6 +524,15 @@ mod tests {
             let waited = self.follow([number]).wait(state, deadline).await;
             waited.receipt.map(|receipt| receipt.state)
         }
+    }
+
+    /// Somebody at an address of his own.
+    fn caller(last: u8) -> Extensions {
+        let account = Account::of(Ipv4Addr::new(192, 0, 2, last).into());
+        let mut extensions = Extensions::new();
+        let (budget, outbox) = (Budget::new(1, 1), Arc::default());
+        extensions.insert(Recipient { budget, outbox, account, websocket: true });
+        extensions
     }
 
     fn states(following: &mut Following) -> Vec<EnvelopeState> {
@@ -643,9 +607,8 @@ mod tests {
     async fn too_many_and_none_are_refused_and_nothing_is_left_of_them() {
         let running = Running::start();
         let caller = Extensions::new();
-        let follow = |from: u32, count: u32| {
-            running.board.follow(&caller, (from..from + count).map(id).collect(), None)
-        };
+        let follow =
+            |from: u32, count: u32| running.follow_for(Purpose::Subscription, &caller, from..from + count);
         for count in [0, MAX_RECEIPTS as u32 + 1] {
             assert_eq!(follow(0, count).err().unwrap().reason, "too_many_ids");
         }
@@ -660,6 +623,91 @@ mod tests {
         assert_eq!(running.board.followed(), MAX_FOLLOWED_RECEIPTS);
         drop(all);
         assert_eq!(running.board.followed(), 0);
+    }
+
+    /// Sixteen addresses took all there was from everybody.
+    #[tokio::test(start_paused = true)]
+    async fn whoever_follows_most_gives_way() {
+        let (running, most) = (Running::start(), MAX_RECEIPTS as u32);
+        let mut blocks = (1..).map(|block: u32| block * most..(block + 1) * most);
+        let mut follow =
+            |last: u8| running.follow_for(Purpose::Subscription, &caller(last), blocks.next().unwrap());
+        let mut theirs: Vec<Following> = Vec::new();
+        for last in (1..=16).flat_map(|last| [last; 16]) {
+            theirs.push(follow(last).unwrap());
+        }
+        assert_eq!(running.board.followed(), MAX_FOLLOWED_RECEIPTS);
+        let one = running.follow_for(Purpose::Subscription, &caller(17), [1]).unwrap();
+        assert_eq!(running.board.followed(), MAX_FOLLOWED_RECEIPTS - MAX_RECEIPTS + 1);
+        let gave_way = theirs.iter().position(|theirs| theirs.end.get() == Some(&End::GaveWay)).unwrap();
+        assert_eq!(gave_way % 16, 0, "the oldest of its address");
+        assert!(theirs[gave_way].changes.recv().await.is_none());
+        // As much as the others have, and no more.
+        let mine: Vec<Following> = std::iter::from_fn(|| follow(17).ok()).collect();
+        assert_eq!(mine.len(), MAX_FOLLOWED_RECEIPTS_PER_ADDRESS / MAX_RECEIPTS - 1);
+        assert!(one.end.get().is_none() && mine.iter().all(|mine| mine.end.get().is_none()));
+        drop((one, mine, theirs));
+        assert_eq!(running.board.followed(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn subscriptions_keep_no_call_from_waiting_and_one_that_gives_way_is_answered() {
+        let running = Running::start();
+        let mut subscriptions = Vec::new();
+        for block in 1..=(MAX_FOLLOWED_RECEIPTS / MAX_RECEIPTS) as u32 {
+            subscriptions
+                .push(running.follow(block * MAX_RECEIPTS as u32..(block + 1) * MAX_RECEIPTS as u32));
+        }
+        let call = |last: u8| running.follow_for(Purpose::Call, &caller(last), [1]);
+        let mut calls: Vec<Following> = Vec::new();
+        for (last, count) in [(1, 4_096), (2, 4_095), (3, 4_095), (4, 4_095), (5, 3)] {
+            calls.extend((0..count).map(|_| call(last).unwrap()));
+        }
+        assert_eq!(calls.len(), MAX_AWAITED_RECEIPTS);
+        let newcomer = call(6).unwrap();
+        let first = calls.remove(0);
+        running.told.set(1, Pending);
+        let waited = first.wait(Sealed, now() + Duration::from_secs(5)).await;
+        assert!(!waited.is_cut && waited.receipt.is_none(), "answered with what is known");
+        let waited = newcomer.wait(Pending, now() + Duration::from_secs(5)).await;
+        assert_eq!(waited.receipt.map(|receipt| receipt.state), Some(Pending));
+        assert!(calls.iter().chain(&subscriptions).all(|other| other.end.get().is_none()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ids_that_nobody_knows_are_looked_for_seldom_and_not_for_ever() {
+        let running = Running::start();
+        let caller = caller(1);
+        running.told.set(1, Pending);
+        let mut known = running.follow([1]);
+        let mut with_unknown = running.follow([1, 2]);
+        let call = running.follow_for(Purpose::Call, &caller, [3]).unwrap();
+        running.settled().await;
+        running.moved().await;
+        running.reads();
+        running.moved().await;
+        assert_eq!(running.reads(), [3], "it may have been sent in this moment");
+        sleep(Duration::from_millis(NEW_RECEIPT_MS)).await;
+        running.moved().await;
+        running.reads();
+        running.moved().await;
+        assert_eq!(running.reads(), [2], "the one that is known, and the one that a call waits for");
+        sleep(Duration::from_millis(UNKNOWN_RECEIPT_MS)).await;
+        running.moved().await;
+        assert_eq!(states(&mut with_unknown), [Pending]);
+        assert!(with_unknown.changes.recv().await.is_none());
+        assert_eq!(with_unknown.end.get(), Some(&End::UnknownIds));
+        running.told.set(1, Sealed);
+        running.moved().await;
+        assert_eq!(states(&mut known), [Pending, Sealed]);
+        assert!(call.end.get().is_none());
+        drop(with_unknown);
+        // Whoever asks again has as long again.
+        let again = running.follow([2]);
+        running.settled().await;
+        running.moved().await;
+        assert!(again.end.get().is_none());
+        assert_eq!(running.board.followed(), 3);
     }
 
     #[tokio::test(start_paused = true)]
@@ -780,7 +828,8 @@ mod tests {
         let ask = async |number: u32| {
             let (sender, found) = oneshot::channel();
             let caller = Extensions::new();
-            let _following = running.board.follow(&caller, vec![id(number)], Some(sender)).unwrap();
+            let following = running.board.follow(&caller, vec![id(number)], Purpose::Call, Some(sender));
+            let _following = following.unwrap();
             found.await.map(|found| found.map(|receipt| receipt.state))
         };
         assert_eq!(ask(1).await, Ok(Some(Certified)));
@@ -792,13 +841,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_waits_is_told_when_the_server_ends() {
-        let running = Running::start();
+        let mut running = Running::start();
         let following = running.follow([1]);
         running.stop.send_replace(true);
         let waited = following.wait(Sealed, now() + Duration::from_secs(5)).await;
         assert!(waited.is_cut && waited.receipt.is_none());
-        running.task.await.unwrap();
-        let refused = running.board.follow(&Extensions::new(), vec![id(1)], None).err().unwrap();
+        (&mut running.task).await.unwrap();
+        let refused = running.follow_for(Purpose::Subscription, &Extensions::new(), [1]).err().unwrap();
         assert_eq!(refused.reason, "shutting_down");
     }
 }
