@@ -21,6 +21,7 @@ use crate::{
     limits::{ANSWER_WAIT_MS, MAX_ERROR_DETAIL_CHARS, SMALL_ANSWER_BYTES, TURN_WAIT_MS},
     peers::{Account, Peers},
     server::Panicked,
+    turned_away,
     turns::{Turn, Turns},
 };
 
@@ -123,8 +124,7 @@ where
         let shared = &self.shared;
         let Some(recipient) = request.extensions().get::<Recipient>() else { return Ok(Held::default()) };
         if !shared.peers.may_call(recipient.account) {
-            let refusal = RpcError::busy("rate_limited", "too many calls from this address");
-            return Err(refusal.after(shared.peers.time_for_a_call()));
+            return Err(turned_away::rate_limited(shared.peers.time_for_a_call()));
         }
         let method = request.method_name();
         if recipient.websocket && BULK_METHODS.contains(&method) {

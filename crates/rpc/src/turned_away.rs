@@ -58,20 +58,32 @@ pub(crate) fn refusal(overload: Overload, time: Duration) -> RpcError {
     }
 }
 
+/// The refusal of a call for which its address has no allowance left.
+pub(crate) fn rate_limited(time: Duration) -> RpcError {
+    RpcError::busy("rate_limited", "too many calls from this address").after(time)
+}
+
 /// What a request gets on a connection that is refused: a JSON-RPC error, the time to come back as a header too, and the end
 /// of the connection.
 pub(crate) fn answer(overload: Overload, refusal: RpcError) -> Response<Body> {
-    let seconds = refusal.retry_after_ms.unwrap_or_default().div_ceil(MS_PER_SECOND);
-    let answer = Answer { jsonrpc: "2.0".to_owned(), id: (), error: refusal.into() };
-    let mut response = Response::new(Body::from(serde_json::to_string(&answer).unwrap_or_default()));
-    *response.status_mut() = match overload {
+    let status = match overload {
         Overload::ConnectionsOfAddress => StatusCode::TOO_MANY_REQUESTS,
         Overload::Connections | Overload::Addresses => StatusCode::SERVICE_UNAVAILABLE,
     };
+    let mut response = response(status, refusal);
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// The same, where the connection goes on.
+pub(crate) fn response(status: StatusCode, refusal: RpcError) -> Response<Body> {
+    let seconds = refusal.retry_after_ms.unwrap_or_default().div_ceil(MS_PER_SECOND);
+    let answer = Answer { jsonrpc: "2.0".to_owned(), id: (), error: refusal.into() };
+    let mut response = Response::new(Body::from(serde_json::to_string(&answer).unwrap_or_default()));
+    *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 

@@ -14,7 +14,11 @@ use blindfold_rpc::{
 };
 use common::*;
 use futures::{SinkExt, StreamExt};
-use tokio::net::TcpStream;
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 use tokio_tungstenite::{
     WebSocketStream, client_async,
     tungstenite::{Message, client::IntoClientRequest},
@@ -150,6 +154,40 @@ async fn what_is_no_request_for_topics_ends_the_connection_and_subscribes_nothin
     assert_eq!(bytes(&mut twice).await, None);
 }
 
+/// What a consumer of the binary feed sends first, with more headers.
+fn handshake(more: &str) -> String {
+    format!(
+        "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: {FEED_SUBPROTOCOL}\r\n{more}\r\n"
+    )
+}
+
+/// Rule J-8: an address that opens feeds too often is told when to come back, as in every other refusal for want of room.
+#[tokio::test]
+async fn who_opens_feeds_too_often_is_told_when_to_come_back() {
+    let hub = Hub::default();
+    let mut config = feeding(0, &hub, Form::Binary);
+    config.inbound.max_calls_per_address_per_second = 1;
+    let server = serve(config, methods(hub), None).await.unwrap();
+    let request = handshake("Sec-WebSocket-Version: 13\r\nConnection: close\r\n");
+    let refused = loop {
+        let mut stream = TcpStream::connect(server.local_addr()).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_buf(&mut answer).await.unwrap();
+        if !answer.starts_with(b"HTTP/1.1 101") {
+            stream.read_to_end(&mut answer).await.unwrap();
+            break String::from_utf8(answer).unwrap();
+        }
+    };
+    let (head, body) = refused.split_once("\r\n\r\n").unwrap();
+    let head = head.to_ascii_lowercase();
+    assert!(head.starts_with("http/1.1 429") && head.contains("\r\nretry-after: 1\r\n"), "{head}");
+    let answer: serde_json::Value = serde_json::from_str(body).unwrap();
+    assert_eq!(error(&answer), (-38001, "rate_limited".to_owned(), true));
+    assert_eq!((&answer["id"], &answer["error"]["data"]["retry_after_ms"]), (&json!(null), &json!(1_000)));
+}
+
 #[tokio::test]
 async fn the_binary_feed_is_under_the_limits_of_its_port() {
     let hub = Hub::default();
@@ -157,12 +195,6 @@ async fn the_binary_feed_is_under_the_limits_of_its_port() {
     config.inbound.max_connections_per_address = 2;
     let server = serve(config, methods(hub.clone()), None).await.unwrap();
     let addr = server.local_addr();
-    let handshake = |more: &str| {
-        format!(
-            "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-             Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: {FEED_SUBPROTOCOL}\r\n{more}\r\n"
-        )
-    };
     let of_a_page =
         handshake("Sec-WebSocket-Version: 13\r\nOrigin: https://a.example\r\nConnection: close\r\n");
     let refused = raw(addr, of_a_page.as_bytes()).await;

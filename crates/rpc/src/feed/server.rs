@@ -37,6 +37,7 @@ use crate::{
     },
     peers::Peers,
     server::{Panicked, status},
+    turned_away,
 };
 
 /// The longest ping, by RFC 6455.
@@ -82,7 +83,8 @@ impl Feeds {
         if let Some(recipient) = &recipient
             && !self.peers.may_call(recipient.account)
         {
-            return status(StatusCode::TOO_MANY_REQUESTS, "too many calls from this address\n");
+            let refusal = turned_away::rate_limited(self.peers.time_for_a_call());
+            return turned_away::response(StatusCode::TOO_MANY_REQUESTS, refusal);
         }
         let upgrade = hyper::upgrade::on(&mut request);
         // The connection's place, and its address's, are taken for as long as the feed goes on.
