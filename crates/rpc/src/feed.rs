@@ -2,6 +2,7 @@
 
 mod client;
 mod frame;
+mod round;
 mod server;
 
 use std::time::Duration;
@@ -15,6 +16,7 @@ use futures::{
 };
 use jsonrpsee::core::{ClientError, client::Subscription};
 use jsonrpsee_ws_client::WsClient;
+use round::Round;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 pub use server::FeedSource;
@@ -29,6 +31,7 @@ use crate::{
         FEED_BACKOFF_INITIAL_MS, FEED_BACKOFF_MAX_MS, FEED_BUFFER_EVENTS, FEED_STABLE_MS,
         SEVERAL_MAX_PAUSE_MS, SEVERAL_PING_INACTIVE_MS, SEVERAL_PING_INTERVAL_MS,
     },
+    pace::told_ms,
     types::{
         BlockNotification, CertificateNotification, HeaderNotification, HintsNotification,
         ReleaseNotification,
@@ -156,7 +159,7 @@ impl Feed {
 
     /// [`Feed::start`] at whichever of these servers leads: when a connection ends or does not begin, or the server stands
     /// by, the next one is tried at once, and there is a pause after as many failures as there are servers. Where there are
-    /// several, one that gives no sign of life is left after seconds.
+    /// several, one that gives no sign of life is left after seconds. One that says when to come back is left alone until then.
     pub fn start_at_any(urls: Vec<String>, topics: impl Into<Vec<Topic>>, mut config: FeedConfig) -> Self {
         let (sender, items) = mpsc::channel(config.buffer_events.max(1));
         if urls.len() > 1 {
@@ -209,10 +212,19 @@ enum Lost {
     ConsumerGone,
 }
 
+impl Lost {
+    /// How long the server wants to be left alone.
+    fn retry_after(&self) -> Option<Duration> {
+        let Self::Subscribe(refused) = self else { return None };
+        // Whatever stands there, nobody waits longer than we would tell.
+        refused.retry_after().map(|told| Duration::from_millis(told_ms(told)))
+    }
+}
+
 async fn follow(urls: Vec<String>, topics: Vec<Topic>, config: FeedConfig, items: mpsc::Sender<FeedItem>) {
     let mut connected_before = false;
     let mut pauses = Backoff::new(config.backoff_initial_ms, config.backoff_max_ms);
-    let (mut server, mut failures) = (0, 0);
+    let (mut server, mut round) = (0, Round::new(urls.len()));
     while let Some(url) = urls.get(server) {
         let shown = blindfold_telemetry::redact_url(url);
         let started = now();
@@ -222,15 +234,16 @@ async fn follow(urls: Vec<String>, topics: Vec<Topic>, config: FeedConfig, items
         }
         if started.elapsed() >= Duration::from_millis(FEED_STABLE_MS) {
             pauses.reset();
-            failures = 0;
+            round.begin_again();
         }
-        server = leader_of(&lost, &urls).unwrap_or((server + 1) % urls.len());
-        failures += 1;
-        if failures % urls.len() != 0 {
+        round.lost(server, lost.retry_after());
+        let (next, is_over) = round.next(server, leader_of(&lost, &urls));
+        server = next;
+        if !is_over {
             tracing::warn!(url = shown, reason = %lost, "feed lost; trying another sequencer");
             continue;
         }
-        let pause = pauses.pause();
+        let pause = pauses.pause().max(round.left(server));
         tracing::warn!(url = shown, reason = %lost, ?pause, "feed lost; connecting again");
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
@@ -260,7 +273,7 @@ enum Calls {
 }
 
 impl Connection {
-    async fn open(url: &str, config: &ClientConfig) -> Result<Self, ClientBuildError> {
+    async fn open(url: &str, config: &ClientConfig) -> Result<Self, Lost> {
         if let Some(carrier) = carrier() {
             return Ok(Self::Json(Calls::Carried(Link::new(carrier, url, config))));
         }
@@ -294,7 +307,7 @@ async fn follow_once(
     let connection = match Connection::open(url, &config.client).await {
         Ok(Connection::Frames(frames)) => return frames.follow(topics, items, connected_before).await,
         Ok(Connection::Json(calls)) => calls,
-        Err(error) => return error.into(),
+        Err(lost) => return lost,
     };
     let mut notifications = SelectAll::new();
     for topic in topics.iter().copied() {

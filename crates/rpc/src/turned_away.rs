@@ -158,7 +158,7 @@ where
         Box::pin(async move {
             let response = answered.await?;
             let status = response.status();
-            if status != StatusCode::TOO_MANY_REQUESTS && status != StatusCode::SERVICE_UNAVAILABLE {
+            if !means_no_room(status) {
                 return Ok(response);
             }
             let (parts, body) = response.into_parts();
@@ -176,8 +176,30 @@ where
     R::Error: Into<BoxError>,
 {
     let (bytes, _) = read_body(headers, body, MAX_ANSWER_BYTES).await.ok()?;
-    let Answer { error, .. } = serde_json::from_slice(&bytes).ok()?;
+    parse(&bytes)
+}
+
+fn means_no_room(status: StatusCode) -> bool {
+    matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
+}
+
+fn parse(body: &[u8]) -> Option<RpcError> {
+    let Answer { error, .. } = serde_json::from_slice(body).ok()?;
     Some(RpcError::from(error)).filter(|refusal| refusal.code == code::BUSY)
+}
+
+/// The refusal of a WebSocket, where it says when to come back. The answer's body is what came together with its head.
+pub(crate) fn of_handshake(answer: &Response<Option<Vec<u8>>>) -> Option<RpcError> {
+    if !means_no_room(answer.status()) {
+        return None;
+    }
+    let told = answer.body().as_deref().and_then(parse).filter(|refusal| refusal.retry_after_ms.is_some());
+    told.or_else(|| {
+        // What stands between has no words of ours.
+        let seconds = answer.headers().get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse::<u64>().ok()?;
+        let message = format!("there is no place now (HTTP {})", answer.status().as_u16());
+        Some(RpcError::busy("connections_full", message).after(Duration::from_secs(seconds)))
+    })
 }
 
 /// The refusal of a server that had no place for the connection, if that is what an error comes from: nothing was called.

@@ -12,12 +12,15 @@ use blindfold_rpc::{
     types::{BlockNotification, CertificateNotification, HeaderNotification, SkippedItem},
     ws_client,
 };
+use blindfold_runtime::spawn;
 use common::*;
 use futures::{SinkExt, StreamExt};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    time::timeout,
 };
 use tokio_tungstenite::{
     WebSocketStream, client_async,
@@ -86,10 +89,15 @@ fn header(number: u64, items: usize) -> FeedEvent {
 
 /// A WebSocket that speaks whatever a test has it speak.
 async fn socket(url: &str) -> WebSocketStream<TcpStream> {
+    try_socket(url).await.expect("it speaks the binary feed")
+}
+
+/// None where the server has no place for it.
+async fn try_socket(url: &str) -> Option<WebSocketStream<TcpStream>> {
     let mut request = url.into_client_request().unwrap();
     request.headers_mut().insert("sec-websocket-protocol", FEED_SUBPROTOCOL.parse().unwrap());
     let stream = TcpStream::connect(url.strip_prefix("ws://").unwrap()).await.unwrap();
-    client_async(request, stream).await.expect("it speaks the binary feed").0
+    Some(client_async(request, stream).await.ok()?.0)
 }
 
 /// The next message's bytes; none when the connection ends.
@@ -203,20 +211,80 @@ async fn the_binary_feed_is_under_the_limits_of_its_port() {
     let refused = raw(addr, old.as_bytes()).await;
     assert!(refused.starts_with("HTTP/1.1 400"), "{refused}");
     let url = format!("ws://{addr}");
-    let mut places = Vec::new();
-    while places.len() < 2 {
-        // Those refused before may hold theirs for a moment.
-        let mut feed = feed(&url, &[Topic::Blocks]);
-        assert_eq!(feed.next().await, Some(FeedItem::Connected));
-        places.push(feed);
-    }
+    let mut places = vec![place(&url).await, place(&url).await];
+    assert!(try_socket(&url).await.is_none(), "no place for a third connection");
     let mut third = feed(&url, &[Topic::Blocks]);
-    assert!(futures::poll!(Box::pin(third.next())).is_pending());
-    let stream = TcpStream::connect(addr).await.unwrap();
-    let request = url.as_str().into_client_request().unwrap();
-    assert!(client_async(request, stream).await.is_err(), "no place for a third connection");
+    assert!(timeout(Duration::from_millis(100), third.next()).await.is_err(), "nor for a feed");
     places.pop();
-    assert_eq!(third.next().await, Some(FeedItem::Connected), "a place is given back with its connection");
+    place(&url).await;
+}
+
+/// A place for the binary feed. Whoever left may hold it for a moment still.
+async fn place(url: &str) -> WebSocketStream<TcpStream> {
+    let waiting = async {
+        loop {
+            match try_socket(url).await {
+                Some(socket) => return socket,
+                None => tokio::time::sleep(Duration::from_millis(2)).await,
+            }
+        }
+    };
+    timeout(Duration::from_secs(60), waiting).await.expect("a place is given back with its connection")
+}
+
+/// A server that has no room for anybody, and counts who comes.
+async fn without_room(headers: &str, body: &str) -> (String, watch::Receiver<usize>) {
+    let listener = TcpListener::bind(loopback(0)).await.unwrap();
+    let url = format!("ws://{}", listener.local_addr().unwrap());
+    let answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    let (came, count) = watch::channel(0);
+    spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            came.send_modify(|count| *count += 1);
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") && stream.read_buf(&mut request).await.unwrap_or(0) > 0 {}
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    (url, count)
+}
+
+const IN_HALF_A_MINUTE: &str = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-38001,"message":"full","data":{"reason":"connections_full","retry":true,"retry_after_ms":30000}}}"#;
+
+/// Rule J-8.
+#[tokio::test]
+async fn a_feed_stays_away_for_the_time_that_it_is_told() {
+    for (headers, body) in [("", IN_HALF_A_MINUTE), ("Retry-After: 30\r\n", "full")] {
+        let (url, mut count) = without_room(headers, body).await;
+        let _feed = feed(&url, &[Topic::Blocks]);
+        count.wait_for(|count| *count > 0).await.unwrap();
+        let again = timeout(Duration::from_millis(300), count.wait_for(|count| *count > 1)).await;
+        assert!(again.is_err(), "{headers}{body}");
+    }
+    let (url, mut count) = without_room("", "full").await;
+    let _feed = feed(&url, &[Topic::Blocks]);
+    count.wait_for(|count| *count > 3).await.expect("nobody says when, so it comes when it thinks fit");
+}
+
+/// Rule J-8: of several servers it stays away from the one alone that has no room.
+#[tokio::test]
+async fn a_feed_that_has_another_server_goes_there_and_does_not_come_back_too_soon() {
+    let (full, count) = without_room("", IN_HALF_A_MINUTE).await;
+    let hub = Hub::default();
+    let server = serve(feeding(0, &hub, Form::Binary), methods(hub.clone()), None).await.unwrap();
+    let config = FeedConfig { backoff_initial_ms: 1, backoff_max_ms: 20, ..FeedConfig::default() };
+    let urls = vec![full, format!("ws://{}", server.local_addr())];
+    let mut feed = Feed::start_at_any(urls, [Topic::Blocks], config);
+    assert_eq!(feed.next().await, Some(FeedItem::Connected));
+    for _ in 0..3 {
+        hub.end_all();
+        assert_eq!(feed.next().await, Some(FeedItem::Reconnected));
+    }
+    assert_eq!(*count.borrow(), 1);
 }
 
 fn feed(url: &str, topics: &[Topic]) -> Feed {

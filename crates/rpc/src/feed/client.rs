@@ -27,8 +27,9 @@ use tokio_tungstenite::{
 
 use super::{FEED_SUBPROTOCOL, FeedFrame, FeedItem, FeedRequest, Lost};
 use crate::{
-    ClientBuildError, ClientConfig, HELLO_HEADER, ReceivedError, Topic,
+    ClientConfig, HELLO_HEADER, ReceivedError, RpcError, Topic,
     client::{CONNECTION_STEPS, connect_error, is_secure, tls_of},
+    turned_away,
 };
 
 trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -44,6 +45,8 @@ pub(super) struct Frames {
 enum NoFrames {
     /// The server has none: an older one.
     Older,
+    /// The server has no room, and says when to come back.
+    Refused(RpcError),
     Failed(String),
 }
 
@@ -55,7 +58,7 @@ impl From<io::Error> for NoFrames {
 
 impl Frames {
     /// Connects; none at a server that has no binary feed.
-    pub(super) async fn open(url: &str, config: &ClientConfig) -> Result<Option<Self>, ClientBuildError> {
+    pub(super) async fn open(url: &str, config: &ClientConfig) -> Result<Option<Self>, Lost> {
         let secure = is_secure(url, "ws", "wss", "ws:// or wss://")?;
         let tls = if secure { Some(TlsConnector::from(Arc::new(tls_of(url, config)?))) } else { None };
         let mut headers = HeaderMap::new();
@@ -70,8 +73,9 @@ impl Frames {
         match timeout(limit.saturating_mul(CONNECTION_STEPS), connecting).await {
             Ok(Ok(socket)) => Ok(Some(Self { socket, config: config.clone() })),
             Ok(Err(NoFrames::Older)) => Ok(None),
-            Ok(Err(NoFrames::Failed(reason))) => Err(connect_error(url, &reason)),
-            Err(_) => Err(connect_error(url, "the server did not finish the handshake in time")),
+            Ok(Err(NoFrames::Refused(refusal))) => Err(Lost::Subscribe(ReceivedError::Refused(refusal))),
+            Ok(Err(NoFrames::Failed(reason))) => Err(connect_error(url, &reason).into()),
+            Err(_) => Err(connect_error(url, "the server did not finish the handshake in time").into()),
         }
     }
 
@@ -192,8 +196,13 @@ fn refused(fault: &tungstenite::Error) -> NoFrames {
         tungstenite::Error::Http(response) => match response.status() {
             // What stands between may know no subprotocols.
             StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::NOT_IMPLEMENTED => NoFrames::Older,
-            // In the words of the JSON-RPC library, by which advice is given.
-            status => NoFrames::Failed(format!("Connection rejected with status code: {}", status.as_u16())),
+            status => match turned_away::of_handshake(response) {
+                Some(refusal) => NoFrames::Refused(refusal),
+                // In the words of the JSON-RPC library, by which advice is given.
+                None => {
+                    NoFrames::Failed(format!("Connection rejected with status code: {}", status.as_u16()))
+                }
+            },
         },
         fault => NoFrames::Failed(fault.to_string()),
     }
