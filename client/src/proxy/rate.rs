@@ -9,11 +9,13 @@ use blindfold_runtime::Instant;
 /// With so many in an interval there is no limit any more.
 const NO_LIMIT: f64 = 256.0;
 
-/// The limit, and what was offered in the interval under way.
+/// The limit, and what was offered in the interval under way and in the one before.
 pub(super) struct SendRate {
     interval: Duration,
     began: Instant,
     offered: u32,
+    /// In the interval before: refusals come after it as well.
+    offered_before: u32,
     /// Whether the limit was lowered in this interval: what it is was offered before that was known.
     lowered: bool,
     /// None while the sequencer takes everything.
@@ -24,7 +26,7 @@ impl SendRate {
     /// Without a limit.
     pub(super) fn new(interval_ms: u64, now: Instant) -> Self {
         let interval = Duration::from_millis(interval_ms);
-        Self { interval, began: now, offered: 0, lowered: false, most: None }
+        Self { interval, began: now, offered: 0, offered_before: 0, lowered: false, most: None }
     }
 
     /// Counts one that is about to be offered.
@@ -33,6 +35,7 @@ impl SendRate {
     /// When the next interval begins, where this one has no room.
     pub(super) fn offer(&mut self, now: Instant) -> Result<(), Instant> {
         if now >= self.began + self.interval {
+            self.offered_before = self.offered;
             (self.began, self.offered, self.lowered) = (now, 0, false);
         }
         if self.most.is_some_and(|most| f64::from(self.offered) + 1.0 > most) {
@@ -52,7 +55,7 @@ impl SendRate {
     pub(super) fn refused(&mut self) {
         if !self.lowered {
             self.lowered = true;
-            let most = self.most.unwrap_or_else(|| f64::from(self.offered));
+            let most = self.most.unwrap_or_else(|| f64::from(self.offered.max(self.offered_before)));
             self.most = Some((most / 2.0).max(1.0));
         }
     }
@@ -93,6 +96,23 @@ mod tests {
             }
         }
         assert_eq!(rate.most, None);
+    }
+
+    /// What was refused, and not what came meanwhile, is halved.
+    #[test]
+    fn a_refusal_that_comes_in_the_next_interval_halves_what_was_offered_in_its_own() {
+        let mut now = now();
+        let mut rate = SendRate::new(INTERVAL_MS, now);
+        for _ in 0..16 {
+            rate.offer(now).expect("no limit");
+        }
+        now += Duration::from_millis(INTERVAL_MS);
+        rate.offer(now).expect("no limit");
+        for _ in 0..16 {
+            rate.refused();
+        }
+        now += Duration::from_millis(INTERVAL_MS);
+        assert_eq!(offers(&mut rate, now), 8);
     }
 
     /// 25 proxies with a backlog that never ends, at a server that takes a third of what they begin with.
