@@ -183,6 +183,8 @@ pub const CLIENT_SUBSCRIPTION_BUFFER_MESSAGES: usize = 256;
 pub const FEED_FAREWELL_MS: u64 = 1_000;
 /// How much a server reads at once of a consumer of the binary feed, which sends two bytes and answers pings.
 pub const FEED_READ_BUFFER_BYTES: usize = 512;
+/// Largest frame in which a message of the binary feed is sent. Beside the budget of answers, each consumer holds one.
+pub const FEED_FRAME_BYTES: usize = 64 << 10;
 /// Events a [`Feed`](crate::Feed) holds for its consumer.
 pub const FEED_BUFFER_EVENTS: usize = 64;
 /// First pause of a feed before it connects again; each further one doubles.

@@ -8,7 +8,9 @@ use std::time::Duration;
 use blindfold_protocol::{B256, Certificate};
 use blindfold_rpc::{
     BlindApiClient, ClientConfig, Encoded, FEED_SUBPROTOCOL, Feed, FeedConfig, FeedEvent, FeedFrame,
-    FeedItem, FeedRequest, Hub, ReceivedError, Topic, serve,
+    FeedItem, FeedRequest, Hub, ReceivedError, Topic,
+    limits::FEED_FRAME_BYTES,
+    serve,
     types::{BlockNotification, CertificateNotification, HeaderNotification, SkippedItem},
     ws_client,
 };
@@ -23,8 +25,8 @@ use tokio::{
     time::timeout,
 };
 use tokio_tungstenite::{
-    WebSocketStream, client_async,
-    tungstenite::{Message, client::IntoClientRequest},
+    WebSocketStream, client_async, client_async_with_config,
+    tungstenite::{Message, client::IntoClientRequest, protocol::WebSocketConfig},
 };
 
 fn certificate(number: u64) -> FeedEvent {
@@ -136,6 +138,28 @@ async fn a_consumer_of_the_binary_feed_is_sent_each_batch_once_and_as_it_is() {
     assert_eq!(bytes(&mut socket).await, None);
     while hub.subscribers(Topic::Headers) > 0 {
         tokio::task::yield_now().await;
+    }
+}
+
+/// What is written at once is held once more, for each consumer, for as long as its connection lasts.
+#[tokio::test]
+async fn a_large_message_comes_in_frames_of_bounded_size() {
+    let hub = Hub::default();
+    let server = serve(feeding(0, &hub, Form::Binary), methods(hub.clone()), None).await.unwrap();
+    let url = format!("ws://{}", server.local_addr());
+    let mut request = url.as_str().into_client_request().unwrap();
+    request.headers_mut().insert("sec-websocket-protocol", FEED_SUBPROTOCOL.parse().unwrap());
+    let stream = TcpStream::connect(server.local_addr()).await.unwrap();
+    let limits = WebSocketConfig::default().max_frame_size(Some(FEED_FRAME_BYTES));
+    let (mut socket, _) = client_async_with_config(request, stream, Some(limits)).await.unwrap();
+    let request = FeedRequest::new(&[Topic::Headers]).unwrap();
+    socket.send(Message::binary(request.encode())).await.unwrap();
+    assert_eq!(bytes(&mut socket).await, Some(FeedFrame::Subscribed.encode()));
+    for items in [1, 100, 110, 1_000] {
+        let event = header(7, items);
+        hub.publish(&event);
+        let message = bytes(&mut socket).await.expect("no frame is too large");
+        assert_eq!(FeedFrame::decode(&message.into()), Ok(FeedFrame::Event(event)));
     }
 }
 

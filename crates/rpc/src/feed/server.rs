@@ -22,7 +22,13 @@ use tokio_tungstenite::{
     tungstenite::{
         self, Bytes, Message,
         handshake::derive_accept_key,
-        protocol::{Role, WebSocketConfig},
+        protocol::{
+            Role, WebSocketConfig,
+            frame::{
+                Frame,
+                coding::{Data, OpCode},
+            },
+        },
     },
 };
 
@@ -32,8 +38,8 @@ use crate::{
     answers::Recipient,
     hub::{FrameSubscription, room, too_slow},
     limits::{
-        FEED_FAREWELL_MS, FEED_READ_BUFFER_BYTES, HEADER_TIMEOUT_MS, PING_INACTIVE_MS, PING_INTERVAL_MS,
-        SLOW_CONSUMER_MS,
+        FEED_FAREWELL_MS, FEED_FRAME_BYTES, FEED_READ_BUFFER_BYTES, HEADER_TIMEOUT_MS, PING_INACTIVE_MS,
+        PING_INTERVAL_MS, SLOW_CONSUMER_MS,
     },
     peers::Peers,
     server::{Panicked, status},
@@ -149,15 +155,15 @@ impl Feeds {
                 pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
                 pings.reset();
                 loop {
-                    let message = tokio::select! {
+                    let sent = tokio::select! {
                         message = queued.recv() => match message {
-                            Some(frame) => Message::Binary(frame),
+                            Some(message) => send(&mut sink, &message).await,
                             // The queue's other end is there as long as this is polled.
                             None => pending().await,
                         },
-                        _ = pings.tick() => Message::Ping(Bytes::new()),
+                        _ = pings.tick() => sink.send(Message::Ping(Bytes::new())).await,
                     };
-                    if let Err(fault) = sink.send(message).await {
+                    if let Err(fault) = sent {
                         return Err(Ended::from(fault));
                     }
                 }
@@ -216,6 +222,23 @@ async fn queue_all(
             }
         }
     }
+}
+
+/// Sends a message in frames of [`FEED_FRAME_BYTES`] at most: the library keeps room for the largest one that it wrote, for as
+/// long as the connection lasts.
+async fn send(
+    sink: &mut (impl SinkExt<Message, Error = tungstenite::Error> + Unpin),
+    message: &Bytes,
+) -> Result<(), tungstenite::Error> {
+    let frames = message.len().div_ceil(FEED_FRAME_BYTES).max(1);
+    for number in 0..frames {
+        let begin = number * FEED_FRAME_BYTES;
+        let part = message.slice(begin..message.len().min(begin + FEED_FRAME_BYTES));
+        let kind = if number == 0 { Data::Binary } else { Data::Continue };
+        let frame = Frame::message(part, OpCode::Data(kind), number + 1 == frames);
+        sink.send(Message::Frame(frame)).await?;
+    }
+    Ok(())
 }
 
 /// The consumer's next message.
