@@ -9,7 +9,7 @@ use blindfold_kit::{EPOCH, Standby, committee, envelope, payer, refused, within}
 use blindfold_protocol::{Address, Canonical, Envelope, Expiry, limits::MAX_ENVELOPE_BYTES};
 use blindfold_rpc::{
     BlindApiClient, Encoded, ReceiptApiClient, RpcError, RunningRole, SequencerApiClient, SequencerUrls,
-    SyncApiClient,
+    SyncApiClient, code,
     types::{EnvelopeState, Receipt, Refusal, SendOptions, SentEnvelope, SyncOptions, SyncUntil},
 };
 use common::{Running, Stage};
@@ -241,6 +241,25 @@ async fn a_leader_without_room_for_this_gateway_is_passed_on_with_its_time() {
     };
     let (answer, ()) = within("there is room again", async { tokio::join!(waiting, room) }).await;
     assert_eq!(answer.expect("taken").id, sent.id());
+    gateway.handle.shutdown().await;
+}
+
+/// Rule J-8.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_than_may_wait_for_verification_are_told_when_to_come_back() {
+    let mut stage = Stage::new().await;
+    (stage.gateway.proof_batch_items, stage.gateway.proof_queue_items, stage.gateway.proof_threads) =
+        (1, 1, 1);
+    let gateway = stage.gateway().await;
+    following(&gateway).await;
+    let sent: Vec<Envelope> = (1..=16).map(|nonce| envelope(1, nonce)).collect();
+    let answers = futures::future::join_all(sent.iter().map(|envelope| send(&gateway, envelope))).await;
+    let refusals: Vec<_> = answers.into_iter().filter_map(Result::err).collect();
+    assert!(!refusals.is_empty());
+    for error in refusals {
+        assert_eq!((error.reason.as_ref(), error.code, error.retry), ("overloaded", code::BUSY, true));
+        assert!(error.retry_after_ms.is_some_and(|ms| (100..=30_000).contains(&ms)), "{error:?}");
+    }
     gateway.handle.shutdown().await;
 }
 

@@ -5,7 +5,8 @@
 mod common;
 
 use blindfold_kit::{
-    BASE_FEE, EPOCH, LAST_NUMBER, RICH, committee, envelope, envelope_with, payer, sequencer_key, within,
+    BASE_FEE, EPOCH, LAST_NUMBER, RICH, committee, envelope, envelope_with, payer, refused, sequencer_key,
+    within,
 };
 use blindfold_protocol::{B256, Canonical, Epochs, keccak256, limits::MAX_ENVELOPE_BYTES};
 use blindfold_rpc::{
@@ -416,6 +417,37 @@ async fn without_an_epoch_nothing_is_admitted() {
     let more = vec![committee().epoch(EPOCH, 1, 1), committee().epoch(EPOCH + 1, 2, LAST_NUMBER)];
     *world.l1.epochs.lock() = Epochs::new(more).unwrap();
     running.send(&envelope_with(1, 1, |f| f.epoch = EPOCH + 1)).await.expect("admitted now");
+    running.handle.shutdown().await;
+}
+
+/// Rules J-2 and J-8.
+#[tokio::test]
+async fn who_calls_too_often_is_told_when_to_come_back() {
+    let world = World::with(|config, _| config.inbound.max_calls_per_address_per_second = 1);
+    let running = world.start().await;
+    let error = within("a refusal", async {
+        loop {
+            if let Err(error) = running.client.get_status().await {
+                return refused(error);
+            }
+        }
+    })
+    .await;
+    assert_eq!((error.reason.as_ref(), error.code, error.retry), ("rate_limited", code::BUSY, true));
+    assert_eq!(error.retry_after_ms, Some(1_000), "one call in a second");
+    running.handle.shutdown().await;
+}
+
+/// Rule J-8.
+#[tokio::test]
+async fn reads_for_which_the_execution_client_has_no_room_are_told_when_to_come_back() {
+    use blindfold_rpc::jsonrpsee::{core::client::ClientT, rpc_params};
+    let world = quiet();
+    let running = world.start().await;
+    let read = running.client.request::<serde_json::Value, _>("eth_getLogs", rpc_params![]).await;
+    let error = refused(read.unwrap_err());
+    assert_eq!((error.reason.as_ref(), error.code, error.retry), ("reads_busy", code::BUSY, true));
+    assert!(error.retry_after_ms.is_some(), "{error:?}");
     running.handle.shutdown().await;
 }
 

@@ -8,14 +8,22 @@ use std::sync::{Arc, Mutex};
 use blindfold_protocol::{B256, Canonical};
 use blindfold_rpc::{
     AdminConfig, AllowedOrigins, BlindApiClient, ClientBuildError, ClientConfig, Encoded, Hub, Readiness,
-    ReceivedError, SequencerApiClient, ServeError, admin, http_client, limits::TURNED_AWAY_PER_ADDRESS,
-    serve, types::Refusal, types::SendOptions, ws_client,
+    ReceivedError, SequencerApiClient, ServeError, admin, code, http_client,
+    limits::{
+        MAX_CALLS_PER_ADDRESS, MAX_CALLS_PER_CONNECTION, MAX_WAITING_CALLS_PER_ADDRESS,
+        TURNED_AWAY_PER_ADDRESS,
+    },
+    serve,
+    types::Refusal,
+    types::SendOptions,
+    ws_client,
 };
 use blindfold_runtime::spawn;
 use common::*;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
+    sync::watch,
 };
 
 fn refused(code: i64, reason: &str, retry: bool) -> (i64, String, bool) {
@@ -418,6 +426,44 @@ async fn a_call_that_panics_ends_the_role() {
         assert_eq!(readiness.reasons().get("rpc").map(String::as_str), Some("work panicked: a bug"));
         server.shutdown().await;
     }
+}
+
+/// Rules J-2 and J-8.
+#[tokio::test]
+async fn more_calls_of_one_address_than_may_wait_are_told_when_to_come_back() {
+    use blindfold_rpc::jsonrpsee::{RpcModule, core::client::ClientT, rpc_params};
+    use futures::{StreamExt, stream::FuturesUnordered};
+    let may_end = watch::Sender::new(false);
+    let mut module = RpcModule::new(may_end.subscribe());
+    module
+        .register_async_method("slow", |_, may_end, _| async move {
+            let mut may_end = watch::Receiver::clone(&may_end);
+            let _ = may_end.wait_for(|may_end| *may_end).await;
+            "done"
+        })
+        .unwrap();
+    let server = serve(config(0), module, None).await.unwrap();
+    let url = format!("ws://{}", server.local_addr());
+    let mut clients = Vec::new();
+    // One connection more than those whose calls have their turn, or wait for it.
+    let places = MAX_CALLS_PER_ADDRESS + MAX_WAITING_CALLS_PER_ADDRESS;
+    for _ in 0..=places / MAX_CALLS_PER_CONNECTION {
+        clients.push(ws_client(&url, &ClientConfig::default()).await.unwrap());
+    }
+    let mut calls: FuturesUnordered<_> = clients
+        .iter()
+        .flat_map(|client| {
+            (0..MAX_CALLS_PER_CONNECTION).map(move |_| client.request::<String, _>("slow", rpc_params![]))
+        })
+        .collect();
+    for _ in 0..MAX_CALLS_PER_CONNECTION {
+        let answer = calls.next().await.unwrap();
+        let ReceivedError::Refused(error) = answer.unwrap_err().into() else { panic!("an answer") };
+        assert_eq!((error.reason.as_ref(), error.code, error.retry), ("busy", code::BUSY, true));
+        assert!(error.retry_after_ms.is_some_and(|ms| (100..=30_000).contains(&ms)), "{error:?}");
+    }
+    may_end.send_replace(true);
+    assert_eq!(calls.next().await.unwrap().unwrap(), "done", "whoever waits has his turn");
 }
 
 /// A call under way is answered although the server is told to stop meanwhile.
