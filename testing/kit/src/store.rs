@@ -47,7 +47,8 @@ pub async fn file(path: &Path) -> SqlStore {
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
     calls: Mutex<BTreeMap<&'static str, usize>>,
-    faults: Mutex<BTreeMap<&'static str, StoreError>>,
+    /// By operation: how many calls go well before it fails, and how.
+    faults: Mutex<BTreeMap<&'static str, (usize, StoreError)>>,
     failures: AtomicUsize,
     /// The operation that takes until it is released, and how many calls of it wait.
     held: watch::Sender<Option<&'static str>>,
@@ -116,7 +117,12 @@ impl FaultyStore {
 
     /// From now on `operation` fails with `error`.
     pub fn fail(&self, operation: &'static str, error: StoreError) {
-        self.faults.lock().insert(operation, error);
+        self.fail_after(0, operation, error);
+    }
+
+    /// `operation` goes well so many times more, and fails with `error` from then on.
+    pub fn fail_after(&self, calls: usize, operation: &'static str, error: StoreError) {
+        self.faults.lock().insert(operation, (calls, error));
     }
 
     /// Nothing fails any more.
@@ -125,7 +131,14 @@ impl FaultyStore {
     }
 
     fn check(&self, operation: &str) -> Result<(), StoreError> {
-        let Some(fault) = self.faults.lock().get(operation).cloned() else { return Ok(()) };
+        let fault = match self.faults.lock().get_mut(operation) {
+            None => return Ok(()),
+            Some((0, fault)) => fault.clone(),
+            Some((calls, _)) => {
+                *calls -= 1;
+                return Ok(());
+            }
+        };
         self.failures.fetch_add(1, Ordering::SeqCst);
         if let StoreError::Stopped(reason) = &fault {
             self.stopped.send_replace(Some(reason.clone()));
