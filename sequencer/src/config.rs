@@ -281,7 +281,7 @@ impl Default for AdmissionConfig {
             source_burst: 4_000,
             max_sources: 16_384,
             max_backlog_bytes: 128 << 20,
-            max_wait_ms: 1_000,
+            max_wait_ms: 750,
         }
     }
 }
