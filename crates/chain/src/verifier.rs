@@ -13,15 +13,15 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::timeout_at;
 
 /// With fewer, a group costs as much as each by itself.
-pub const WORTH_A_WAIT: f64 = 4.0;
+const WORTH_A_WAIT: f64 = 4.0;
 
 /// How groups are formed, and how much may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerifierLimits {
     /// Envelopes of one group at most.
     pub group_items: usize,
-    /// How long the first envelope of a group waits for others, where others come: it does not wait where fewer than
-    /// [`WORTH_A_WAIT`] do in that time.
+    /// How long the first envelope of a group waits for others, where others come: it does not wait where fewer than four do
+    /// in that time.
     pub group_wait: Duration,
     /// Envelopes that wait for a group at most.
     pub queue_items: usize,
