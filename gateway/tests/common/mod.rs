@@ -89,11 +89,11 @@ impl Stage {
         }
     }
 
-    /// A relay that has header 1.
+    /// A relay that has header 1 and its certificate.
     pub async fn relay(&self) -> Running {
         let handle = Relay::start(self.config.clone(), self.deps(), None).await.expect("it starts");
         let relay = Running { client: client(handle.rpc_addr()), handle };
-        relay.counts(r#"blindfold_relay_head_number{role="relay"} 1"#).await;
+        relay.counts(r#"blindfold_relay_certified_number{role="relay"} 1"#).await;
         relay
     }
 

@@ -68,8 +68,8 @@ pub struct SequencerState {
     pub refuses_envelopes: Option<&'static str>,
     /// What calls with envelopes are refused with.
     pub refuses_forwards: Option<RpcError>,
-    /// How often receipts were asked for.
-    pub receipts_asked: usize,
+    /// The ids that receipts were asked for, call by call.
+    pub receipts_asked: Vec<Vec<B256>>,
     /// What `blind_getReceipts` gives.
     pub receipts: HashMap<B256, Receipt>,
     /// The number that it says its head has, in place of the newest one that it keeps.
@@ -327,8 +327,8 @@ impl BlindApiServer for Api {
         Ok(Vec::new())
     }
 
-    async fn get_receipt(&self, _id: B256) -> Result<Option<Receipt>, RpcError> {
-        self.0.state.lock().receipts_asked += 1;
+    async fn get_receipt(&self, id: B256) -> Result<Option<Receipt>, RpcError> {
+        self.0.state.lock().receipts_asked.push(vec![id]);
         self.0.touch();
         Ok(None)
     }
@@ -412,8 +412,8 @@ impl BlindApiServer for Api {
 impl ReceiptApiServer for Api {
     async fn get_receipts(&self, ids: Vec<B256>) -> Result<Vec<Option<Receipt>>, RpcError> {
         let mut state = self.0.state.lock();
-        state.receipts_asked += 1;
         let receipts = ids.iter().map(|id| state.receipts.get(id).cloned()).collect();
+        state.receipts_asked.push(ids);
         drop(state);
         self.0.touch();
         Ok(receipts)
