@@ -202,6 +202,36 @@ async fn zero_is_the_id_of_nothing() {
     .await;
 }
 
+/// Writes that wait at the same time share a transaction, wherever in it the one stands that is refused half-way.
+#[tokio::test]
+async fn a_write_that_is_refused_leaves_the_others_of_its_transaction() {
+    on_all(async |store: SqlStore| {
+        store.keep_ledgers_from(0).await.unwrap();
+        let first = sealed(1, B256::ZERO, &[], 1, LedgerDelta::default());
+        store.put_sealed(first.clone()).await.unwrap();
+        // Written down as signed before its parent is looked at.
+        let strange = sealed(2, B256::repeat_byte(9), &[], 1, LedgerDelta::default());
+        for refused_at in 0..4_u64 {
+            let writes = (0..32_u64).map(|n| {
+                let (store, strange) = (&store, strange.clone());
+                async move {
+                    if n % 4 == refused_at {
+                        return store.put_sealed(strange).await;
+                    }
+                    store.put_envelope(envelope(100 * refused_at + n)).await
+                }
+            });
+            for (n, outcome) in (0_u64..).zip(futures::future::join_all(writes).await) {
+                assert_eq!(outcome.is_err(), n % 4 == refused_at, "{outcome:?}");
+            }
+            assert_eq!(store.acknowledged(2).await.unwrap(), None);
+            assert_eq!(store.pending_envelopes().await.unwrap().len() as u64, 24 * (refused_at + 1));
+        }
+        store.put_sealed(sealed(2, first.hash, &[], 1, LedgerDelta::default())).await.unwrap();
+    })
+    .await;
+}
+
 /// Rule O-7.
 #[tokio::test]
 async fn what_was_signed_above_a_header_made_by_l1_gives_way_once() {

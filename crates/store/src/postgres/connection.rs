@@ -529,12 +529,20 @@ impl Connection for PostgresConnection {
     }
 
     fn end_write(&mut self, keep: bool) -> Result<(), StoreError> {
-        self.client()?;
-        if keep && self.failed.get() {
-            return Err(StoreError::Failed("a statement of a write failed".to_owned()));
+        if keep {
+            self.stands()?;
         }
+        self.client()?;
         self.failed.set(false);
         self.put_ahead(if keep { "RELEASE one_write" } else { "ROLLBACK TO one_write; RELEASE one_write" });
+        Ok(())
+    }
+
+    fn stands(&mut self) -> Result<(), StoreError> {
+        self.client()?;
+        if self.failed.get() {
+            return Err(StoreError::Failed("a statement of a write failed".to_owned()));
+        }
         Ok(())
     }
 

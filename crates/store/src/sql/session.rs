@@ -348,11 +348,14 @@ pub(crate) trait Connection: Send {
     /// Begins a transaction that writes, and makes sure that this store still may.
     fn begin(&mut self) -> Result<(), StoreError>;
 
-    /// Begins one write within the transaction.
+    /// Begins one write behind others of the transaction, which stay if it is undone.
     fn begin_write(&mut self) -> Result<(), StoreError>;
 
-    /// Ends one write: what it wrote stays, or is undone.
+    /// Ends such a write: what it wrote stays, or is undone.
     fn end_write(&mut self, keep: bool) -> Result<(), StoreError>;
+
+    /// Makes sure that what was written since the transaction began is there still.
+    fn stands(&mut self) -> Result<(), StoreError>;
 
     /// Makes the transaction durable.
     fn commit(&mut self) -> Result<(), StoreError>;

@@ -1,7 +1,8 @@
 //! The one thread that writes.
 //!
-//! Writes that are queued at the same time share a transaction and so an fsync; each runs in a savepoint of its own,
-//! so that one that is refused leaves the others untouched. Nobody hears of success before the commit.
+//! Writes that are queued at the same time share a transaction and so an fsync. One that is refused leaves the others
+//! untouched: each behind the first that stays runs in a savepoint of its own; before that the transaction itself is one,
+//! and costs no copies of pages. Nobody hears of success before the commit.
 
 use std::thread;
 
@@ -210,15 +211,24 @@ fn write_group(
         finishes.extend(next.take().map(|job| job(None).1));
         return Err(error);
     }
+    let mut keeps_others = false;
     while let Some(job) = next.take() {
-        let began = connection.begin_write();
+        let began = if keeps_others { connection.begin_write() } else { Ok(()) };
         let (written, finish) = job(began.is_ok().then_some(connection.session()));
         finishes.push(finish);
         began?;
-        match written {
-            Written::Keep => connection.end_write(true)?,
-            Written::Undo => connection.end_write(false)?,
-            Written::Stop(failure) => return Err(failure),
+        match (written, keeps_others) {
+            (Written::Keep, true) => connection.end_write(true)?,
+            (Written::Keep, false) => {
+                connection.stands()?;
+                keeps_others = true;
+            }
+            (Written::Undo, true) => connection.end_write(false)?,
+            (Written::Undo, false) => {
+                connection.roll_back();
+                connection.begin()?;
+            }
+            (Written::Stop(failure), _) => return Err(failure),
         }
         if finishes.len() < MAX_GROUP_WRITES {
             next = queue.try_recv().ok();

@@ -86,6 +86,12 @@ impl SqliteConnection {
     pub(super) fn holding(self, lock: FileLock) -> Self {
         Self { _lock: Some(lock), ..self }
     }
+
+    /// Runs a statement without values that comes again and again.
+    fn run(&self, sql: &str) -> Result<(), StoreError> {
+        self.connection.prepare_cached(sql)?.execute([])?;
+        Ok(())
+    }
 }
 
 impl session::Connection for SqliteConnection {
@@ -94,27 +100,31 @@ impl session::Connection for SqliteConnection {
     }
 
     fn begin(&mut self) -> Result<(), StoreError> {
-        Ok(self.connection.execute_batch("BEGIN IMMEDIATE")?)
+        self.run("BEGIN IMMEDIATE")
     }
 
     fn begin_write(&mut self) -> Result<(), StoreError> {
-        Ok(self.connection.execute_batch("SAVEPOINT one_write")?)
+        self.run("SAVEPOINT one_write")
     }
 
     fn end_write(&mut self, keep: bool) -> Result<(), StoreError> {
+        self.stands()?;
+        if !keep {
+            self.run("ROLLBACK TO one_write")?;
+        }
+        self.run("RELEASE one_write")
+    }
+
+    fn stands(&mut self) -> Result<(), StoreError> {
         if self.connection.is_autocommit() {
-            // SQLite itself rolled the whole transaction back (disk full, input/output error): the writes before
-            // this one are gone as well.
+            // SQLite itself rolled the whole transaction back (disk full, input/output error).
             return Err(StoreError::Failed("the transaction was rolled back by the database".to_owned()));
         }
-        Ok(self.connection.execute_batch(match keep {
-            true => "RELEASE one_write",
-            false => "ROLLBACK TO one_write; RELEASE one_write",
-        })?)
+        Ok(())
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {
-        Ok(self.connection.execute_batch("COMMIT")?)
+        self.run("COMMIT")
     }
 
     fn roll_back(&mut self) {
