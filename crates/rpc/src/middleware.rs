@@ -20,7 +20,7 @@ use crate::{
     is_plaintext_method,
     limits::{ANSWER_WAIT_MS, MAX_ERROR_DETAIL_CHARS, SMALL_ANSWER_BYTES, TURN_WAIT_MS},
     peers::{Account, Peers},
-    server::Panicked,
+    server::{Panicked, places_of},
     turned_away,
     turns::{Turn, Turns},
 };
@@ -161,15 +161,11 @@ where
         held: Held,
         started: Instant,
     ) -> (MethodResponse, Option<Lease>) {
-        let (id, extensions) = (request.id.clone(), request.extensions.clone());
-        let failed = move |error: RpcError| {
-            let error = ErrorObjectOwned::from(error);
-            (MethodResponse::error(id, error).with_extensions(extensions), None)
-        };
+        let id = request.id.clone();
+        let failed = move |error: RpcError| (MethodResponse::error(id, ErrorObjectOwned::from(error)), None);
         let (guard, panic_answer) = (self.clone(), failed.clone());
         let task = spawn(async move {
-            // The connection, and with it its place, is one of them.
-            let _connection = request.extensions.clone();
+            let _places = places_of(&request.extensions);
             let method = request.method.clone();
             let worked = guard.shared.panicked.watch(&method, guard.work(request, held)).await;
             let (response, lease) =

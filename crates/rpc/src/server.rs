@@ -17,7 +17,7 @@ use futures::FutureExt;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use jsonrpsee::{
-    Methods,
+    Extensions, Methods,
     core::middleware::RpcServiceBuilder,
     server::{BatchRequestConfig, PingConfig, Server, StopHandle, stop_channel, ws},
 };
@@ -564,6 +564,11 @@ struct Connection {
     /// Of the address that a PROXY header named.
     _of_address: Option<AddressPermit>,
     outbox: Arc<Outbox>,
+}
+
+/// The places that the connection of a request has, for as long as they are kept.
+pub(crate) fn places_of(extensions: &Extensions) -> impl Send + 'static + use<> {
+    (extensions.get::<Arc<Connection>>().cloned(), extensions.get::<Arc<AddressPermit>>().cloned())
 }
 
 /// Why a connection is not served.
