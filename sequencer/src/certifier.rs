@@ -1,18 +1,18 @@
 //! Collects the members' acknowledgements and makes certificates of them.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
     time::Duration,
 };
 
 use blindfold_chain::{TrackerError, announce};
 use blindfold_protocol::{
-    Acknowledgement, B256, Certificate, Epoch,
-    certificate::{self, VerifiedAcknowledgement},
+    Acknowledgement, B256, Certificate, Deployment, Epoch,
+    certificate::{self, CertificateError, VerifiedAcknowledgement, VerifiedCertificate},
 };
 use blindfold_rpc::types::Refusal;
-use blindfold_runtime::{Instant, now};
+use blindfold_runtime::{Cancelled, Instant, blocking, now};
 use blindfold_telemetry::traces;
 use parking_lot::Mutex;
 
@@ -28,6 +28,8 @@ pub(crate) struct Certifier {
     queue: Arc<Queue>,
     collection: Collection,
     refusals: Mutex<VecDeque<Refusal>>,
+    /// Members, each of an epoch, of which an acknowledgement that they brought did not stand.
+    doubted: Mutex<BTreeSet<(u64, u16)>>,
     /// For what comes from anybody.
     gate: Gate,
     /// For each member that proved who it is, a thread and a queue: neither a flood from others nor one member's own
@@ -39,19 +41,58 @@ struct Collected {
     hash: B256,
     epoch: Arc<Epoch>,
     sealed: Instant,
-    acknowledgements: BTreeMap<u16, VerifiedAcknowledgement>,
+    acknowledgements: BTreeMap<u16, Collect>,
+    /// They are made a certificate in this moment.
+    under_way: bool,
     certified: bool,
+}
+
+/// An acknowledgement that is collected.
+#[derive(Clone, Copy)]
+enum Collect {
+    /// Its signature stands.
+    Verified(VerifiedAcknowledgement),
+    /// The member itself brought it. It is verified with the others of its header.
+    Brought(Acknowledgement),
+}
+
+impl Collect {
+    const fn acknowledgement(&self) -> Acknowledgement {
+        match self {
+            Self::Verified(verified) => verified.acknowledgement(),
+            Self::Brought(brought) => *brought,
+        }
+    }
 }
 
 /// Acknowledgements that wait for a certificate, by batch number.
 #[derive(Default)]
 struct Collection(Mutex<BTreeMap<u64, Collected>>);
 
+/// All acknowledgements of a header that are enough for its certificate. Nobody else makes one of them meanwhile.
+struct Complete<'a> {
+    collection: &'a Collection,
+    number: u64,
+    hash: B256,
+    epoch: Arc<Epoch>,
+    all: Vec<Collect>,
+}
+
+impl Drop for Complete<'_> {
+    fn drop(&mut self) {
+        if let Some(entry) = self.collection.0.lock().get_mut(&self.number)
+            && entry.hash == self.hash
+        {
+            entry.under_way = false;
+        }
+    }
+}
+
 impl Collection {
     /// Begins collecting for a header, before it is announced.
     fn begin(&self, number: u64, hash: B256, epoch: Arc<Epoch>) {
-        let entry =
-            Collected { hash, epoch, sealed: now(), acknowledgements: BTreeMap::new(), certified: false };
+        let (acknowledgements, under_way, certified) = (BTreeMap::new(), false, false);
+        let entry = Collected { hash, epoch, sealed: now(), acknowledgements, under_way, certified };
         let mut numbers = self.0.lock();
         numbers.insert(number, entry);
         let certified = numbers.values().filter(|entry| entry.certified).count();
@@ -71,7 +112,8 @@ impl Collection {
         self.0.lock().split_off(&number);
     }
 
-    /// Checks an acknowledgement against what is collected. `None` when it is here already and counted.
+    /// Checks an acknowledgement against what is collected, all but its signature. One that stands in the place of another
+    /// which nobody has verified is none that is here already.
     fn check(&self, ack: &Acknowledgement, certified: u64) -> Result<Arc<Epoch>, SubmissionError> {
         let number = ack.number;
         let numbers = self.0.lock();
@@ -86,28 +128,71 @@ impl Collection {
         if ack.member == 0 || usize::from(ack.member) > members {
             return Err(SubmissionError::UnknownMember { member: ack.member, members });
         }
-        if entry.acknowledgements.contains_key(&ack.member) {
-            return Err(SubmissionError::DuplicateAcknowledgement { number, member: ack.member });
+        match entry.acknowledgements.get(&ack.member) {
+            Some(Collect::Brought(brought)) if brought != ack => {}
+            Some(_) => return Err(SubmissionError::DuplicateAcknowledgement { number, member: ack.member }),
+            None => {}
         }
         Ok(Arc::clone(&entry.epoch))
     }
 
-    /// Counts a verified acknowledgement. Gives the list of all of the number when it is not certified yet.
-    fn count(
-        &self,
-        ack: VerifiedAcknowledgement,
-    ) -> Result<Option<Vec<VerifiedAcknowledgement>>, SubmissionError> {
+    /// Counts an acknowledgement. One that was verified takes the place of one that was not. False where one that the member
+    /// brought finds another one of its own: it is to be verified.
+    fn count(&self, collect: Collect) -> Result<bool, SubmissionError> {
         let mut numbers = self.0.lock();
+        let ack = collect.acknowledgement();
         let (number, member) = (ack.number, ack.member);
         let entry = numbers.get_mut(&number).ok_or(SubmissionError::AlreadyCertified { number })?;
         // Another header may have taken the place of the one that it was checked against.
         if ack.header_hash != entry.hash {
             return Err(SubmissionError::WrongHeader { number, known: entry.hash, offered: ack.header_hash });
         }
-        if entry.acknowledgements.insert(member, ack).is_some() {
-            return Err(SubmissionError::DuplicateAcknowledgement { number, member });
+        match (entry.acknowledgements.get(&member), collect) {
+            (None, _) | (Some(Collect::Brought(_)), Collect::Verified(_)) => {}
+            (Some(Collect::Brought(brought)), Collect::Brought(ack)) if *brought != ack => return Ok(false),
+            _ => return Err(SubmissionError::DuplicateAcknowledgement { number, member }),
         }
-        Ok((!entry.certified).then(|| entry.acknowledgements.values().copied().collect()))
+        entry.acknowledgements.insert(member, collect);
+        Ok(true)
+    }
+
+    /// All acknowledgements of a number, where they are enough for the certificate that it does not have.
+    fn complete(&self, number: u64) -> Option<Complete<'_>> {
+        let mut numbers = self.0.lock();
+        let entry = numbers.get_mut(&number)?;
+        let enough = entry.acknowledgements.len() >= usize::from(entry.epoch.threshold);
+        if entry.certified || entry.under_way || !enough {
+            return None;
+        }
+        entry.under_way = true;
+        let (hash, epoch) = (entry.hash, Arc::clone(&entry.epoch));
+        let all = entry.acknowledgements.values().copied().collect();
+        drop(numbers);
+        Some(Complete { collection: self, number, hash, epoch, all })
+    }
+
+    /// The numbers with acknowledgements enough for a certificate, and without one.
+    fn complete_numbers(&self) -> Vec<u64> {
+        let numbers = self.0.lock();
+        let waiting = numbers.iter().filter(|(_, entry)| {
+            !entry.certified && entry.acknowledgements.len() >= usize::from(entry.epoch.threshold)
+        });
+        waiting.map(|(number, _)| *number).collect()
+    }
+
+    /// Forgets acknowledgements that do not stand, as long as they are those that were looked at.
+    fn forget_wrong(&self, complete: &Complete<'_>, wrong: &[Acknowledgement]) {
+        let mut numbers = self.0.lock();
+        let Some(entry) = numbers.get_mut(&complete.number).filter(|entry| entry.hash == complete.hash)
+        else {
+            return;
+        };
+        for ack in wrong {
+            let is_it = |kept: &Collect| matches!(kept, Collect::Brought(brought) if brought == ack);
+            if entry.acknowledgements.get(&ack.member).is_some_and(is_it) {
+                entry.acknowledgements.remove(&ack.member);
+            }
+        }
     }
 
     /// Marks a number certified; gives the moment it was sealed the first time.
@@ -122,8 +207,8 @@ impl Certifier {
     pub(crate) fn new(cx: Arc<Context>, queue: Arc<Queue>) -> Self {
         let limits = &cx.config.peers;
         let gate = Gate::new(limits.verify_threads, limits.verify_queue_items);
-        let (refusals, of_members) = (Mutex::default(), Mutex::default());
-        Self { cx, queue, collection: Collection::default(), refusals, gate, of_members }
+        let (refusals, doubted, of_members) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { cx, queue, collection: Collection::default(), refusals, doubted, gate, of_members }
     }
 
     /// Begins collecting for a header, before it is announced.
@@ -150,7 +235,7 @@ impl Certifier {
     }
 
     /// A member's acknowledgement: checked and counted; with the threshold it becomes the certificate. `own`: the
-    /// member itself brings it, as it has proved.
+    /// member itself brings it, as it has proved, and its signature is verified with the others'.
     pub(crate) async fn take_acknowledgement(
         &self,
         ack: Acknowledgement,
@@ -176,18 +261,24 @@ impl Certifier {
             return Err(SubmissionError::ShuttingDown);
         }
         let epoch = self.collection.check(&ack, self.cx.tracker.certified().number)?;
-        let deployment = self.cx.chain.deployment;
-        let moved = Arc::clone(&epoch);
-        let verify = move || certificate::verify_acknowledgement(&ack, &moved, &deployment);
-        let verified =
-            if own { self.gate_of(ack.member).run(verify).await } else { self.gate.run(verify).await };
-        let verified = verified?.map_err(|_| SubmissionError::InvalidSignature { member: ack.member })?;
-        self.show_member(&ack);
-        if let Some(all) = self.collection.count(verified)?
-            && all.len() >= usize::from(epoch.threshold)
-        {
-            self.certify(ack.number, &epoch, all).await;
+        let counted = if own && !self.doubted.lock().contains(&(ack.epoch, ack.member)) {
+            self.collection.count(Collect::Brought(ack))?
+        } else {
+            false
+        };
+        if !counted {
+            let (deployment, member) = (self.cx.chain.deployment, ack.member);
+            let verify = move || certificate::verify_acknowledgement(&ack, &epoch, &deployment);
+            let verified =
+                if own { self.gate_of(member).run(verify).await } else { self.gate.run(verify).await };
+            let verified = verified?.map_err(|_| SubmissionError::InvalidSignature { member })?;
+            self.collection.count(Collect::Verified(verified))?;
+            if own {
+                self.doubted.lock().remove(&(ack.epoch, member));
+            }
         }
+        self.show_member(&ack);
+        self.certify(ack.number).await;
         Ok(())
     }
 
@@ -201,26 +292,58 @@ impl Certifier {
         self.cx.metrics.acknowledged_number.get(&[member]).set(ack.number);
     }
 
-    /// Makes the certificate of a number, keeps it and announces it. A failure is logged: the next acknowledgement,
-    /// or a restart, tries again.
-    async fn certify(&self, number: u64, epoch: &Arc<Epoch>, all: Vec<VerifiedAcknowledgement>) {
-        if let Err(refusal) = self.cx.tracker.may_be_certified(number).await {
-            tracing::warn!(number, %refusal, "acknowledged, and not certified");
-            return;
-        }
-        let certificate = match certificate::certify(epoch, &all) {
-            Ok(certificate) => certificate,
-            Err(error) => {
-                tracing::error!(number, %error, "acknowledgements do not aggregate");
+    /// Makes the certificate of a number, keeps it and announces it, once there are acknowledgements enough. A failure is
+    /// logged: the next acknowledgement, or a restart, tries again.
+    async fn certify(&self, number: u64) {
+        while let Some(complete) = self.collection.complete(number) {
+            if let Err(refusal) = self.cx.tracker.may_be_certified(number).await {
+                tracing::warn!(number, %refusal, "acknowledged, and not certified");
                 return;
             }
-        };
-        match self.cx.tracker.accept_own_certificate(certificate).await {
-            Ok(_) => self.certified(&certificate).await,
-            Err(refusal @ TrackerError::ConflictingCertificates { .. }) => {
-                self.cx.fail("certifier", refusal.to_string());
+            let (all, epoch) = (complete.all.clone(), Arc::clone(&complete.epoch));
+            let deployment = self.cx.chain.deployment;
+            // One at a time for each header that members acknowledge, so it needs no gate.
+            let added = blocking(move || add_up(&all, &epoch, &deployment)).await;
+            let certificate = match added {
+                Err(Cancelled) => return,
+                Ok(Ok(certificate)) => certificate,
+                Ok(Err((error, wrong))) if wrong.is_empty() => {
+                    tracing::error!(number, %error, "acknowledgements do not aggregate");
+                    return;
+                }
+                Ok(Err((_, wrong))) => {
+                    self.doubt(&wrong);
+                    self.collection.forget_wrong(&complete, &wrong);
+                    // The others may be enough, or one came meanwhile.
+                    continue;
+                }
+            };
+            match self.cx.tracker.accept_own_certificate(certificate).await {
+                Ok(_) => self.certified(&certificate).await,
+                Err(refusal @ TrackerError::ConflictingCertificates { .. }) => {
+                    self.cx.fail("certifier", refusal.to_string());
+                }
+                Err(refusal) => tracing::error!(number, %refusal, "certificate not taken"),
             }
-            Err(refusal) => tracing::error!(number, %refusal, "certificate not taken"),
+            return;
+        }
+    }
+
+    /// Members that brought what does not stand are told so from now on: each of theirs is verified before it is answered,
+    /// until one stands.
+    fn doubt(&self, wrong: &[Acknowledgement]) {
+        let mut doubted = self.doubted.lock();
+        for ack in wrong {
+            // Of older epochs nobody acknowledges anything any more.
+            doubted.retain(|(epoch, _)| epoch.saturating_add(1) >= ack.epoch);
+            doubted.insert((ack.epoch, ack.member));
+            let refusal = SubmissionError::InvalidSignature { member: ack.member };
+            self.cx.metrics.acknowledgements_refused.get(&[refusal.reason()]).increment();
+            tracing::warn!(
+                number = ack.number,
+                member = ack.member,
+                "the signature of an acknowledgement does not stand: is the member's key the registered one?"
+            );
         }
     }
 
@@ -239,26 +362,11 @@ impl Certifier {
 
     /// Tries again for numbers that have their acknowledgements and yet no certificate (our disk failed then).
     pub(crate) async fn retry_certifying(&self) {
-        let complete: Vec<_> = {
-            let numbers = self.collection.0.lock();
-            let waiting = numbers.iter().filter(|(_, entry)| {
-                !entry.certified && entry.acknowledgements.len() >= usize::from(entry.epoch.threshold)
-            });
-            let copied = waiting.map(|(number, entry)| {
-                (
-                    *number,
-                    Arc::clone(&entry.epoch),
-                    entry.acknowledgements.values().copied().collect::<Vec<_>>(),
-                )
-            });
-            copied.collect()
-        };
-        for (number, epoch, all) in complete {
-            if self.cx.tracker.may_be_certified(number).await.is_err() {
-                // Said when the last acknowledgement came.
-                continue;
+        for number in self.collection.complete_numbers() {
+            if self.cx.tracker.may_be_certified(number).await.is_ok() {
+                self.certify(number).await;
             }
-            self.certify(number, &epoch, all).await;
+            // Else it was said when the last acknowledgement came.
         }
     }
 
@@ -300,6 +408,30 @@ impl Certifier {
         }
         Ok(())
     }
+}
+
+/// Makes a certificate of acknowledgements, and verifies what nobody has verified: together, and one by one only where that
+/// fails. Then those that do not stand are named.
+fn add_up(
+    all: &[Collect],
+    epoch: &Epoch,
+    deployment: &Deployment,
+) -> Result<VerifiedCertificate, (CertificateError, Vec<Acknowledgement>)> {
+    let (mut verified, mut brought) = (Vec::new(), Vec::new());
+    for collect in all {
+        match collect {
+            Collect::Verified(of) => verified.push(*of),
+            Collect::Brought(of) => brought.push(*of),
+        }
+    }
+    if brought.is_empty() {
+        return certificate::certify(epoch, &verified).map_err(|error| (error, Vec::new()));
+    }
+    let acknowledgements: Vec<Acknowledgement> = all.iter().map(Collect::acknowledgement).collect();
+    certificate::certify_together(epoch, deployment, &acknowledgements).map_err(|error| {
+        brought.retain(|ack| certificate::verify_acknowledgement(ack, epoch, deployment).is_err());
+        (error, brought)
+    })
 }
 
 /// Nothing is collected for a number: it was certified long ago, or its header is not here, or was sealed just now.
@@ -354,12 +486,73 @@ mod tests {
         collection.forget_from(4);
         collection.begin(5, stands, Arc::clone(&epoch));
         let refused = SubmissionError::WrongHeader { number: 5, known: stands, offered: gave_way };
-        assert_eq!(collection.count(late), Err(refused));
+        assert_eq!(collection.count(Collect::Verified(late)), Err(refused));
         for member in [1, 2] {
             assert!(
                 collection.check(&ack(stands, member), 4).is_ok(),
                 "member {member} did not vote for it yet"
             );
+        }
+    }
+
+    fn kit_epoch() -> (Arc<Epoch>, Deployment) {
+        (Arc::new(blindfold_kit::epoch()), blindfold_kit::chain_config().deployment)
+    }
+
+    /// What a member brings counts before its signature is looked at: all of a header are verified together.
+    #[test]
+    fn what_members_bring_is_verified_together_and_what_is_wrong_is_named() {
+        let (epoch, deployment) = kit_epoch();
+        let hash = B256::repeat_byte(2);
+        let committee = blindfold_kit::committee();
+        let ack = |member| {
+            let key = &committee.bls[usize::from(member) - 1];
+            certificate::sign_acknowledgement(key, &deployment, epoch.epoch, 5, hash, member)
+        };
+        let collection = Collection::default();
+        collection.begin(5, hash, Arc::clone(&epoch));
+        let mut wrong = ack(2);
+        wrong.signature = ack(1).signature;
+        for ack in [ack(1), wrong] {
+            assert_eq!(collection.count(Collect::Brought(ack)), Ok(true));
+            assert!(collection.complete(5).is_none(), "two of four are not enough");
+        }
+        assert_eq!(collection.count(Collect::Brought(ack(3))), Ok(true));
+        let complete = collection.complete(5).expect("three");
+        assert!(collection.complete(5).is_none(), "nobody else makes one meanwhile");
+        let (_, found) = add_up(&complete.all, &epoch, &deployment).expect_err("one is wrong");
+        assert_eq!(found, [wrong]);
+        // The right one came meanwhile: it is not the one that was looked at.
+        let right = certificate::verify_acknowledgement(&ack(2), &epoch, &deployment).expect("it stands");
+        assert_eq!(collection.count(Collect::Verified(right)), Ok(true));
+        collection.forget_wrong(&complete, &found);
+        drop(complete);
+        let complete = collection.complete(5).expect("three that stand");
+        let certificate = add_up(&complete.all, &epoch, &deployment).expect("a certificate");
+        assert_eq!(certificate.signers, 0b111);
+        assert_eq!(certificate::verify(&certificate, &epoch, &deployment), Ok(()));
+    }
+
+    /// What was brought in a member's name does not keep out what it really signed.
+    #[test]
+    fn another_acknowledgement_of_a_member_is_verified_by_itself() {
+        let (epoch, deployment) = kit_epoch();
+        let hash = B256::repeat_byte(2);
+        let key = &blindfold_kit::committee().bls[0];
+        let ack = certificate::sign_acknowledgement(key, &deployment, epoch.epoch, 5, hash, 1);
+        let collection = Collection::default();
+        collection.begin(5, hash, Arc::clone(&epoch));
+        let mut other = ack;
+        other.signature[0] ^= 1;
+        assert_eq!(collection.count(Collect::Brought(other)), Ok(true));
+        assert!(collection.check(&ack, 4).is_ok());
+        assert_eq!(collection.count(Collect::Brought(ack)), Ok(false), "it is to be verified");
+        let verified = certificate::verify_acknowledgement(&ack, &epoch, &deployment).expect("it stands");
+        assert_eq!(collection.count(Collect::Verified(verified)), Ok(true));
+        let known = SubmissionError::DuplicateAcknowledgement { number: 5, member: 1 };
+        for again in [ack, other] {
+            assert_eq!(collection.check(&again, 4).err(), Some(known.clone()));
+            assert_eq!(collection.count(Collect::Brought(again)), Err(known.clone()));
         }
     }
 }

@@ -101,13 +101,21 @@ pub struct VerifiedAcknowledgement {
     signature: Signature,
 }
 
-/// A certificate made of acknowledgements of which each one stands ([`certify`]): so does it.
+/// A certificate that stands: it is made of acknowledgements of which each one does ([`certify`]), or was verified as a whole
+/// ([`certify_together`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerifiedCertificate(Certificate);
 
 impl std::fmt::Debug for VerifiedAcknowledgement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("VerifiedAcknowledgement").field(&self.acknowledgement).finish()
+    }
+}
+
+impl VerifiedAcknowledgement {
+    /// The acknowledgement.
+    pub const fn acknowledgement(&self) -> Acknowledgement {
+        self.acknowledgement
     }
 }
 
@@ -149,6 +157,22 @@ pub fn certify(
 ) -> Result<VerifiedCertificate, CertificateError> {
     add_up(epoch, acknowledgements.iter().map(|of| (of.acknowledgement, Ok(of.signature))))
         .map(VerifiedCertificate)
+}
+
+/// Makes a certificate of acknowledgements that nobody has verified, and verifies it. All given are used. Costs two pairings,
+/// however many there are, and one addition for each.
+///
+/// Where it stands nothing is said of a single acknowledgement: two members can have made theirs so that what is wrong in one
+/// makes up for the other, and both sign for the header by that. Where it does not, at least one does not stand, and
+/// [`verify_acknowledgement`] finds out which.
+pub fn certify_together(
+    epoch: &Epoch,
+    deployment: &Deployment,
+    acknowledgements: &[Acknowledgement],
+) -> Result<VerifiedCertificate, CertificateError> {
+    let certificate = aggregate(epoch, acknowledgements)?;
+    verify(&certificate, epoch, deployment)?;
+    Ok(VerifiedCertificate(certificate))
 }
 
 /// Makes a certificate of acknowledgements that nobody has verified. All given are used; it stands if each of them does.
