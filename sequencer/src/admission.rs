@@ -138,23 +138,24 @@ impl Admission {
         })?;
         let id = envelope.id();
         let started = now();
-        // Before the disk is asked for it. The same envelope again is answered in any case, while it is pending.
+        // The same envelope again is answered in any case, while it is pending.
         self.waits_not_too_long(&envelope, id, bytes.len())?;
         let entering = self.queue.enter();
-        if let Some(known) = self.known(&id, &bytes, promise).await? {
-            return Ok(known);
+        if let Some(pending) = self.pending(&id, promise).await? {
+            return Ok(pending);
         }
         let bytes: Arc<[u8]> = bytes.into();
         let refusal =
             match self.admit_new(&envelope, id, Arc::clone(&bytes), promise, started, entering).await {
-                Err(refusal @ AdmissionRefusal::Fault { fault: EnvelopeError::FeeNonceUsed, .. }) => refusal,
+                Err(refusal @ AdmissionRefusal::Fault { .. }) => refusal,
                 answer => return answer,
             };
-        // Maybe by itself: a call with the same envelope came in first, and it was sealed since it was looked for.
+        // Maybe of itself: its nonce is used where a batch has it, and it has expired where it left the mempool for that.
+        // So what came to an end here is refused in any case, and the disk is asked for no other.
         self.known(&id, &bytes, promise).await?.ok_or(refusal)
     }
 
-    /// Admits an envelope that was not known when it was looked for.
+    /// Admits an envelope that is not pending.
     async fn admit_new(
         self: &Arc<Self>,
         envelope: &Envelope,
@@ -164,6 +165,8 @@ impl Admission {
         started: Instant,
         entering: Entering,
     ) -> Result<Admitted, AdmissionRefusal> {
+        // One that a batch has is refused for that, however much waits here.
+        self.cx.tracker.with_state(|state| unspent(state, envelope))?;
         let pending = self.pool.lock().bytes() as u64;
         if let Some(behind) = self.backlog.behind(pending, bytes.len() as u64) {
             return Err(AdmissionRefusal::Backlogged { behind });
@@ -217,11 +220,16 @@ impl Admission {
     /// and the next number. For any other envelope the next number's epoch, against which it is wrong.
     async fn epoch_for(&self, envelope: &Envelope) -> Result<(Arc<Epoch>, u64), AdmissionRefusal> {
         let number = self.cx.tracker.head().number + 1;
+        let header = &envelope.header;
+        // Each header that is sealed has L1 asked anew.
+        let read = self.cx.tracker.epoch_as_read(number).filter(|epoch| epoch.epoch == header.epoch);
+        if let Some(epoch) = read {
+            return Ok((Arc::new(epoch), number));
+        }
         let current = self.cx.tracker.epoch(number).await.map_err(|refusal| {
             tracing::warn!(%refusal, number, "no epoch for the next batch");
             AdmissionRefusal::NoEpoch
         })?;
-        let header = &envelope.header;
         if Some(header.epoch) == current.epoch.checked_add(1)
             && let Ok(following) = self.cx.tracker.epoch(current.last.saturating_add(1)).await
         {
@@ -233,6 +241,17 @@ impl Admission {
         Ok((Arc::new(current), number))
     }
 
+    /// Answers for an envelope that is pending already: with the same answer.
+    async fn pending(
+        self: &Arc<Self>,
+        id: &B256,
+        promise: bool,
+    ) -> Result<Option<Admitted>, AdmissionRefusal> {
+        let Some(meta) = self.pool.lock().get(id).cloned() else { return Ok(None) };
+        let admission = Arc::clone(self);
+        to_end(async move { admission.acknowledge_again(meta, promise).await }).await.map(Some)
+    }
+
     /// Answers for an envelope that is here already: pending ones get the same answer, later ones a refusal.
     async fn known(
         self: &Arc<Self>,
@@ -240,10 +259,8 @@ impl Admission {
         bytes: &[u8],
         promise: bool,
     ) -> Result<Option<Admitted>, AdmissionRefusal> {
-        let pending = self.pool.lock().get(id).cloned();
-        if let Some(meta) = pending {
-            let admission = Arc::clone(self);
-            return to_end(async move { admission.acknowledge_again(meta, promise).await }).await.map(Some);
+        if let Some(pending) = self.pending(id, promise).await? {
+            return Ok(Some(pending));
         }
         let past = self.cx.tracker.for_caller(self.cx.store.envelope_pasts(vec![*id])).await;
         let (place, outcome) = past.map_err(|error| storage(&error))?.pop().unwrap_or_default();
@@ -565,6 +582,13 @@ fn covered_steps(fee: u128, max_fee: u128, limit: u64) -> Option<u64> {
 
 fn fault(fault: EnvelopeError, detail: String) -> AdmissionRefusal {
     AdmissionRefusal::Fault { fault, detail }
+}
+
+/// Refuses an envelope whose fee nonce is in use after the last sealed header: no signature need be looked at for that.
+fn unspent(state: &ChainState, envelope: &Envelope) -> Result<(), AdmissionRefusal> {
+    let (header, number) = (&envelope.header, state.head().number + 1);
+    let used = state.ledger().nonce(&header.payer, header.fee_nonce).is_some_and(|expiry| expiry >= number);
+    if used { Err(explain(EnvelopeError::FeeNonceUsed, envelope, number)) } else { Ok(()) }
 }
 
 /// A fault with the fields that it is about.

@@ -105,6 +105,29 @@ async fn a_copy_forced_before_its_epoch_breaks_no_promise() {
     running.handle.shutdown().await;
 }
 
+/// Anybody who sees the bytes can force them before their time. Skipped there, they are ordered nowhere.
+#[tokio::test]
+async fn a_copy_forced_before_its_epoch_keeps_nobody_out() {
+    let epochs = vec![committee().epoch(EPOCH, 1, 2), committee().epoch(EPOCH + 1, 3, LAST_NUMBER)];
+    let world = World::with_epochs(epochs, |config, _| config.sealing.max_uncertified_headers = 1);
+    let running = world.start_funded(&[1]).await;
+    let envelope = envelope_with(1, 1, |f| (f.epoch, f.expiry) = (EPOCH + 1, 900));
+    world.l1.force(|index, at| ForcedEntry::envelope(index, envelope.encode(), at));
+    running.seen_l1().await;
+    running.certify(1).await;
+    running.sealed(2).await;
+    assert_eq!(running.batch(2).await.verdicts, [Some("wrong_epoch".to_owned())]);
+    running.certify(2).await;
+    running.certified(2).await;
+    running.send(&envelope).await.expect("it was never ordered");
+    running.sealed(3).await;
+    running.certify(3).await;
+    let receipt = running.receipt(envelope.id()).await;
+    assert_eq!((receipt.number, receipt.reason), (Some(3), None));
+    assert_eq!(running.reason(&envelope).await, "already_known");
+    running.handle.shutdown().await;
+}
+
 #[tokio::test]
 async fn what_is_due_is_taken_sixteen_at_a_time() {
     let world = World::new();

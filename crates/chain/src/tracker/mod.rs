@@ -284,6 +284,12 @@ impl Tracker {
         }
     }
 
+    /// The epoch that certifies `number`, as L1's word on epochs was last read, under rules that are known here.
+    pub fn epoch_as_read(&self, number: u64) -> Option<Epoch> {
+        let epochs = self.shared.epochs.read();
+        epochs.at(number).filter(|_| epochs.rules_at(number) == RULES).cloned()
+    }
+
     /// The epoch of a header with this L1 origin, as L1 names it there or later: an epoch that ends at the head gives its
     /// numbers to the next one in one L1 block, and a header for the one that is over can never be taken back.
     ///
