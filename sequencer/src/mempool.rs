@@ -455,9 +455,10 @@ impl<T: Clone> Mempool<T> {
         }
     }
 
-    /// Envelopes are about to be read from the disk and taken back: what leaves meanwhile is remembered.
+    /// Envelopes are about to be read from the disk and taken back: what leaves meanwhile is remembered, and what has left
+    /// and may still be read there.
     pub fn begin_restoring(&mut self) {
-        self.gone = Some(HashSet::new());
+        self.gone = Some(self.leaving.clone());
     }
 
     /// All of them are back.
@@ -749,6 +750,23 @@ mod tests {
         assert_eq!(pool.check(&again), Err(PoolRefusal::Full));
         pool.left(&evicted);
         assert_eq!(pool.check(&again), Ok(()));
+    }
+
+    /// It was taken back from the disk, which forgot it then: whoever sent it again was told that it is admitted.
+    #[test]
+    fn what_gave_its_place_away_is_not_taken_back_from_the_disk() {
+        let mut pool = Mempool::new(limits(), ROOM);
+        for id in 1..=4 {
+            pool.reserve(meta(id, id, 0, 5), ()).unwrap();
+            pool.ready(&B256::repeat_byte(id));
+        }
+        let evicted = pool.reserve(meta(5, 5, 0, 50), ()).unwrap();
+        pool.begin_restoring();
+        assert!(pool.is_gone(&evicted[0]), "the disk still has it");
+        pool.left(&evicted);
+        assert!(pool.is_gone(&evicted[0]), "it was read before the disk forgot it");
+        pool.end_restoring();
+        assert!(!pool.is_gone(&evicted[0]));
     }
 
     #[test]
