@@ -1,6 +1,6 @@
 //! The mempool: admitted envelopes that wait for a batch. Bounded by count, bytes and payer. When it is full, one that
-//! ranks higher takes the place of those that rank lowest; never of one that was promised. Pure data structure: no
-//! clock, no disk, no locks.
+//! ranks higher takes the place of those that rank lowest; never of one that was promised. Pure data structure: no disk, no
+//! locks, and of the clock no more than since when an envelope waits.
 
 use std::{
     cmp::Reverse,
@@ -9,6 +9,7 @@ use std::{
 };
 
 use blindfold_protocol::{Address, B256, BaseFees, limits::MAX_SECOND_BYTES};
+use blindfold_runtime::{Instant, now};
 
 use crate::{
     config::MempoolConfig,
@@ -137,6 +138,8 @@ struct Entry<T> {
     skipped: bool,
     /// Whether its rank is counted.
     counted: bool,
+    /// Since when it is, where it was not when it came.
+    since: Option<Instant>,
     /// Its promise was signed, so it stands whatever comes.
     signed: bool,
     /// Somebody was told that it is admitted, so it is on disk.
@@ -150,11 +153,14 @@ impl<T> Entry<T> {
         self.ready && !self.skipped && next.could_take(&self.meta)
     }
 
-    /// Counts its rank, or does so no longer.
-    fn count(&mut self, ranks: &mut Ranks, next: &NextHeader) {
+    /// Counts its rank, from this time on where that is not when it came; or does so no longer.
+    fn count(&mut self, ranks: &mut Ranks, next: &NextHeader, since: Option<Instant>) {
         let counts = self.goes_into(next);
         match (self.counted, counts) {
-            (false, true) => ranks.add(self.meta.rank),
+            (false, true) => {
+                ranks.add(self.meta.rank);
+                self.since = since;
+            }
             (true, false) => ranks.remove(self.meta.rank),
             _ => {}
         }
@@ -408,6 +414,7 @@ impl<T: Clone> Mempool<T> {
             ready: false,
             skipped: false,
             counted: false,
+            since: None,
             signed: false,
             acknowledged: false,
             item,
@@ -424,7 +431,7 @@ impl<T: Clone> Mempool<T> {
     pub fn ready(&mut self, id: &B256) {
         if let Some(entry) = self.entries.get_mut(id) {
             entry.ready = true;
-            entry.count(&mut self.ranks, &self.next);
+            entry.count(&mut self.ranks, &self.next, None);
             self.order.insert((Reverse(entry.meta.rank), entry.arrival, *id));
             if let Some(seal_by) = entry.meta.seal_by {
                 self.promised.insert((seal_by, entry.arrival, *id));
@@ -570,8 +577,13 @@ impl<T: Clone> Mempool<T> {
             return;
         }
         self.next = next;
+        let now = now();
         for entry in self.entries.values_mut() {
-            entry.counted = entry.goes_into(&next);
+            let counts = entry.goes_into(&next);
+            if counts && !entry.counted {
+                entry.since = Some(now);
+            }
+            entry.counted = counts;
         }
         let counted = self.entries.values().filter(|entry| entry.counted);
         self.ranks.count(counted.map(|entry| entry.meta.rank));
@@ -582,7 +594,15 @@ impl<T: Clone> Mempool<T> {
     pub(crate) fn set_skipped(&mut self, id: &B256, skipped: bool) {
         if let Some(entry) = self.entries.get_mut(id) {
             entry.skipped = skipped && self.next.could_take(&entry.meta);
-            entry.count(&mut self.ranks, &self.next);
+            entry.count(&mut self.ranks, &self.next, Some(now()));
+        }
+    }
+
+    /// Since when an envelope that came at this time has waited for others: not before the next header could take it.
+    pub(crate) fn waits_since(&self, id: &B256, arrived: Instant) -> Instant {
+        match self.entries.get(id) {
+            Some(entry) if entry.counted => entry.since.map_or(arrived, |since| since.max(arrived)),
+            _ => now(),
         }
     }
 
@@ -609,7 +629,10 @@ impl<T: Clone> Mempool<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use proptest::prelude::*;
+    use tokio::time::advance;
 
     use super::*;
 
@@ -889,6 +912,35 @@ mod tests {
         pool.remove(&B256::repeat_byte(1));
         pool.set_skipped(&B256::repeat_byte(1), false);
         assert_eq!(pool.before(0), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_no_header_could_take_waits_from_when_one_can() {
+        const HOUR: Duration = Duration::from_secs(3_600);
+        let mut pool = Mempool::new(limits(), ROOM);
+        let first = next(BaseFees { base_fee: 1_000, gas_base_fee: 1_000 });
+        pool.set_next(first);
+        let came = now();
+        put(&mut pool, meta(1, 1, 1, 5));
+        put(&mut pool, Meta { max_fee: 999, ..meta(2, 2, 1, 5) });
+        put(&mut pool, Meta { epoch: 2, ..meta(3, 3, 1, 5) });
+        let since = |pool: &Mempool<u8>, id: u8| pool.waits_since(&B256::repeat_byte(id), came);
+        advance(HOUR).await;
+        assert_eq!([1, 2, 3].map(|id| since(&pool, id)), [came, came + HOUR, came + HOUR]);
+        let fees = BaseFees { base_fee: 999, gas_base_fee: 999 };
+        pool.set_next(NextHeader { fees, ..first });
+        advance(HOUR).await;
+        pool.set_next(NextHeader { number: 11, fees, ..first });
+        assert_eq!([1, 2].map(|id| since(&pool, id)), [came, came + HOUR], "since the base fee fell");
+        // Its payer has nothing for an hour.
+        pool.set_skipped(&B256::repeat_byte(1), true);
+        advance(HOUR).await;
+        pool.set_skipped(&B256::repeat_byte(1), false);
+        pool.set_skipped(&B256::repeat_byte(2), false);
+        assert_eq!([1, 2].map(|id| since(&pool, id)), [came + HOUR * 3, came + HOUR]);
+        pool.set_next(NextHeader { epoch: Some(2), fees, ..first });
+        advance(HOUR).await;
+        assert_eq!(since(&pool, 3), came + HOUR * 3, "since its epoch began");
     }
 
     #[test]

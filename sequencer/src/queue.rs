@@ -46,7 +46,7 @@ impl State {
 #[derive(Clone, Copy)]
 struct Sealed {
     envelopes: u64,
-    /// When they came, on average.
+    /// Since when they have waited, on average.
     arrived: Instant,
 }
 
@@ -75,7 +75,7 @@ impl Queue {
         Entering(Arc::clone(self))
     }
 
-    /// A header was sealed with envelopes that came at these times.
+    /// A header was sealed with envelopes that have waited since these times.
     pub(crate) fn sealed(&self, number: u64, arrivals: impl ExactSizeIterator<Item = Instant>) {
         let (now, envelopes) = (now(), arrivals.len() as u64);
         let ages = arrivals.map(|arrived| now.saturating_duration_since(arrived));
@@ -261,6 +261,20 @@ mod tests {
         sleep(Duration::from_millis(600)).await;
         queue.look_at(&pool(&[(9_999, 0, 20)]));
         assert!(queue.too_long(&pool(&[(9_999, 0, 20)]), 0).is_some(), "now they do");
+    }
+
+    /// One that was sealed when the base fee had fallen told of a queue that is an hour long.
+    #[tokio::test(start_paused = true)]
+    async fn one_that_could_not_be_taken_for_an_hour_has_waited_for_nobody() {
+        let queue = Queue::new(1_000, MIN);
+        let (mut stuck, came) = (pool(&[(1, 0, 9)]), now());
+        sleep(Duration::from_secs(3_600)).await;
+        queue.look_at(&stuck);
+        stuck.set_next(NextHeader { fees: BaseFees { base_fee: 9, gas_base_fee: 1 }, ..NEXT });
+        let id = B256::left_padding_from(&1_u64.to_be_bytes());
+        queue.sealed(1, std::iter::once(stuck.waits_since(&id, came)));
+        queue.certified(1);
+        assert_eq!(queue.too_long(&pool(&[(9_999, 0, 20)]), 0), None, "a crowd that comes now");
     }
 
     #[tokio::test(start_paused = true)]

@@ -419,11 +419,14 @@ impl Sealer {
         pool.choosing(number);
         pool.set_next(self.pool.next_header());
         let second = block_second(timestamp_ms);
-        let choice = choice::choose(&pool, (number, epoch.epoch, head.generation), room, |meta, spent| {
-            self.cost_if_acceptable(&pool, meta, second, spent)
-        });
-        for (meta, _) in &choice.taken {
+        let mut choice =
+            choice::choose(&pool, (number, epoch.epoch, head.generation), room, |meta, spent| {
+                self.cost_if_acceptable(&pool, meta, second, spent)
+            });
+        for (meta, item) in &mut choice.taken {
             pool.set_skipped(&meta.id, false);
+            // Before, it kept nobody waiting, and waited for nobody.
+            item.arrived = pool.waits_since(&meta.id, item.arrived);
         }
         for id in &choice.skipped {
             pool.set_skipped(id, true);
