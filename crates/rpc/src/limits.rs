@@ -100,9 +100,9 @@ pub const PACE_SLOT_MS: u64 = 250;
 /// See [`PACE_SLOT_MS`].
 pub const PACE_SLOTS: usize = 16;
 /// Connections beyond the limits that are told so, at a time; further ones are closed without a word.
-pub const TURNED_AWAY_CONNECTIONS: usize = 256;
-/// Most of them of one address.
-pub const TURNED_AWAY_PER_ADDRESS: usize = 64;
+pub const TURNED_AWAY_CONNECTIONS: usize = 1_024;
+/// Most of them of one address: as many as may have places. With fewer a crowd of that size is told nothing in part.
+pub const TURNED_AWAY_PER_ADDRESS: usize = MAX_CONNECTIONS_PER_ADDRESS as usize;
 /// How long such a connection may take to send its request and read the answer, in milliseconds.
 pub const TURNING_AWAY_MS: u64 = 2_000;
 /// Most subscriptions on one connection; there are five topics.

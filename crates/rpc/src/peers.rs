@@ -372,6 +372,12 @@ impl Place {
         }
     }
 
+    /// Whether another connection waits in its place now.
+    pub(crate) fn gave_way(&self) -> bool {
+        let Kind::Waiting(number, _) = *self.kind() else { return false };
+        !self.peers.state().waiting.iter().any(|waiting| waiting.number == number)
+    }
+
     /// The connection is this peer's: it takes none of everybody's places. False when the peer has too many.
     pub(crate) fn belongs_to(&self, party: Party) -> bool {
         let account = Account::Peer(party);
@@ -441,6 +447,7 @@ pub(crate) fn group(address: IpAddr) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::MAX_CONNECTIONS_PER_ADDRESS;
 
     fn ip(text: &str) -> IpAddr {
         text.parse().expect("address")
@@ -490,6 +497,16 @@ mod tests {
         assert_eq!(told[0].refusal.reason, "connections_full");
         drop(told);
         assert!(peers.state().turned_away.is_empty());
+    }
+
+    /// Of 400 senders at one address, each on a connection of its own, some found neither a place nor an answer (J-8).
+    #[test]
+    fn a_crowd_of_one_address_as_large_as_its_places_is_told() {
+        let peers = peers(10, 1, 0);
+        let away = |last: u8| peers.turn_away(Some([192, 0, 2, last].into()), Overload::ConnectionsOfAddress);
+        let told: Vec<_> = (0..MAX_CONNECTIONS_PER_ADDRESS).map_while(|_| away(1)).collect();
+        assert_eq!(told.len(), MAX_CONNECTIONS_PER_ADDRESS as usize);
+        assert!(away(1).is_none() && away(2).is_some(), "and keeps no other from being told");
     }
 
     /// Behind a local proxy every limit by address had gone.

@@ -650,8 +650,21 @@ async fn requests(
     );
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = place.lost() => return Err(NotServed::Overload(Overload::Connections)),
-        () = stop.shutdown() => {
+        () = place.lost() => {
+            let address = (!limits.inbound.trusts(peer.ip())).then(|| peer.ip());
+            let overload = place.overload().filter(|_| place.gave_way());
+            let away = overload.and_then(|overload| limits.peers.turn_away(address, overload));
+            if away.is_none() {
+                return Err(NotServed::Overload(Overload::Connections));
+            }
+            // Another one waits in its place. What it asks in time is answered all the same: that there is none (J-8).
+            tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = place.lost() => return Err(NotServed::Overload(Overload::Connections)),
+                () = stop.shutdown() => return Ok(()),
+            }
+        }
+        () = stop.clone().shutdown() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

@@ -14,12 +14,15 @@ use std::{
 use blindfold_protocol::{Address, Deployment, Hello, Party, PartyKey, SigningKey};
 use blindfold_rpc::{
     BlindApiClient, ClientConfig, Doorkeeper, HELLO_HEADER, Hub, Introduction, ServerHandle, http_client,
-    limits::{HELLO_PAUSE_MS, MAX_BAD_HELLOS, MAX_PEER_REQUEST_BYTES},
+    limits::{HELLO_PAUSE_MS, MAX_BAD_HELLOS, MAX_PEER_REQUEST_BYTES, WAITING_CONNECTIONS},
     serve, ws_client,
 };
 use blindfold_runtime::now;
 use common::{config, error, methods, raw};
-use tokio::{io::AsyncWriteExt, net::TcpStream};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 const NOW_MS: u64 = 1_000_000;
 
@@ -108,6 +111,34 @@ async fn anonymous_connections_do_not_keep_peers_out() {
     assert_eq!(peer.get_status().await.unwrap(), common::status());
     let feed = ws_client(&format!("ws://{addr}"), &introduced(1)).await.unwrap();
     assert_eq!(feed.get_status().await.unwrap(), common::status());
+    drop(idle);
+}
+
+/// Many callers at once, each from an address of his own, pushed each other out before they were told anything (J-8).
+#[tokio::test]
+async fn who_gives_way_to_another_that_waits_is_told_that_there_is_no_place() {
+    let (server, _) = member().await;
+    let addr = server.local_addr();
+    let mut idle = Vec::new();
+    for _ in 0..4 {
+        idle.push(TcpStream::connect(addr).await.unwrap());
+    }
+    let mut waiting = Vec::new();
+    for last in 0..=WAITING_CONNECTIONS {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind(format!("127.0.1.{}:0", last + 1).parse().unwrap()).unwrap();
+        waiting.push(socket.connect(addr).await.unwrap());
+    }
+    // They are taken in their order: when the last one is answered, the first has given way to it.
+    for index in [WAITING_CONNECTIONS, 0] {
+        let request = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n";
+        waiting[index].write_all(request).await.unwrap();
+        let mut answer = Vec::new();
+        waiting[index].read_to_end(&mut answer).await.unwrap();
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 503"), "{index}: {answer}");
+        assert!(answer.contains("connections_full") && answer.contains("retry_after_ms"), "{answer}");
+    }
     drop(idle);
 }
 
