@@ -20,6 +20,7 @@ use crate::{
         NOTIFICATIONS_PART_OF_SHARE, PEERS_PART_OF_ANSWERS, SMALL_ANSWER_BYTES, SMALL_PART_OF_ANSWERS,
     },
     peers::Account,
+    turns::Turns,
 };
 
 /// Methods whose answers have the size of a batch. They are refused over WebSocket.
@@ -406,6 +407,8 @@ impl Drop for CallPlace {
 pub(crate) struct Recipient {
     pub(crate) budget: Arc<Budget>,
     pub(crate) outbox: Arc<Outbox>,
+    /// Of all calls that do not wait for the chain.
+    pub(crate) turns: Arc<Turns>,
     /// Whose share of the budget, and whose allowance of calls, is used.
     pub(crate) account: Account,
     pub(crate) websocket: bool,

@@ -130,15 +130,9 @@ where
         if recipient.websocket && BULK_METHODS.contains(&method) {
             return Err(use_http(method));
         }
-        // Peers have limits of their own.
-        let address = Some(recipient.account).filter(|account| matches!(account, Account::Address(_)));
         // Those who wait for the chain may be more than those who work.
         let turns = if WAITING_METHODS.contains(&method) { &shared.waiting_turns } else { &shared.turns };
-        let turn =
-            OptionFuture::from(address.map(|account| turns.take(account, TURN_WAIT))).await.transpose();
-        let turn = turn.map_err(|time| {
-            RpcError::busy("busy", "too many calls of this address are under way").after(time)
-        })?;
+        let turn = turn_of(turns, recipient.account).await?;
         let bytes = reservation(method, shared.max_response_bytes);
         // Many small calls wait for nothing: they are refused while the budget is used up.
         let patience = Duration::from_millis(if bytes > SMALL_ANSWER_BYTES { ANSWER_WAIT_MS } else { 0 });
@@ -326,6 +320,18 @@ where
     ) -> impl Future<Output = MethodResponse> + Send + 'a {
         self.service.notification(notification)
     }
+}
+
+/// The turn of a call of this account, when it comes in time. Peers have limits of their own.
+pub(crate) async fn turn_of(turns: &Arc<Turns>, account: Account) -> Result<Option<Turn>, RpcError> {
+    if !matches!(account, Account::Address(_)) {
+        return Ok(None);
+    }
+    let turn = turns.take(account, TURN_WAIT).await.map_err(|time| {
+        let message = "too many calls of this address are under way";
+        RpcError::busy("busy", message).after(time)
+    });
+    turn.map(Some)
 }
 
 /// The request by itself, without what it was read from.

@@ -35,6 +35,7 @@ use crate::{
         ENDED_RECEIPTS_INTERVAL_MS, MAX_RECEIPTS, MAX_SYNC_TIMEOUT_MS, RECEIPTS_RETRY_MS, REFUSED_RECEIPT_MS,
         SLOW_CONSUMER_MS, SYNC_TIMEOUT_MS,
     },
+    middleware::turn_of,
     types::{EnvelopeState, Receipt, SentEnvelope, SyncOptions, SyncedEnvelope},
 };
 
@@ -326,6 +327,7 @@ impl ReceiptBoard {
             return Err(RpcError::invalid_params("invalid_timeout", message));
         }
         let deadline = now() + Duration::from_millis(timeout_ms);
+        let sending = in_turn(caller, sending);
         let Ok(id) = Envelope::decode(envelope.bytes()).map(|envelope| envelope.id()) else {
             // Its admission says what is wrong with it.
             let SentEnvelope { id, promise } = sending.await?;
@@ -401,6 +403,18 @@ impl ReceiptBoard {
     }
 }
 
+/// Admits an envelope in its caller's turn, as any other call would: more of his may wait for the chain than work.
+async fn in_turn(
+    caller: &Extensions,
+    sending: impl Future<Output = Result<SentEnvelope, RpcError>>,
+) -> Result<SentEnvelope, RpcError> {
+    let _turn = match caller.get::<Recipient>() {
+        Some(recipient) => turn_of(&recipient.turns, recipient.account).await?,
+        None => None,
+    };
+    sending.await
+}
+
 /// Whether a batch has the envelope itself, and not a copy that was skipped.
 const fn is_in_batch(state: EnvelopeState) -> bool {
     match state {
@@ -428,7 +442,7 @@ pub fn too_many(ids: usize) -> RpcError {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::HashMap, net::Ipv4Addr};
+    use std::{cell::Cell, collections::HashMap, net::Ipv4Addr};
 
     use blindfold_runtime::spawn;
     use tokio::{sync::watch, task::JoinHandle, time::sleep};
@@ -437,10 +451,11 @@ mod tests {
     use crate::{
         answers::Budget,
         limits::{
-            MAX_AWAITED_RECEIPTS, MAX_FOLLOWED_RECEIPTS, MAX_FOLLOWED_RECEIPTS_PER_ADDRESS, NEW_RECEIPT_MS,
-            UNKNOWN_RECEIPT_MS,
+            MAX_AWAITED_RECEIPTS, MAX_CALLS_PER_ADDRESS, MAX_FOLLOWED_RECEIPTS,
+            MAX_FOLLOWED_RECEIPTS_PER_ADDRESS, NEW_RECEIPT_MS, UNKNOWN_RECEIPT_MS,
         },
         peers::Account,
+        turns::Turns,
     };
 
     /// Says of each id what it was told to.
@@ -531,7 +546,8 @@ mod tests {
         let account = Account::of(Ipv4Addr::new(192, 0, 2, last).into());
         let mut extensions = Extensions::new();
         let (budget, outbox) = (Budget::new(1, 1), Arc::default());
-        extensions.insert(Recipient { budget, outbox, account, websocket: true });
+        let turns = Turns::new(MAX_CALLS_PER_ADDRESS);
+        extensions.insert(Recipient { budget, outbox, turns, account, websocket: true });
         extensions
     }
 
@@ -672,6 +688,27 @@ mod tests {
         let waited = newcomer.wait(Pending, now() + Duration::from_secs(5)).await;
         assert_eq!(waited.receipt.map(|receipt| receipt.state), Some(Pending));
         assert!(calls.iter().chain(&subscriptions).all(|other| other.end.get().is_none()));
+    }
+
+    /// Calls that wait for the chain are many, and one address's filled a quarter of the queue of verification.
+    #[tokio::test(start_paused = true)]
+    async fn of_those_who_wait_no_more_are_admitted_at_a_time_than_of_others() {
+        let running = Running::start();
+        let (caller, envelope) = (caller(1), Encoded::from_bytes(vec![1]));
+        let (under_way, most) = (Cell::new(0), Cell::new(0));
+        let calls = (0..2 * MAX_CALLS_PER_ADDRESS).map(|_| {
+            let sending = async {
+                under_way.set(under_way.get() + 1);
+                most.set(under_way.get().max(most.get()));
+                sleep(Duration::from_millis(100)).await;
+                under_way.set(under_way.get() - 1);
+                Ok(SentEnvelope { id: id(1), promise: None })
+            };
+            running.board.send_sync(&caller, &envelope, SyncOptions::default(), sending)
+        });
+        let answers = futures::future::join_all(calls).await;
+        assert!(answers.iter().all(Result::is_ok));
+        assert_eq!(most.get(), MAX_CALLS_PER_ADDRESS);
     }
 
     #[tokio::test(start_paused = true)]

@@ -273,11 +273,12 @@ pub async fn serve(
         .enable_ws_ping(ping);
     let panicked = Panicked::default();
     let (stop_handle, stop) = stop_channel();
+    let turns = Turns::new(MAX_CALLS_PER_ADDRESS);
     let guard = GuardLayer(Arc::new(Shared {
         methods: methods.clone(),
         passthrough,
         peers: Arc::clone(&peers),
-        turns: Turns::new(MAX_CALLS_PER_ADDRESS),
+        turns: Arc::clone(&turns),
         read_turns: Turns::new(MAX_READS_PER_ADDRESS),
         waiting_turns: Turns::new(MAX_WAITERS_PER_ADDRESS),
         observer: config.observer.clone(),
@@ -312,6 +313,7 @@ pub async fn serve(
         inbound: Arc::clone(&inbound),
         peers: Arc::clone(&peers),
         budget,
+        turns,
         doorkeeper: config.doorkeeper.clone(),
     });
     let router = Router::new().fallback(move |mut request: Request| {
@@ -355,6 +357,7 @@ struct Front {
     inbound: Arc<Inbound>,
     peers: Arc<Peers>,
     budget: Arc<Budget>,
+    turns: Arc<Turns>,
     doorkeeper: Option<Doorkeeper>,
 }
 
@@ -393,7 +396,8 @@ impl Front {
             extensions.insert(KnownPeer(party));
         }
         let (budget, outbox) = (Arc::clone(&self.budget), Arc::clone(&connection.outbox));
-        extensions.insert(Recipient { budget, outbox, account, websocket });
+        let turns = Arc::clone(&self.turns);
+        extensions.insert(Recipient { budget, outbox, turns, account, websocket });
         Ok(())
     }
 }
