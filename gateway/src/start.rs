@@ -119,7 +119,9 @@ impl Relay {
             Duration::from_millis(config.cache_ms),
             config.cache_entries,
         );
-        let board = ReceiptBoard::new(Arc::new(OfSource(source.clone())));
+        // Nor does it keep anybody from hearing of his receipt: those who wait have theirs read one call after the other.
+        let of_receipts = Source::new(http_client_of(&config.sequencer_urls, &client)?, Duration::ZERO, 1);
+        let board = ReceiptBoard::new(Arc::new(OfSource(of_receipts)));
         let followed = Arc::new(Followed {
             checks: Checks { chain: Arc::clone(&chain), parameters, backend, l1 },
             window: Mutex::new(Window::new(config.window_batches, config.window_bytes)),
@@ -168,7 +170,7 @@ impl Relay {
         base.serve_admin(config.admin_addr, None).await?;
         base.serve_feed(FeedSource::Hub(followed.hub.clone()));
         let status = Arc::default();
-        let (of_reads, from) = (Arc::clone(&followed), source.clone());
+        let (of_reads, from) = (Arc::clone(&followed), source);
         let (fetching, verifying) = (Arc::default(), Arc::new(Semaphore::new(PARALLEL_VERIFICATIONS)));
         let reads = Reads { role, followed: of_reads, source: from, admission, status, fetching, verifying };
         let server = ServerConfig { inbound: config.inbound.clone(), ..ServerConfig::new(config.rpc_addr) };

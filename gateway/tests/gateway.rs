@@ -5,7 +5,7 @@ mod common;
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use blindfold_kit::{EPOCH, Standby, committee, envelope, payer, refused, within};
+use blindfold_kit::{EPOCH, SequencerDouble, Standby, client, committee, envelope, payer, refused, within};
 use blindfold_protocol::{Address, Canonical, Envelope, Expiry, limits::MAX_ENVELOPE_BYTES};
 use blindfold_rpc::{
     BlindApiClient, Encoded, ReceiptApiClient, RpcError, RunningRole, SequencerApiClient, SequencerUrls,
@@ -92,6 +92,42 @@ async fn who_waits_at_a_gateway_hears_of_the_certificate() {
     let ids = envelopes.iter().map(Envelope::id).collect();
     let receipts = gateway.client.get_receipts(ids).await.expect("an answer");
     assert!(receipts.iter().all(Option::is_some));
+    gateway.handle.shutdown().await;
+}
+
+/// What a gateway's users read counts at the sequencer by the gateway's address, and whoever used that up kept all others
+/// there from hearing of their receipts (J-7).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_reads_too_much_keeps_nobody_from_hearing_of_his_receipt() {
+    let mut stage = Stage::new().await;
+    let limited =
+        SequencerDouble::start_with(|config| config.inbound.max_calls_per_address_per_second = 50).await;
+    limited.double.state.lock().batches = stage.sequencer.double.state.lock().batches.clone();
+    stage.config.sequencer_urls = SequencerUrls::new([limited.url()]);
+    stage.sequencer = limited;
+    let gateway = stage.gateway().await;
+    following(&gateway).await;
+    let sent = envelope(1, 1);
+    let receipt = Receipt::new(sent.id(), EnvelopeState::Certified);
+    stage.sequencer.double.state.lock().receipts.insert(sent.id(), receipt);
+    // From the gateway's address.
+    let reader = client(stage.sequencer.server.local_addr());
+    while reader.get_status().await.is_ok() {}
+    let reading = async {
+        loop {
+            drop(reader.get_status().await);
+        }
+    };
+    let options = SyncOptions { until: SyncUntil::Certified, ..SyncOptions::default() };
+    let waiting = gateway.client.send_envelope_sync(Encoded::from_bytes(sent.encode()), Some(options));
+    let synced = within("the receipt", async {
+        tokio::select! {
+            answer = waiting => answer.expect("an answer"),
+            () = reading => panic!("it goes on"),
+        }
+    })
+    .await;
+    assert_eq!(synced.receipt.expect("a receipt").state, EnvelopeState::Certified);
     gateway.handle.shutdown().await;
 }
 

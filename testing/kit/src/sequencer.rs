@@ -96,13 +96,20 @@ pub struct SequencerDouble {
 impl SequencerDouble {
     /// On a free port.
     pub async fn start() -> Self {
+        Self::start_with(|_| {}).await
+    }
+
+    /// On a free port, with other limits.
+    pub async fn start_with(adjust: impl FnOnce(&mut ServerConfig)) -> Self {
         let state = SequencerState { aggregate: true, ..SequencerState::default() };
         let double = Arc::new(Double {
             state: Mutex::new(state),
             hub: Hub::default(),
             changed: watch::Sender::new(0),
         });
-        let server = Self::serve(&double, ([127, 0, 0, 1], 0).into()).await;
+        let (mut config, methods) = Self::server(&double, ([127, 0, 0, 1], 0).into());
+        adjust(&mut config);
+        let server = serve(config, methods, None).await.expect("listens");
         Self { double, server }
     }
 
