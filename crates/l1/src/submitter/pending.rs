@@ -2,10 +2,11 @@
 
 use alloy_primitives::B256;
 
-use crate::{error::L1Error, submitter::fees::Fees};
+use crate::{error::L1Error, posting::run_data::MAX_PARTS, submitter::fees::Fees};
 
-/// Calls of rows that are remembered. A row has no more than six at a time; who never asks for one again leaves it here.
-const MAX_REMEMBERED: usize = 64;
+/// Calls of rows that are remembered: two of the longest, since a sequencer posts and supplies data from one account. Whoever
+/// never asks for one again leaves it here.
+const MAX_REMEMBERED: usize = 2 * MAX_PARTS as usize;
 
 /// A transaction that is in a block and did what it should.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +155,7 @@ mod tests {
     fn no_more_than_so_many_calls_are_remembered() {
         let mut pending = Pending::default();
         let row = pending.begin_row();
-        let what = |number: usize| B256::with_last_byte(number as u8);
+        let what = |number: usize| B256::left_padding_from(&number.to_be_bytes());
         for number in 0..=MAX_REMEMBERED {
             pending.note(row, what(number), B256::ZERO, fees(number as u64), State::Waits);
         }

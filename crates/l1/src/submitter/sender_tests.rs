@@ -539,6 +539,21 @@ async fn a_row_that_was_stuck_is_not_paid_for_twice() {
     }
 }
 
+/// Six are on their way at a time, and the row may be of hundreds: what came into blocks in front of the one that is stuck is
+/// known to be there.
+#[tokio::test]
+async fn a_long_row_that_is_stuck_near_its_end_is_not_paid_for_twice() {
+    let (sender, row) = row();
+    row.lock().unwrap().holds_from = Some(99);
+    let error = sender.send_in_a_row(calls(100)).await.unwrap_err();
+    assert!(matches!(error, L1Error::Unconfirmed { .. }), "{error}");
+    assert_eq!(row.lock().unwrap().nonce, 99);
+    row.lock().unwrap().holds_from = None;
+    sender.send_in_a_row(calls(100)).await.unwrap();
+    let seen = row.lock().unwrap();
+    assert_eq!((seen.nonce, seen.pool.len()), (100, 0));
+}
+
 /// The node's usual tip is no measure of what is stuck: each fee of a replacement is held to what stands there.
 #[tokio::test]
 async fn a_tip_that_fell_does_not_lock_the_account() {
