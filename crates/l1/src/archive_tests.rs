@@ -147,6 +147,18 @@ async fn an_archive_that_stalls_is_given_up() {
     }
 }
 
+/// Anybody can name data by its hash and another length. Rule DA-4.
+#[tokio::test]
+async fn of_data_of_another_length_nothing_is_read() {
+    for length in [39, 41] {
+        let named = ArchivedData { length, ..ArchivedData::of(&[7; 40]).unwrap() };
+        // Whoever waits for its bytes waits in vain.
+        let archives = Archive::new(&[slow_archive(0)], 300).unwrap();
+        let fault = archives.fetch(&named).await.unwrap_err();
+        assert!(!fault.is_transient(), "{fault}");
+    }
+}
+
 /// What goes out has the time that its bytes take.
 #[tokio::test]
 async fn long_data_may_take_longer_to_an_archive_than_a_call() {

@@ -92,12 +92,13 @@ impl Http {
         self.read(method, request).await
     }
 
-    /// Asks for the bytes at `path`, of which there are so many at most; `method` names the call in errors. They may take longer
-    /// than a call, as long as they go on coming.
-    pub async fn get_bytes(&self, method: &str, path: &str, limit_bytes: usize) -> Result<Bytes, L1Error> {
+    /// Asks for the bytes at `path`, of which there are to be so many; `method` names the call in errors. They may take longer
+    /// than a call, as long as they go on coming. Of an answer that says that it is of another length nothing is read.
+    pub async fn get_bytes(&self, method: &str, path: &str, length: usize) -> Result<Bytes, L1Error> {
         let request = self.client.get(format!("{}{path}", self.url.trim_end_matches('/')));
-        let total_ms = self.timeout_ms.max(DATA_TIMEOUT_MS).saturating_add(data_ms(limit_bytes));
-        let limits = Limits { limit_bytes, answer_ms: self.timeout_ms, total_ms };
+        let total_ms = self.timeout_ms.max(DATA_TIMEOUT_MS).saturating_add(data_ms(length));
+        let (least_bytes, limit_bytes, answer_ms) = (length, length, self.timeout_ms);
+        let limits = Limits { least_bytes, limit_bytes, answer_ms, total_ms };
         self.bytes(method, request, limits).await.map(Bytes::from)
     }
 
@@ -105,7 +106,8 @@ impl Http {
     pub async fn put(&self, method: &str, path: &str, body: Bytes) -> Result<(), L1Error> {
         // Nothing tells how much of them is on its way.
         let total_ms = self.timeout_ms.saturating_add(data_ms(body.len()));
-        let limits = Limits { limit_bytes: self.response_limit_bytes, answer_ms: total_ms, total_ms };
+        let (least_bytes, limit_bytes, answer_ms) = (0, self.response_limit_bytes, total_ms);
+        let limits = Limits { least_bytes, limit_bytes, answer_ms, total_ms };
         let request = self.client.put(format!("{}{path}", self.url.trim_end_matches('/')));
         let request = request.header("content-type", "application/octet-stream").body(body.0);
         self.bytes(method, request, limits).await.map(drop)
@@ -136,7 +138,7 @@ impl Http {
         request: reqwest::RequestBuilder,
     ) -> Result<R, L1Error> {
         let (limit_bytes, timeout_ms) = (self.response_limit_bytes, self.timeout_ms);
-        let limits = Limits { limit_bytes, answer_ms: timeout_ms, total_ms: timeout_ms };
+        let limits = Limits { least_bytes: 0, limit_bytes, answer_ms: timeout_ms, total_ms: timeout_ms };
         let bytes = self.bytes(method, request, limits).await?;
         serde_json::from_slice(&bytes).map_err(|error| malformed(method, &error))
     }
@@ -145,7 +147,7 @@ impl Http {
         &self,
         method: &str,
         request: reqwest::RequestBuilder,
-        Limits { limit_bytes, answer_ms, total_ms }: Limits,
+        Limits { least_bytes, limit_bytes, answer_ms, total_ms }: Limits,
     ) -> Result<Vec<u8>, L1Error> {
         let failed = |error: reqwest::Error| broken(method, total_ms, error);
         let sent = request.timeout(Duration::from_millis(total_ms)).send();
@@ -154,10 +156,18 @@ impl Http {
         if status != 200 {
             return Err(L1Error::HttpStatus { method: method.to_owned(), status });
         }
+        let too_large = || L1Error::ResponseTooLarge { method: method.to_owned(), limit_bytes };
+        match told_length(&response) {
+            Some(told) if told > limit_bytes as u64 => return Err(too_large()),
+            Some(told) if told < least_bytes as u64 => {
+                return Err(L1Error::NotArchived { reason: format!("{told} bytes instead of {least_bytes}") });
+            }
+            _ => {}
+        }
         let mut bytes = Vec::new();
         while let Some(chunk) = in_time(method, self.timeout_ms, response.chunk()).await?.map_err(failed)? {
             if bytes.len() + chunk.len() > limit_bytes {
-                return Err(L1Error::ResponseTooLarge { method: method.to_owned(), limit_bytes });
+                return Err(too_large());
             }
             bytes.extend_from_slice(&chunk);
         }
@@ -167,12 +177,19 @@ impl Http {
 
 /// What an exchange may take.
 struct Limits {
-    /// Bytes of the answer.
+    /// Bytes of the answer at least, where it says how many there are.
+    least_bytes: usize,
+    /// Bytes of the answer at most.
     limit_bytes: usize,
     /// Until the answer begins, in milliseconds.
     answer_ms: u64,
     /// In all, in milliseconds.
     total_ms: u64,
+}
+
+/// How long an answer says that it is.
+fn told_length(response: &reqwest::Response) -> Option<u64> {
+    response.headers().get(reqwest::header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// How long so many bytes may take, in milliseconds.
