@@ -91,7 +91,7 @@ impl DataLayer for Archived<'_> {
     async fn publish(&self, data: &[u8]) -> Result<Carried, L1Error> {
         let none = || L1Error::NotArchived { reason: "no archive is configured".to_owned() };
         let named = self.0.inner.archive.as_ref().ok_or_else(none)?.publish(data).await?;
-        self.0.inner.fetched.note(named, Ok(data));
+        self.0.inner.fetched.note_held(named, data);
         Ok(Carried { input: named.encode().into(), blobs: Vec::new() })
     }
 
@@ -102,11 +102,16 @@ impl DataLayer for Archived<'_> {
         };
         let Some(archive) = &self.0.inner.archive else { return Ok(Err(DataError::NoArchive)) };
         let known = &self.0.inner.fetched;
-        let answer = match known.withheld(&named) {
+        let answer = match known.withheld(&named, posted.l1_block) {
             Some(fault) => Err(fault),
             None => {
+                // Before they are asked: what is named up to this block was put there before.
+                let through = self.0.finalized().await?.number.max(posted.l1_block);
                 let answer = archive.fetch(&named).await;
-                known.note(named, answer.as_ref().map(|bytes| &bytes[..]));
+                match &answer {
+                    Ok(bytes) => known.note_held(named, bytes),
+                    Err(fault) => known.note_withheld(named, fault, through),
+                }
                 answer
             }
         };

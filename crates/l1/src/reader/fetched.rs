@@ -32,8 +32,8 @@ const MAX_DOUBLINGS: u32 = 6;
 
 /// What archives answered when they were asked for a name last.
 enum Known {
-    /// None gave it.
-    Withheld { asked: Instant, times: u32, fault: L1Error },
+    /// None gave it. Whoever had named it up to the block `through` ought to have put it there before.
+    Withheld { asked: Instant, times: u32, fault: L1Error, through: u64 },
     /// It was fetched: which part of which data it is, if it is a part.
     Held(Option<PartName>),
 }
@@ -50,10 +50,14 @@ struct Kept {
 pub(crate) struct Fetched(Mutex<Kept>);
 
 impl Fetched {
-    /// Why archives did not give it, where they are not to be asked again yet.
-    pub fn withheld(&self, named: &ArchivedData) -> Option<L1Error> {
+    /// Why archives did not give what this L1 block names, where they are not to be asked again yet. What they did not have
+    /// they may have been given since, by whoever names it in a later block.
+    pub fn withheld(&self, named: &ArchivedData, l1_block: u64) -> Option<L1Error> {
         match self.0.lock().names.get(named) {
-            Some(Known::Withheld { asked, times, fault }) if asked.elapsed() < pause(fault, *times) => {
+            Some(Known::Withheld { asked, times, fault, through })
+                if asked.elapsed() < pause(fault, *times)
+                    && (l1_block <= *through || fault.is_transient()) =>
+            {
                 Some(fault.clone())
             }
             _ => None,
@@ -61,15 +65,15 @@ impl Fetched {
     }
 
     /// Remembers what the archives gave, or were given.
-    pub fn note(&self, named: ArchivedData, answer: Result<&[u8], &L1Error>) {
-        let known = match answer {
-            Ok(bytes) => Known::Held(DataPart::decode(bytes).ok().map(|part| part.name())),
-            Err(fault) => {
-                let (times, fault) = (self.times_withheld(&named, fault), fault.clone());
-                Known::Withheld { asked: now(), times, fault }
-            }
-        };
-        self.0.lock().names.note(named, known);
+    pub fn note_held(&self, named: ArchivedData, bytes: &[u8]) {
+        let part = DataPart::decode(bytes).ok().map(|part| part.name());
+        self.0.lock().names.note(named, Known::Held(part));
+    }
+
+    /// Remembers that they did not give it when L1 had blocks up to this one.
+    pub fn note_withheld(&self, named: ArchivedData, fault: &L1Error, through: u64) {
+        let (times, fault) = (self.times_withheld(&named, fault), fault.clone());
+        self.0.lock().names.note(named, Known::Withheld { asked: now(), times, fault, through });
     }
 
     /// How often it was withheld before in the same way.
@@ -154,20 +158,34 @@ mod tests {
     #[test]
     fn what_no_archive_has_is_asked_for_less_and_less_often() {
         let fetched = Fetched::default();
-        assert_eq!(fetched.withheld(&named(1)), None);
-        fetched.note(named(1), Err(&absent()));
-        assert_eq!(fetched.withheld(&named(1)), Some(absent()));
+        assert_eq!(fetched.withheld(&named(1), 9), None);
+        fetched.note_withheld(named(1), &absent(), 9);
+        assert_eq!(fetched.withheld(&named(1), 9), Some(absent()));
         // The same bytes by another length are another name, which says nothing of this one.
-        assert_eq!(fetched.withheld(&ArchivedData { length: 7, ..named(1) }), None);
+        assert_eq!(fetched.withheld(&ArchivedData { length: 7, ..named(1) }, 9), None);
         assert_eq!(fetched.times_withheld(&named(1), &absent()), 1);
         assert_eq!(fetched.times_withheld(&named(1), &away()), 0);
-        fetched.note(named(1), Ok(b"given"));
-        assert_eq!(fetched.withheld(&named(1)), None);
+        fetched.note_held(named(1), b"given");
+        assert_eq!(fetched.withheld(&named(1), 9), None);
         assert_eq!(fetched.times_withheld(&named(1), &absent()), 0);
         let pause_ms = |fault: &L1Error, times| pause(fault, times).as_millis();
         assert_eq!((pause_ms(&absent(), 0), pause_ms(&absent(), 1)), (60_000, 120_000));
         assert_eq!(pause_ms(&absent(), u32::MAX), 60_000 << MAX_DOUBLINGS);
         assert_eq!(pause_ms(&away(), 0), 500);
+    }
+
+    /// Whoever knows what will be posted can name it before. Rule DA-4.
+    #[test]
+    fn who_names_data_too_early_has_nobody_miss_it_later() {
+        let fetched = Fetched::default();
+        fetched.note_withheld(named(1), &absent(), 9);
+        assert_eq!(fetched.withheld(&named(1), 9), Some(absent()));
+        assert_eq!(fetched.withheld(&named(1), 10), None, "it may have been put there since");
+        fetched.note_withheld(named(1), &absent(), 10);
+        assert_eq!(fetched.withheld(&named(1), 10), Some(absent()));
+        // One that does not answer would not answer for the next block either.
+        fetched.note_withheld(named(2), &away(), 9);
+        assert_eq!(fetched.withheld(&named(2), 10), Some(away()));
     }
 
     #[test]
@@ -182,13 +200,13 @@ mod tests {
             bytes: vec![1],
         };
         assert!(fetched.may_be(&named(1), |_| false), "not known yet");
-        fetched.note(named(1), Ok(&part.encode()));
-        fetched.note(named(2), Ok(b"something else"));
+        fetched.note_held(named(1), &part.encode());
+        fetched.note_held(named(2), b"something else");
         assert!(fetched.may_be(&named(1), |found| found == Some(&part.name())));
         assert!(!fetched.may_be(&named(1), |found| found.is_none()));
         assert!(fetched.may_be(&named(2), |found| found.is_none()));
         for index in 3..3 + KEPT_NAMES {
-            fetched.note(named(index), Err(&absent()));
+            fetched.note_withheld(named(index), &absent(), 9);
         }
         assert!(fetched.may_be(&named(1), |_| false), "forgotten");
     }

@@ -196,3 +196,31 @@ async fn a_name_costs_one_answer_however_often_it_is_posted() {
     let (found, _) = look().await;
     assert!(found == plain(&batches), "{} batches", found.len());
 }
+
+/// What will be posted many know before, and so its name. Rule DA-4.
+#[tokio::test]
+async fn who_names_data_before_it_is_archived_keeps_nobody_from_it() {
+    let stage = Stage::new().await;
+    let epochs = stage.register(100).await;
+    let ((url, _), (elsewhere, _)) = (archive(), archive());
+    let of = async |account, url: &String| {
+        let writer = L1Writer::new(client(&stage, &[url]).await, key(account));
+        writer.with_data_policy(DataPolicy::Archive)
+    };
+    let (writer, somebody) = (of(POSTER, &url).await, of(USER, &elsewhere).await);
+    let batches = stage.batches(None, &[100, 200]);
+    let headers: Vec<_> = batches.iter().map(|batch| batch.sealed.header).collect();
+    writer.post_headers(&headers, &[], &stage.certify(&epochs, &headers[1])).await.unwrap();
+    let reader = client(&stage, &[&url]).await;
+    let look = async || {
+        let through = stage.finalize().await;
+        reader.reposted_data(&headers, 0, through).await.unwrap().batches
+    };
+    somebody.post_data(&batches).await.unwrap();
+    for _ in 0..2 {
+        assert!(look().await.is_empty());
+    }
+    writer.post_data(&batches).await.unwrap();
+    let found = look().await;
+    assert!(found == plain(&batches), "{} batches", found.len());
+}
