@@ -23,6 +23,9 @@ use crate::context::Context;
 
 /// Bytes of sealed batches in one posting of headers whose data follows as what it was opened to, a fifth as long.
 const OPENED_RUN_BYTES: usize = 4 << 20;
+/// Tries in a row to post a run's data, or to see whether it is there, before it is left for later: headers have a deadline on
+/// L1, and data alone has none.
+const MAX_DATA_FAILURES: u32 = 5;
 /// Where the run under way is stored.
 const INTENT_KEY: &str = "posting";
 /// first u64 ‖ last u64 ‖ done u8.
@@ -167,13 +170,15 @@ pub(crate) struct Poster {
     cx: Arc<Context>,
     l1: Arc<dyn L1Submitter>,
     sent: Mutex<Option<Outgoing>>,
+    /// How often in a row the data of the last run could not be posted.
+    data_failures: Mutex<u32>,
     /// What data cost, as far as it was counted: of the account's postings, the supplier's with them.
     costs: Mutex<DataCosts>,
 }
 
 impl Poster {
     pub(crate) fn new(cx: Arc<Context>, l1: Arc<dyn L1Submitter>) -> Self {
-        Self { cx, l1, sent: Mutex::new(None), costs: Mutex::default() }
+        Self { cx, l1, sent: Mutex::new(None), data_failures: Mutex::new(0), costs: Mutex::default() }
     }
 
     /// Posts until the sequencer stops.
@@ -286,20 +291,33 @@ impl Poster {
         let started = now();
         let batches = self.batches_of(intent.first, intent.last).await?;
         let headers: Vec<_> = batches.iter().map(|batch| batch.sealed.header).collect();
-        if self.l1.lacks_new_data(&headers).await? {
-            match self.l1.post_data(&batches).await {
-                Ok(receipt) => {
-                    *self.sent.lock() = Some(Outgoing { receipt, started, run: Some((intent, true)) })
-                }
-                Err(error) if error.is_transient() => return Err(error.into()),
-                // The headers that come next do not wait for it: once these are final it is seen to be lacking.
-                Err(fault) => {
-                    tracing::warn!(first = intent.first, last = intent.last, %fault, "data is left for later");
-                }
+        let outcome = match self.l1.lacks_new_data(&headers).await {
+            Ok(true) => self.l1.post_data(&batches).await.map(Some),
+            Ok(false) => Ok(None),
+            Err(fault) => Err(fault),
+        };
+        match outcome {
+            Ok(Some(receipt)) => {
+                *self.sent.lock() = Some(Outgoing { receipt, started, run: Some((intent, true)) });
+            }
+            Ok(None) => {}
+            Err(fault) if self.is_tried_again(&fault) => return Err(fault.into()),
+            // The headers that come next do not wait for it: once these are final it is seen to be lacking.
+            Err(fault) => {
+                tracing::warn!(first = intent.first, last = intent.last, %fault, "data is left for later");
             }
         }
+        *self.data_failures.lock() = 0;
         self.close_intent(intent).await?;
         Ok(true)
+    }
+
+    /// Whether data is tried again before the next headers: a few times, and not where L1 is too dear for it.
+    fn is_tried_again(&self, fault: &L1Error) -> bool {
+        let mut failures = self.data_failures.lock();
+        *failures = failures.saturating_add(1);
+        let is_too_dear = matches!(fault, L1Error::FeeAboveLimit { .. });
+        fault.is_transient() && !is_too_dear && *failures < MAX_DATA_FAILURES
     }
 
     /// The last run, if its headers are L1's newest and its data is not known to be there.

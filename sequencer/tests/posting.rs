@@ -127,6 +127,30 @@ async fn data_that_did_not_follow_its_headers_is_posted_after_a_kill() {
     running.handle.shutdown().await;
 }
 
+/// Headers have a deadline on L1, and data alone has none: an archive that is away, blobs that come into no block, or an L1
+/// that is too dear for data keep none waiting.
+#[tokio::test]
+async fn data_that_cannot_be_posted_holds_up_no_headers() {
+    let too_dear = L1Error::FeeAboveLimit { call: "postData", wei: 2, limit_wei: 1 };
+    for fault in [L1Error::no_answer("the archive is away"), too_dear] {
+        let world = World::with(|config, _| config.posting.max_headers = 1);
+        *world.inbox.final_number.lock() = 0;
+        world.inbox.lose_data.store(true, Ordering::SeqCst);
+        *world.inbox.data_fault.lock() = Some(fault);
+        let running = world.start_funded(&[1]).await;
+        seal_through(&running, 3).await;
+        running.certify_through(3).await;
+        posted(&running, 3).await;
+        assert_eq!(world.inbox.runs.lock().len(), 3);
+        assert!(!world.inbox.data.lock().contains(&(1, 1)));
+        // It follows later.
+        *world.inbox.data_fault.lock() = None;
+        *world.inbox.final_number.lock() = 3;
+        running.eventually("it is supplied", async || world.inbox.data.lock().contains(&(1, 1))).await;
+        running.handle.shutdown().await;
+    }
+}
+
 #[tokio::test]
 async fn a_run_ends_with_its_epoch() {
     let epochs = vec![committee().epoch(EPOCH, 1, 3), committee().epoch(EPOCH + 1, 4, LAST_NUMBER)];

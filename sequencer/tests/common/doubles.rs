@@ -124,6 +124,8 @@ pub struct ScriptedInbox {
     pub away: AtomicBool,
     /// The next run's headers go out, its data does not follow.
     pub lose_data: AtomicBool,
+    /// Why it takes no data alone.
+    pub data_fault: Mutex<Option<L1Error>>,
     pub data: Mutex<Vec<(u64, u64)>>,
     /// Hints that were posted.
     pub hint_postings: Mutex<Vec<PostedLog>>,
@@ -181,6 +183,7 @@ impl ScriptedInbox {
             faults: Mutex::default(),
             away: AtomicBool::new(false),
             lose_data: AtomicBool::new(false),
+            data_fault: Mutex::default(),
             lose_answer: AtomicBool::new(false),
             newest: AtomicU64::new(0),
             finality: Mutex::new(u64::MAX),
@@ -420,6 +423,9 @@ impl L1Submitter for ScriptedInbox {
     }
 
     async fn post_data(&self, batches: &[CodedBatch]) -> Result<Sent, L1Error> {
+        if let Some(fault) = self.data_fault.lock().clone() {
+            return Err(fault);
+        }
         let (first, last) =
             (batches[0].sealed.header.number, batches[batches.len() - 1].sealed.header.number);
         let block = self.put_data((first, last));
