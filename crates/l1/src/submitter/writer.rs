@@ -197,6 +197,13 @@ impl L1Writer {
                     | L1Error::GasAboveLimit { .. }
                     | L1Error::Blobs(BlobError::TooLong { .. }),
                 ) => {}
+                // Headers alone cost a fraction of that.
+                Err(fault @ L1Error::FeeAboveLimit { .. }) => {
+                    if !urgent && !self.is_urgent(&headers).await? {
+                        return Err(fault);
+                    }
+                    tracing::warn!(%fault, "headers near their deadline go alone, and their data follows");
+                }
                 // The data follows in calldata.
                 Err(fault @ L1Error::BlobsRefused { .. }) if self.policy == DataPolicy::Auto => {
                     warn_of_refused_blobs(&fault);

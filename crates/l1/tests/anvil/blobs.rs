@@ -234,6 +234,28 @@ async fn headers_near_their_deadline_do_not_wait_for_blobs() {
     assert_eq!(writer.data_costs().blobs.transactions, 1);
 }
 
+/// An L1 that is too dear for data is not too dear for headers. Rule DC-3.
+#[tokio::test]
+async fn headers_near_their_deadline_go_alone_where_their_data_is_too_dear() {
+    let stage = Stage::new().await;
+    let epochs = stage.register(100).await;
+    let batches = stage.batches(None, &[60_000]);
+    let certificate = stage.certify(&epochs, &batches[0].sealed.header);
+    let post = async || {
+        let mut config = stage.config();
+        // Enough for headers, and not for the three million gas of their data.
+        config.max_transaction_fee_wei = stage.client().await.gas_offer().await.unwrap() * 1_500_000;
+        let client = L1Client::connect(config).await.unwrap();
+        let writer = L1Writer::new(client.clone(), key(POSTER));
+        let fault = writer.post(&batches, &certificate).await.unwrap_err();
+        let L1Error::FeeAboveLimit { call, .. } = fault else { panic!("{fault}") };
+        (call, client.posted_head().await.unwrap().number)
+    };
+    assert_eq!(post().await, ("post", 0));
+    stage.anvil.mine(60).await.unwrap();
+    assert_eq!(post().await, ("postData", 1));
+}
+
 /// L1 takes back the blocks with the data, and the transactions with them.
 #[tokio::test]
 async fn data_that_l1_takes_back_is_posted_again_in_either_place() {
