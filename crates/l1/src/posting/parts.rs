@@ -129,6 +129,15 @@ impl Search {
         self.wanted.range(from..=last).map(|(_, header)| *header).collect()
     }
 
+    /// The first and the last of their numbers, and how many there are.
+    pub fn wanted_of(&self, from: u64) -> Option<(u64, u64, usize)> {
+        let last = from.saturating_add(MAX_RUN_BATCHES as u64 - 1);
+        let wanted = self.wanted.range(from..=last);
+        let count = wanted.clone().count();
+        let (first, last) = wanted.clone().next().zip(wanted.clone().next_back())?;
+        Some((*first.0, *last.0, count))
+    }
+
     /// The batches that these entries are of those that are looked for: they are found.
     pub fn take(&mut self, entries: Entries, signed: impl Fn(&SealedBatch) -> bool) -> Vec<SealedBatch> {
         let mut found = Vec::new();

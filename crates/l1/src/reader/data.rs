@@ -9,7 +9,8 @@ use alloy_consensus::Transaction as _;
 use alloy_primitives::{Address, Bytes, keccak256};
 use alloy_sol_types::{SolCall, SolEvent};
 use blindfold_protocol::{
-    B256, BatchHeader, Canonical, DecodeError, Epochs, SealedBatch, validity::check_signature,
+    B256, BatchHeader, Canonical, DecodeError, Epochs, SealedBatch, data::KIND_OPENED,
+    validity::check_signature,
 };
 
 use crate::{
@@ -23,7 +24,7 @@ use crate::{
         place::OnL1,
         run_data::{DataPart, Entries, MAX_RUN_BATCHES, PartName},
     },
-    reader::client::L1Client,
+    reader::{client::L1Client, fetched::ArchiveLook},
 };
 
 /// L1 blocks that are read in one step: what was logged in them is in memory at once.
@@ -228,6 +229,8 @@ pub(crate) struct Searched {
     pub poster: Option<Address>,
     /// Which part of which data it brings of headers that were there before, as far as it says.
     pub part: Option<PartName>,
+    /// Whether it brings batches as what they were opened to.
+    pub is_opened: bool,
 }
 
 /// What the input of a call has for data of headers that were there before, or that it posts.
@@ -259,7 +262,8 @@ impl Brought {
 
     /// Nothing was read of it.
     fn unread(&self, fault: DataError) -> Searched {
-        Searched { batches: Vec::new(), fault: Some(fault), poster: Some(self.poster), part: self.part }
+        let (fault, poster) = (Some(fault), Some(self.poster));
+        Searched { fault, poster, part: self.part, ..Searched::default() }
     }
 }
 
@@ -371,7 +375,8 @@ impl L1Client {
             Some(part) => brought.is_part && part.first == from && search.wants(from, part.last),
             None => !brought.is_part,
         });
-        if !may_be || search.has_looked_at(from, named) {
+        let look = ArchiveLook { from, named, wanted: search.wanted_of(from) };
+        if !may_be || search.has_looked_at(from, named) || fetched.was_vain(&look) {
             return Ok(brought.unread(DataError::Mismatch));
         }
         let known = fetched.vain(&named);
@@ -392,7 +397,8 @@ impl L1Client {
         let wanted = search.wanted_count();
         let searched = self.search_bytes(brought, &bytes, search).await?;
         // Of several parts each poster's are others.
-        if !brought.is_part || searched.part.is_none_or(|part| part.parts == 1) {
+        let is_whole = !brought.is_part || searched.part.is_none_or(|part| part.parts == 1);
+        if is_whole {
             search.note_look(from, named);
         }
         if search.wanted_count() < wanted {
@@ -401,6 +407,11 @@ impl L1Client {
         }
         if is_new {
             search.note_vain(bytes.len());
+        }
+        // What opened data holds depends on hints, too.
+        let stays = is_whole && searched.fault.is_none() && !searched.is_opened;
+        if stays && brought.l1_block <= self.finalized().await?.number {
+            fetched.note_vain(look);
         }
         fetched.keep_vain(named, bytes);
         Ok(searched)
@@ -421,12 +432,13 @@ impl L1Client {
             part = Some(found.name());
             whole = search.complete(brought.poster, found);
             if whole.is_none() {
-                return Ok(Searched { batches: Vec::new(), fault: None, poster, part });
+                return Ok(Searched { poster, part, ..Searched::default() });
             }
         }
         let data = whole.as_deref().unwrap_or(bytes);
+        let is_opened = data.get(1) == Some(&KIND_OPENED);
         let (batches, fault) = self.search_data(brought.from, brought.l1_block, data, search).await?;
-        Ok(Searched { batches, fault, poster, part })
+        Ok(Searched { batches, fault, poster, part, is_opened })
     }
 
     /// The batches that are looked for in this `RunData`, or why nothing of it can be read, if that may pass.

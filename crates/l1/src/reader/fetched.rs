@@ -23,7 +23,7 @@ const KEPT_NAMES: usize = 16_384;
 const KEPT_BYTES: usize = 64 << 20;
 /// What such data counts beside its bytes.
 const DATA_COST_BYTES: usize = 1_024;
-/// Pause before archives are asked once more for what none of them has, in milliseconds.
+/// Pause before archives are asked once more for what none of them has, or in which nothing was found, in milliseconds.
 const ABSENT_PAUSE_MS: u64 = 60_000;
 /// The same for what one may have that does not answer.
 const FAILED_PAUSE_MS: u64 = 500;
@@ -38,9 +38,21 @@ enum Known {
     Held(Option<PartName>),
 }
 
+/// A look through archived data that is no part of something longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ArchiveLook {
+    /// The number that it is to begin with.
+    pub from: u64,
+    pub named: ArchivedData,
+    /// What was looked for from there on: the first number, the last, and how many.
+    pub wanted: Option<(u64, u64, usize)>,
+}
+
 #[derive(Default)]
 struct Kept {
     names: Remembered<ArchivedData, Known, KEPT_NAMES>,
+    /// When nothing was found, and how often before.
+    looks: Remembered<ArchiveLook, (Instant, u32), KEPT_NAMES>,
     /// Data in which nothing was found, the newest last.
     vain: VecDeque<(ArchivedData, Bytes)>,
 }
@@ -98,6 +110,19 @@ impl Fetched {
         }
     }
 
+    /// Whether nothing was found by this look not long ago.
+    pub fn was_vain(&self, look: &ArchiveLook) -> bool {
+        let kept = self.0.lock();
+        kept.looks.get(look).is_some_and(|(at, times)| at.elapsed() < doubled(ABSENT_PAUSE_MS, *times))
+    }
+
+    /// Nothing was found by this look.
+    pub fn note_vain(&self, look: ArchiveLook) {
+        let mut kept = self.0.lock();
+        let times = kept.looks.get(&look).map_or(0, |(_, times)| times.saturating_add(1));
+        kept.looks.note(look, (now(), times));
+    }
+
     /// Data in which nothing was found before.
     pub fn vain(&self, named: &ArchivedData) -> Option<Bytes> {
         let kept = self.0.lock();
@@ -134,8 +159,11 @@ fn held(vain: &VecDeque<(ArchivedData, Bytes)>) -> usize {
 }
 
 fn pause(fault: &L1Error, times: u32) -> Duration {
-    let first_ms = if fault.is_transient() { FAILED_PAUSE_MS } else { ABSENT_PAUSE_MS };
-    Duration::from_millis(first_ms << times.min(MAX_DOUBLINGS))
+    doubled(if fault.is_transient() { FAILED_PAUSE_MS } else { ABSENT_PAUSE_MS }, times)
+}
+
+fn doubled(pause_ms: u64, times: u32) -> Duration {
+    Duration::from_millis(pause_ms << times.min(MAX_DOUBLINGS))
 }
 
 #[cfg(test)]
@@ -209,6 +237,26 @@ mod tests {
             fetched.note_withheld(named(index), &absent(), 9);
         }
         assert!(fetched.may_be(&named(1), |_| false), "forgotten");
+    }
+
+    #[test]
+    fn a_vain_look_is_remembered_and_says_nothing_of_others() {
+        let fetched = Fetched::default();
+        let look = ArchiveLook { from: 1, named: named(1), wanted: Some((3, 5, 2)) };
+        assert!(!fetched.was_vain(&look));
+        fetched.note_vain(look);
+        assert!(fetched.was_vain(&look));
+        for other in [
+            ArchiveLook { from: 2, ..look },
+            ArchiveLook { named: named(2), ..look },
+            ArchiveLook { wanted: Some((3, 5, 3)), ..look },
+        ] {
+            assert!(!fetched.was_vain(&other));
+        }
+        for index in 2..2 + KEPT_NAMES {
+            fetched.note_vain(ArchiveLook { named: named(index), ..look });
+        }
+        assert!(!fetched.was_vain(&look), "forgotten");
     }
 
     #[test]

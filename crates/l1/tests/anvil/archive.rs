@@ -224,3 +224,36 @@ async fn who_names_data_before_it_is_archived_keeps_nobody_from_it() {
     let found = look().await;
     assert!(found == plain(&batches), "{} batches", found.len());
 }
+
+/// More than is kept of data in which nothing was found. Rule DA-4.
+#[tokio::test]
+async fn much_data_of_no_use_is_not_fetched_with_each_look() {
+    const LENGTH: usize = 16 << 20;
+    let stage = Stage::new().await;
+    let epochs = stage.register(100).await;
+    let (url, _, asked) = counting_archive();
+    let of = async |account| {
+        let writer = L1Writer::new(client(&stage, &[&url]).await, key(account));
+        writer.with_data_policy(DataPolicy::Archive)
+    };
+    let (writer, somebody) = (of(POSTER).await, of(USER).await);
+    let batches = stage.batches(None, &[100, 200]);
+    let headers: Vec<_> = batches.iter().map(|batch| batch.sealed.header).collect();
+    let certificate = stage.certify(&epochs, &headers[1]);
+    writer.post_headers(&headers, &[], &certificate).await.unwrap();
+    for fill in 3..=7u8 {
+        somebody.post_headers(&headers, &vec![fill; LENGTH], &certificate).await.unwrap();
+    }
+    let reader = client(&stage, &[&url]).await;
+    let look = async || {
+        let through = stage.finalize().await;
+        let found = reader.reposted_data(&headers, 0, through).await.unwrap();
+        assert_eq!(found.unread, None);
+        (found.batches, asked.load(Ordering::SeqCst))
+    };
+    for _ in 0..2 {
+        assert_eq!(look().await, (vec![], 5));
+    }
+    writer.post_data(&batches).await.unwrap();
+    assert_eq!(look().await, (plain(&batches), 6));
+}
