@@ -51,6 +51,10 @@ pub struct DataStanding {
 /// Data that a beacon node does not give is taken for lacking this many L1 blocks after it was posted: an hour.
 pub const UNREAD_PATIENCE_BLOCKS: u64 = 300;
 
+/// How long after a header was posted others' data is waited for at all: whoever posts what cannot be read, again each hour, puts
+/// off what is supplied no longer.
+const UNREAD_LIMIT_BLOCKS: u64 = 4 * UNREAD_PATIENCE_BLOCKS;
+
 /// Numbers whose data may be in what cannot be read just now.
 #[derive(Default)]
 struct Unread(Vec<(u64, u64)>);
@@ -95,6 +99,8 @@ struct Look {
     supplier: Supplier,
     /// The newest final block.
     finalized: u64,
+    /// The block by which the headers were posted that are looked at.
+    posted_by: u64,
     search: Search,
     unread: Unread,
     assumed: Assumed,
@@ -103,7 +109,7 @@ struct Look {
 impl Look {
     fn new(supplier: Supplier, finalized: u64) -> Self {
         let (search, unread, assumed) = (Search::which_are_there(), Unread::default(), Assumed::default());
-        Self { supplier, finalized, search, unread, assumed }
+        Self { supplier, finalized, posted_by: 0, search, unread, assumed }
     }
 
     /// Takes what one call brought of headers that were there before it.
@@ -119,7 +125,9 @@ impl Look {
             self.search.forget(span);
         }
         // Nobody knows which numbers are in blobs whose call does not say it.
-        let left = fault.filter(|_| !is_assumed || part.is_none());
+        let is_late = self.finalized.saturating_sub(self.posted_by) >= UNREAD_LIMIT_BLOCKS;
+        let is_waited_for = poster == self.supplier.account || !is_late;
+        let left = fault.filter(|_| is_waited_for && (!is_assumed || part.is_none()));
         if let (Some(fault), Some(span)) = (left, call.others()) {
             self.unread.note(span, &fault, posted_at, self.finalized);
         }
@@ -215,6 +223,7 @@ impl L1Client {
         if call.made.is_some() {
             return Ok(());
         }
+        look.posted_by = call.log.block;
         let (post, posting) = self.read_posting(call).await?;
         let fault = self.search_post(&post, &mut look.search).await?.fault;
         let (l1_block, numbers) = (posting.l1_block, posting.numbers());

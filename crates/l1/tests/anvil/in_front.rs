@@ -3,7 +3,7 @@
 use alloy_sol_types::SolCall;
 use blindfold_l1::{
     CodedBatch, DataError, DataPlace, L1Client, PostedHead, PostedRun, RunData, Supplier,
-    contracts::BlindedInbox,
+    UNREAD_PATIENCE_BLOCKS, contracts::BlindedInbox,
 };
 use blindfold_protocol::{BatchHeader, Bytes, Canonical};
 use serde_json::json;
@@ -362,6 +362,30 @@ async fn own_blobs_hide_nothing_that_is_lacking() {
     let client = without_beacon(&stage).await;
     let standing = client.data_standing(0, 0, supplier).await.unwrap();
     assert_eq!((standing.through, standing.lacking), (4, vec![(1, 1), (4, 4)]));
+}
+
+/// PD-7: whoever posts what cannot be read, again each hour, puts off what is supplied for some hours, and no longer.
+#[tokio::test]
+async fn what_cannot_be_read_does_not_keep_data_from_being_supplied_for_ever() {
+    let stage = Stage::new().await;
+    let epochs = stage.register(100).await;
+    let batches = stage.batches(None, &[100]);
+    let all = headers(&batches);
+    let writer = stage.writer(POSTER).await;
+    writer.post_headers(&all, &[], &stage.certify(&epochs, &all[0])).await.unwrap();
+    let somebody = stage.writer(USER).await.with_data_in(DataPlace::Blobs);
+    let client = without_beacon(&stage).await;
+    let standing = async || {
+        somebody.post_data(&batches).await.unwrap();
+        stage.finalize().await;
+        let standing = client.data_standing(0, 0, Supplier::default()).await.unwrap();
+        (standing.through, standing.lacking)
+    };
+    assert_eq!(standing().await, (0, vec![]));
+    stage.anvil.mine(2 * UNREAD_PATIENCE_BLOCKS).await.unwrap();
+    assert_eq!(standing().await, (0, vec![]));
+    stage.anvil.mine(2 * UNREAD_PATIENCE_BLOCKS).await.unwrap();
+    assert_eq!(standing().await, (1, vec![(1, 1)]));
 }
 
 /// PD-5: data in blocks that are not final is not there yet, and is not to be posted again.
