@@ -17,10 +17,7 @@ use crate::{
     deploy::{Addresses, DeployConfig, timing},
     error::L1Error,
     reader::{client::L1Client, state_at::StateAt},
-    submitter::{
-        fees::Fees,
-        sender::{Call, Sender},
-    },
+    submitter::{account::Call, fees::Fees, sender::Sender},
     transport::{Rpc, failed},
 };
 

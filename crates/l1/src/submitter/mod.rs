@@ -1,5 +1,6 @@
 //! What one account does on L1, as a seam: the writer of the contracts implements it, tests and simulations script it.
 
+pub(crate) mod account;
 pub(crate) mod costs;
 pub(crate) mod fees;
 pub(crate) mod pending;

@@ -1,6 +1,7 @@
 use std::sync::{Arc, Mutex};
 
-use alloy_eips::eip2718::Decodable2718;
+use alloy_consensus::TxEnvelope;
+use alloy_eips::{eip2718::Decodable2718, eip4844::Blob};
 use serde_json::{Value, json};
 
 use super::*;
@@ -8,6 +9,7 @@ use crate::{
     anvil::dev_key,
     config::DEFAULT_MAX_TRANSACTION_FEE_WEI,
     error::Recovery,
+    posting::place::LayerName,
     test_server::{Answer, block, serve},
 };
 
@@ -622,7 +624,7 @@ async fn a_node_that_takes_no_blobs_is_found_out_and_keeps_nothing_waiting() {
 #[tokio::test]
 async fn no_transaction_costs_more_than_the_operator_allows() {
     let (mut sender, row) = row();
-    sender.max_fee_wei = 500_000;
+    sender.account.max_fee_wei = 500_000;
     row.lock().unwrap().holds_from = Some(0);
     // 24,150 gas at 15, then 19, then 24 wei.
     for _ in 0..2 {
@@ -644,7 +646,7 @@ async fn no_transaction_costs_more_than_the_operator_allows() {
     sender.send(call_of_nothing()).await.unwrap();
     assert_eq!(row.lock().unwrap().nonce, 1);
 
-    sender.max_fee_wei = 300_000;
+    sender.account.max_fee_wei = 300_000;
     let error = sender.send(call_of_nothing()).await.unwrap_err();
     assert!(matches!(error, L1Error::FeeAboveLimit { wei: 362_250, .. }), "{error}");
 }

@@ -24,9 +24,10 @@ use crate::{
         data_standing::{DataStanding, Supplier},
     },
     submitter::{
+        account::{Call, GAS_LIMIT},
         costs::{DataCosts, Plan},
         pending::Sent,
-        sender::{Call, GAS_LIMIT, Sender},
+        sender::Sender,
     },
 };
 
