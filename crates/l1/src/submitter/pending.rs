@@ -7,6 +7,9 @@ use crate::{error::L1Error, posting::run_data::MAX_PARTS, submitter::fees::Fees}
 /// Calls of rows that are remembered: two of the longest, since a sequencer posts and supplies data from one account. Whoever
 /// never asks for one again leaves it here.
 const MAX_REMEMBERED: usize = 2 * MAX_PARTS as usize;
+/// Transactions of a call that are remembered, and looked for one by one: each offers more than the one before, so there are
+/// more only where a node does not say for long what becomes of them.
+const MAX_TRANSACTIONS: usize = 64;
 
 /// A transaction that is in a block and did what it should.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +82,12 @@ impl Pending {
     /// Notes a transaction that carries this call.
     pub fn note(&mut self, row: u64, what: B256, transaction: B256, fees: Fees, state: State) {
         if let Some(call) = self.calls.iter_mut().find(|call| call.what == what) {
+            // What is offered once more is the newest.
+            call.transactions.retain(|before| *before != transaction);
             call.transactions.push(transaction);
+            if call.transactions.len() > MAX_TRANSACTIONS {
+                call.transactions.remove(0);
+            }
             (call.fees, call.state, call.row) = (fees, state, row);
             return;
         }
@@ -149,6 +157,20 @@ mod tests {
         assert_eq!((pending.offered_at(4), pending.offered_at(5)), (Some(fees(4)), None));
         pending.forget(&[one, other]);
         assert!(pending.is_empty());
+    }
+
+    /// A node that answers nothing of use to what it is given is given it again and again.
+    #[test]
+    fn no_more_than_so_many_transactions_of_a_call_are_remembered() {
+        let mut pending = Pending::default();
+        let (row, what) = (pending.begin_row(), B256::repeat_byte(1));
+        let hash = |number: usize| B256::left_padding_from(&number.to_be_bytes());
+        for number in (0..=MAX_TRANSACTIONS).chain([1, 1]) {
+            pending.note(row, what, hash(number), fees(4), State::Overdue);
+        }
+        let found = &pending.find(row, &what).unwrap().transactions;
+        assert_eq!(found.len(), MAX_TRANSACTIONS);
+        assert_eq!((found.first(), found.last()), (Some(&hash(2)), Some(&hash(1))));
     }
 
     #[test]
