@@ -106,7 +106,7 @@ async fn uploads_that_stall_keep_nobody_from_reading() {
 #[tokio::test(flavor = "multi_thread")]
 async fn uploads_that_stall_are_given_up() {
     let dir = tempfile::tempdir().unwrap();
-    let running = Running::start_with(args(dir.path(), 1 << 20), Duration::from_millis(50)).await.unwrap();
+    let running = Running::start_with(args(dir.path(), 1 << 20), Duration::from_secs(1)).await.unwrap();
     let mut uploads = Vec::new();
     for _ in 0..MAX_AT_ONCE {
         uploads.push(begun(&running.writes).await);
