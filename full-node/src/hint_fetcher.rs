@@ -141,7 +141,11 @@ impl HintFetcher {
     async fn watch_new(&mut self) -> Result<(), StoreError> {
         let certified = self.node.tracker.certified().number;
         while self.next <= certified && self.waiting.len() < MAX_WATCHED_BATCHES {
-            let record = self.node.tracker.store().batch(self.next).await?;
+            let record = match self.node.tracker.store().batch(self.next).await {
+                // Executed and forgotten while others were waited for.
+                Err(pruned) if pruned.is_pruned() => None,
+                record => record?,
+            };
             if record.is_some_and(|record| record.hints.is_none() && accepted(&record) > 0) {
                 let deadline = now() + self.deadline;
                 // What was certified before we listened may have its hints already.

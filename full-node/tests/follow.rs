@@ -295,6 +295,44 @@ async fn a_sequencer_that_is_slow_to_give_hints_is_asked_once() {
     assert_eq!(world.sequencer.mischief.hints_asked.load(Ordering::SeqCst), 1);
 }
 
+/// Catching up with old batches, a node executes and prunes some before it comes to look whether they lack hints. It looked at
+/// no later one any more.
+#[tokio::test]
+async fn batches_pruned_before_their_hints_were_looked_for_keep_no_later_one_from_being_opened() {
+    let mut world = World::new().await;
+    world.config.hint_deadline_ms = 0;
+    let mischief = Arc::clone(&world.sequencer.mischief);
+    mischief.stall_hints.store(true, Ordering::SeqCst);
+    let folder = tempfile::tempdir().unwrap();
+    let node = world.start_on(&folder.path().join("node.sqlite")).await;
+    let store = node.tracker().store();
+    store.keep_ledgers_from(0).await.unwrap();
+    let next = async |number: u64| {
+        let sealed = world.sequencer.seal((number - 1) * 1_000, &[envelope(1, number)]).await;
+        world.sequencer.certify(&sealed).await;
+        sealed
+    };
+    let one = next(1).await;
+    eventually("a question for hints", || mischief.hints_asked.load(Ordering::SeqCst) == 1).await;
+    // Nothing else is looked at while the sequencer is waited for.
+    world.sequencer.hint(&one).await;
+    for number in 2..=4 {
+        let sealed = next(number).await;
+        world.sequencer.hint(&sealed).await;
+    }
+    executed(&node, 3).await;
+    store.keep_ledgers_from(3).await.unwrap();
+    assert_eq!(store.prune(u64::MAX, 0).await.unwrap().through, 2);
+    mischief.stall_hints.store(false, Ordering::SeqCst);
+    mischief.hint_answers.add_permits(1);
+    // Of these nobody has hints.
+    for number in 5..=6 {
+        world.members.archive.put(&next(number).await);
+    }
+    executed(&node, 5).await;
+    node.shutdown().await;
+}
+
 /// "None", said a moment before a batch stops waiting for it, held up every batch for that long.
 #[tokio::test]
 async fn a_sequencer_that_takes_its_time_to_have_no_hints_holds_up_nothing() {
