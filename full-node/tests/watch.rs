@@ -729,6 +729,44 @@ async fn what_cannot_be_looked_at_holds_up_nothing_else() {
     assert_eq!(node.round().await, WatchRound::default());
 }
 
+/// A posting of a run that others made final may stay open for as long as its publisher likes. A case about it that was not
+/// shown until its batches were pruned ended every look at L1.
+#[tokio::test]
+async fn a_case_of_pruned_batches_holds_up_nothing_else() {
+    let store = memory();
+    store.bind(&chain_config().deployment, "full_node").await.expect("a disk");
+    store.keep_ledgers_from(0).await.expect("a disk");
+    let scene = Scene::on(Arc::clone(&store)).await;
+    let mut sealed = scene.three_batches().await;
+    let mut wrong = scene.right(1, 1);
+    wrong[0].entries[0].key = [9; 16];
+    scene.contracts.lock().post(1, wrong);
+    let mut node = scene.node().await;
+    assert_eq!(node.round().await.disputes, 1);
+    // It has no ether for long.
+    let last = scene.sequencer.seal_envelopes(1_000, &[envelope(1, 4)]).await;
+    scene.sequencer.certify(&last).await;
+    scene.open(&last).await;
+    scene.machine.executed(1).await;
+    sealed.push(last);
+    store.keep_ledgers_from(4).await.expect("a disk");
+    assert_eq!(store.prune(u64::MAX, 0).await.expect("a disk").through, 3);
+
+    let mut wrong = scene.right(4, 4);
+    wrong[0].entries[0].key = [9; 16];
+    {
+        let mut contracts = scene.contracts.lock();
+        contracts.headers.extend(sealed.iter().map(|sealed| (sealed.batch.header.number, sealed.hash)));
+        contracts.post(4, wrong);
+    }
+    for _ in 0..4 {
+        scene.pass(1);
+        node.round().await;
+    }
+    let challenges = scene.contracts.lock().challenges.clone();
+    assert_eq!(challenges.iter().map(|fault| fault.number).collect::<Vec<_>>(), [4]);
+}
+
 #[tokio::test]
 async fn outputs_are_compared_once_each_as_far_as_blocks_are_here() {
     let scene = Scene::new().await;

@@ -231,7 +231,11 @@ impl SubstitutePoster {
         let Some(number) = owed.first().map(|(first, _)| *first).filter(|first| *first <= posted) else {
             return Ok(Look::default());
         };
-        let record = self.tracker.store().batch(number).await?.filter(|record| !record.by_l1);
+        let record = match self.tracker.store().batch(number).await {
+            // It is final, and its data is not here to be posted.
+            Err(pruned) if pruned.is_pruned() => None,
+            record => record?.filter(|record| !record.by_l1),
+        };
         if let Some(record) = record {
             let batch = coded(record)?;
             if self.l1.lacks_data(&batch.sealed.header).await? {

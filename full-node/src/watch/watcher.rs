@@ -425,7 +425,13 @@ impl Watcher {
         let Some(data) = self.data_of(posting).await? else { return Ok(None) };
         let (mut headers, mut wrong) = (Vec::new(), None);
         for number in posting.first..=posting.last {
-            let Some(record) = self.store.batch(number).await? else { return Ok(None) };
+            let record = match self.store.batch(number).await {
+                Ok(Some(record)) => record,
+                Ok(None) => return Ok(None),
+                // Its run has other hints for good, and of this case nothing can be shown from here any more.
+                Err(pruned) if pruned.is_pruned() => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
             headers.push(record.sealed.header);
             if number == fault.number {
                 wrong = Some(record);
