@@ -222,7 +222,7 @@ async fn prunable(at: &StoreUrl, keep: u64, json: bool) -> Result<()> {
     existing(at)?;
     let store = at.open_reader().await.with_context(|| at.to_string())?;
     bound(&store, at).await?;
-    let finalized = Settled::on_disk(&store).await?.finalized;
+    let finalized = Settled::final_on_disk(&store).await?;
     let horizon = store.horizon(finalized, keep).await?;
     let (batches, bytes) = store.prunable(horizon).await?;
     show_pruned(json, at, horizon, Pruning { batches, bytes, dry_run: true });
@@ -235,7 +235,7 @@ async fn prune(at: &StoreUrl, keep: u64, json: bool) -> Result<()> {
     let store = at.open().await.with_context(|| format!("{at}: {running}"))?;
     bound(&store, at).await?;
     store.check_usable().await.with_context(|| at.to_string())?;
-    let finalized = Settled::on_disk(&store).await?.finalized;
+    let finalized = Settled::final_on_disk(&store).await?;
     let shows = std::io::stderr().is_terminal() && !json;
     let mut done = Pruning { batches: 0, bytes: 0, dry_run: false };
     loop {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use blindfold_chain::{L1Error, L1Origin, L1Reader, L1RoundError, Sealed, Settled, Settlement};
+use blindfold_chain::{L1Error, L1Origin, L1Reader, L1RoundError, Sealed, Settled, Settlement, TakesMarks};
 use blindfold_kit::*;
 use blindfold_l1::{
     DataError, HintBlobs, HintEvent, HintPosting, HintTree, KeyedBatch, PostedData, PostedLog, PostedRun,
@@ -237,6 +237,47 @@ impl Stage {
         let hash = |block: Option<(u64, B256)>| block.map_or(B256::ZERO, |(_, hash)| hash);
         assert_eq!(*self.machine.client.finality.lock(), Some((hash(there.safe), hash(there.finalized))));
     }
+}
+
+/// An executor that has compared its blocks with what is void up to this batch.
+struct Compared(Arc<AtomicU64>);
+
+impl TakesMarks for Compared {
+    fn settle(&self, _: Settled, _: u64) {}
+
+    fn compared(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Rule VR-2. A void run is final, too, while its blocks may still have to be taken back: where a command pruned its batches
+/// then, they never were.
+#[tokio::test]
+async fn a_disk_calls_final_what_was_compared_with_what_is_void() {
+    let stage = Stage::new().await;
+    let (tracker, compared) = (&stage.machine.tracker, Arc::new(AtomicU64::new(0)));
+    let on_disk = async || Settled::final_on_disk(tracker.store().as_ref()).await.expect("a disk");
+    let open = async || {
+        let executor = Compared(Arc::clone(&compared));
+        Settlement::open(tracker.clone(), executor, Arc::clone(&stage.l1) as _).await.expect("a disk")
+    };
+    for first in [1, 3, 5] {
+        stage.l1.post(10, &stage.run(first..=first + 1));
+    }
+    let mut settlement = open().await;
+    stage.l1.tell(11, void(2));
+    assert_eq!(stage.marks(&mut settlement).await, (6, 2, 2));
+    assert_eq!(on_disk().await, 0, "killed before its executor has heard of it");
+    compared.store(2, Ordering::SeqCst);
+    stage.l1.tell(12, void(4));
+    assert_eq!(stage.marks(&mut settlement).await, (6, 4, 4));
+    assert_eq!(on_disk().await, 2);
+    // A start compares anew, and takes nothing back of what was.
+    compared.store(0, Ordering::SeqCst);
+    let mut settlement = open().await;
+    stage.l1.tell(13, finalized(6));
+    assert_eq!(stage.marks(&mut settlement).await, (6, 6, 6));
+    assert_eq!(on_disk().await, 2);
 }
 
 /// Rules SF-1, SF-2.

@@ -32,11 +32,21 @@ pub use marks::Settled;
 pub trait TakesMarks: Send + Sync + 'static {
     /// The marks now, which never fall, and the final L1 block as of which they are.
     fn settle(&self, marks: Settled, l1_block: u64);
+
+    /// Up to which final batch what is executed was compared with what is void, so that nothing on L1 changes it any more; 0
+    /// where nobody compares, or nothing was yet.
+    fn compared(&self) -> u64 {
+        0
+    }
 }
 
 impl TakesMarks for Executor {
     fn settle(&self, marks: Settled, l1_block: u64) {
         Self::settle(self, marks, l1_block);
+    }
+
+    fn compared(&self) -> u64 {
+        self.status().settled.finalized
     }
 }
 
@@ -188,7 +198,13 @@ impl Settlement {
 
     async fn keep(&mut self, marks: Settled) -> Result<(), L1RoundError> {
         self.runs.forget(marks.finalized);
-        let next = Stored { after: self.runs.resume_after(self.through), as_of: self.through, marks };
+        let next = Stored {
+            after: self.runs.resume_after(self.through),
+            as_of: self.through,
+            marks,
+            // Of what is final from now on the executor hears below: it is compared by the next time.
+            compared: self.stored.compared.max(self.executor.compared()),
+        };
         // Without news a later start reads some blocks again, that is all.
         let far = next.after.saturating_sub(self.stored.after) >= SETTLEMENT_SAVE_BLOCKS;
         if marks != self.stored.marks || far {
