@@ -607,7 +607,7 @@ async fn a_disk_that_fails_for_a_moment_while_giving_way_to_many_keeps_nobody_ou
             _ = running.handle.failed() => {}
         }
     };
-    let done = tokio::time::timeout(std::time::Duration::from_secs(5), taken_or_ended).await;
+    let done = tokio::time::timeout(std::time::Duration::from_secs(50), taken_or_ended).await;
     assert!(
         done.is_ok(),
         "head {:?}, disk {:?}, reasons {:?}",
@@ -658,7 +658,7 @@ async fn a_disk_that_fails_for_a_moment_while_giving_way_to_a_certificate_keeps_
             _ = running.handle.failed() => {}
         }
     };
-    let done = tokio::time::timeout(std::time::Duration::from_secs(5), taken_or_ended).await;
+    let done = tokio::time::timeout(std::time::Duration::from_secs(50), taken_or_ended).await;
     assert!(
         done.is_ok(),
         "head {:?}, disk {:?}, reasons {:?}",

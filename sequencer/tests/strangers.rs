@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use blindfold_kit::{Watched, envelope, refused, within};
+use blindfold_kit::{FaultyStore, RICH, Watched, envelope, payer, refused, within};
 use blindfold_protocol::{BatchHints, Hello, HintEntry, Party, Release, SigningKey};
 use blindfold_rpc::{
     BlindApiClient, ClientConfig, Encoded, HttpClient, Introduction, RunningRole, SequencerApiClient,
@@ -68,7 +68,10 @@ async fn until(what: &'static str, condition: impl Fn() -> bool) {
 async fn a_flood_of_strangers_hints_keeps_no_hint_publisher_out() {
     let watched = Arc::new(Watched::default());
     let world = world(&watched);
-    let running = world.start_funded(&[1]).await;
+    world.l1.deposit(payer(1).address(), RICH);
+    let store = FaultyStore::new(world.store().await);
+    let running = world.try_start(store.clone()).await.unwrap();
+    running.sealed(1).await;
     let (release, hints) = certified(&running).await;
     let HintEntry::Key(right) = hints.entries[0] else { panic!("it opens") };
 
@@ -93,11 +96,13 @@ async fn a_flood_of_strangers_hints_keeps_no_hint_publisher_out() {
     assert_eq!(watched.hints.load(SeqCst), 1, "one at a time");
 
     let client = publisher(&world, &running);
+    let looked_up = store.calls("header_hash");
     let of_hint_publisher = spawn({
         let (release, hints) = (release.clone(), hints.clone());
         async move { client.submit_hints(Encoded::new(&release), Encoded::new(&hints)).await }
     });
-    // It has its place, behind the one at work, when the door opens.
+    // It has its place, behind the one at work, when the door opens: it takes one as soon as it has looked its batch up.
+    until("the hint publisher", || store.calls("header_hash") > looked_up).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(!of_hint_publisher.is_finished());
     drop(closed);
