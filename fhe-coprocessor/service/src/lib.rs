@@ -54,8 +54,8 @@ use api::ReadApi;
 use follow::Follower;
 use invoices::InvoiceDesk;
 use limits::READINESS_INTERVAL_MS;
-use runner::Runner;
 pub use runner::batch_record;
+use runner::{Reported, Runner};
 
 /// The name of the role: in metrics and on its disk.
 pub const ROLE: &str = "coprocessor";
@@ -133,10 +133,10 @@ impl Coprocessor {
         deps.store.count_in(&metrics);
         let head = opened_state(deps.state.as_ref(), deps.machine.as_ref()).await?;
         let tracker = Tracker::open(deps.chain, Arc::clone(&deps.store), Arc::clone(&deps.l1)).await?;
-        let marks = Marks(watch::channel(Settled::default()).0);
-        let of_marks = marks.0.subscribe();
+        let (reports, reported) = watch::channel(Reported::default());
+        let (marks, of_marks) = watch::channel(Settled::default());
         let settlement = match deps.settlement {
-            Some(l1) => Some(Settlement::open(tracker.clone(), marks, l1).await?),
+            Some(l1) => Some(Settlement::open(tracker.clone(), Marks(reports), l1).await?),
             None => None,
         };
         let mut base = RoleBase::new(metrics, &["node", "execution"]);
@@ -161,6 +161,8 @@ impl Coprocessor {
             kept_versions: config.kept_versions,
             status,
             stopped: base.tasks().stop(),
+            reported,
+            marks,
             void_runs: Vec::new(),
             pruned: 0,
         };
@@ -241,12 +243,19 @@ impl RunningRole for Coprocessor {
     }
 }
 
-/// Keeps how far the chain stands on L1, for whoever asks.
-struct Marks(watch::Sender<Settled>);
+/// Hands how far the chain stands on L1 to whoever executes. Nobody else is told before what is executed was compared with
+/// what is void: a run that L1 declared void is final, too.
+struct Marks(watch::Sender<Reported>);
 
 impl TakesMarks for Marks {
-    fn settle(&self, marks: Settled, _: u64) {
-        self.0.send_replace(marks);
+    fn settle(&self, marks: Settled, l1_block: u64) {
+        self.0.send_if_modified(|before| {
+            let changed = before.marks != marks;
+            if changed {
+                *before = Reported { marks, l1_block };
+            }
+            changed
+        });
     }
 }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindfold_chain::{
-    ItemOutcome, L1Error, L1Reader, OpenBatchError, Opener, Tracker, VoidRun, accepted, unopened_outcomes,
+    ItemOutcome, L1Error, L1Reader, OpenBatchError, Opener, Settled, Tracker, VoidRun, accepted,
+    unopened_outcomes,
 };
 use blindfold_runtime::{Patience, now};
 use blindfold_store::{
@@ -94,6 +95,13 @@ pub struct ExecutionStatus {
     pub state: ExecutionState,
 }
 
+/// How far the batches stand on L1, and the final block as of which they do.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Reported {
+    pub(crate) marks: Settled,
+    pub(crate) l1_block: u64,
+}
+
 /// What the task works with.
 pub(crate) struct Runner {
     pub(crate) tracker: Tracker,
@@ -106,6 +114,10 @@ pub(crate) struct Runner {
     pub(crate) kept_versions: u64,
     pub(crate) status: watch::Sender<ExecutionStatus>,
     pub(crate) stopped: watch::Receiver<bool>,
+    /// How far the batches stand on L1, void ones too.
+    pub(crate) reported: watch::Receiver<Reported>,
+    /// The same once what is executed was compared with what is void there: what callers are told.
+    pub(crate) marks: watch::Sender<Settled>,
     /// Void runs as far as they were compared with what is executed.
     pub(crate) void_runs: Vec<VoidRun>,
     /// The version up to which old state was forgotten last.
@@ -236,6 +248,9 @@ impl Runner {
 
     /// Reads what L1 declared void, and halts when confidential transactions of it are executed already.
     async fn read_void_runs(&mut self) -> Result<(), End> {
+        let (reported, told) = (*self.reported.borrow(), *self.marks.borrow());
+        // The block first: what is known speaks for it at least.
+        let seen = if reported.marks == told { 0 } else { self.l1.finalized().await?.number };
         let runs = self.l1.void_runs().await?;
         let executed = self.status.borrow().head.number;
         for run in runs.iter().skip(self.void_runs.len()) {
@@ -246,6 +261,10 @@ impl Runner {
             }
         }
         self.void_runs = runs;
+        // An L1 that lags behind the one that the marks are of may not know yet what is void.
+        if reported.marks != told && seen >= reported.l1_block {
+            self.marks.send_replace(reported.marks);
+        }
         Ok(())
     }
 
