@@ -137,6 +137,8 @@ const LARGE: [&str; 6] =
 const PART_BYTES: usize = 4 << 20;
 /// Parts that wait to be written.
 const PARTS: usize = 2;
+/// Rows that are counted at once.
+const COUNTED_ROWS: u32 = 1_000_000;
 
 /// What a transfer is for, and so what its two stores say of themselves when it has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -278,14 +280,41 @@ async fn finish_move(source: &SqlStore, target: &SqlStore, moved: &str) -> Resul
 
 /// How many rows a transfer takes of each table.
 fn counted(session: &dyn Session) -> Result<Vec<Copied>, StoreError> {
-    let count = |table: &Table| {
-        let marks = if table.name == "meta" { " WHERE key NOT IN (?1, ?2, ?3)" } else { "" };
-        let sql = format!("SELECT COUNT(*) FROM {}{marks}", table.name);
-        let with: Vec<Value<'_>> = if marks.is_empty() { Vec::new() } else { MARKS.map(Value::from).into() };
-        let rows = first(session, &sql, &with, |row| number(row, 0, What::Meta))?;
-        Ok(Copied { table: table.name, rows: rows.unwrap_or_default() })
+    let sql = "SELECT COUNT(*) FROM meta WHERE key IN (?1, ?2, ?3)";
+    let marks = first(session, sql, &MARKS.map(Value::from), |row| number(row, 0, What::Meta))?;
+    let of_table = |table: &Table| {
+        let marks = if table.name == "meta" { marks.unwrap_or_default() } else { 0 };
+        let rows = count(session, table, COUNTED_ROWS)?.saturating_sub(marks);
+        Ok(Copied { table: table.name, rows })
     };
-    TABLES.iter().map(count).collect()
+    TABLES.iter().map(of_table).collect()
+}
+
+/// How many rows a table has, counted in parts: a server has so long for an answer, however large the table is.
+fn count(session: &dyn Session, table: &Table, part_rows: u32) -> Result<u64, StoreError> {
+    let keys = table.key.join(", ");
+    let (mut rows, mut last): (u64, Vec<Value<'static>>) = (0, Vec::new());
+    loop {
+        let after = match last.len() {
+            0 => String::new(),
+            length => {
+                let names: Vec<String> = (1..=length).map(|index| format!("?{index}")).collect();
+                format!("WHERE ({keys}) > ({})", names.join(", "))
+            }
+        };
+        let place = part_rows.saturating_sub(1);
+        let sql = format!("SELECT {keys} FROM {} {after} ORDER BY {keys} LIMIT 1 OFFSET {place}", table.name);
+        let key: Option<Vec<Value<'static>>> = first(session, &sql, &last, |row| {
+            (0..table.key.len()).map(|column| row.value(column).map(Value::into_owned)).collect()
+        })?;
+        let Some(key) = key else {
+            let rest = format!("SELECT COUNT(*) FROM {} {after}", table.name);
+            let rest = first(session, &rest, &last, |row| number(row, 0, What::Meta))?;
+            return Ok(rows.saturating_add(rest.unwrap_or_default()));
+        };
+        rows = rows.saturating_add(u64::from(part_rows));
+        last = key;
+    }
 }
 
 /// The table with its columns, as an insertion names them.
@@ -334,12 +363,11 @@ fn begin(session: &dyn Session, id: &str) -> Result<(), StoreError> {
 
 /// Compares how much arrived, and says what the store is.
 fn end(session: &dyn Session, copied: &[Copied], purpose: &Purpose) -> Result<(), StoreError> {
-    for Copied { table, rows } in copied {
-        let sql = format!("SELECT COUNT(*) FROM {table}");
-        let found = first(session, &sql, &[], |row| row.value(0).map(Value::into_owned))?;
+    for table in TABLES {
+        let rows = copied.iter().find(|copied| copied.table == table.name).map_or(0, |copied| copied.rows);
         // The mark stands in `meta`, too.
-        let marks = u64::from(*table == "meta");
-        if found != i64::try_from(rows + marks).ok().map(Value::Integer) {
+        let marks = u64::from(table.name == "meta");
+        if count(session, table, COUNTED_ROWS)? != rows.saturating_add(marks) {
             let reason = "rows are missing in the target";
             return Err(StoreError::Inconsistent { what: What::Meta, number: 0, reason });
         }
@@ -418,4 +446,35 @@ fn whole(row: &dyn Row, table: &Table) -> Result<Vec<Value<'static>>, StoreError
 
 fn is_mark(key: Option<&Value<'_>>) -> bool {
     matches!(key, Some(Value::Text(key)) if MARKS.contains(&key.as_ref()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_table_is_counted_in_parts() {
+        const ROWS: u64 = 12;
+        let store = SqlStore::in_memory().unwrap();
+        let of = |name: &str| TABLES.iter().find(|table| table.name == name).unwrap();
+        for number in 1..=ROWS {
+            store.put_meta(&format!("{number}"), b"").await.unwrap();
+        }
+        store
+            .write(|session| {
+                for number in 0..i64::try_from(ROWS).unwrap() {
+                    let row = values![number / 5, number, &[0_u8][..]];
+                    execute(session, "INSERT INTO items (number, item, id) VALUES (?1, ?2, ?3)", &row)?;
+                }
+                Ok(())
+            })
+            .await
+            .unwrap();
+        for part_rows in [1, 5, 6, 11, 12, 13, 100] {
+            for name in ["meta", "items", "blocks"] {
+                let counted = store.read(move |session| count(session, of(name), part_rows)).await.unwrap();
+                assert_eq!(counted, if name == "blocks" { 0 } else { ROWS }, "{name} by {part_rows}");
+            }
+        }
+    }
 }
