@@ -80,12 +80,26 @@ impl ReadApi {
         if let Some(head) = self.store.confidential_head_at(version).await.map_err(internal)? {
             return Ok(head);
         }
-        let end = self.store.confidential_batch_end(version).await.map_err(internal)?;
+        Err(self.not_kept(version).await)
+    }
+
+    async fn not_kept(&self, version: u64) -> RpcError {
+        let end = match self.store.confidential_batch_end(version).await {
+            Ok(end) => end.unwrap_or(self.status.borrow().head.version),
+            Err(error) => return internal(error),
+        };
         let message = format!(
-            "accounts of version {version} are not kept: they are at the ends of batches; the next kept version is {}",
-            end.unwrap_or(newest.version)
+            "accounts of version {version} are not kept: they are at the ends of batches; the next kept version is {end}"
         );
-        Err(RpcError::invalid_params("version_not_kept", message))
+        RpcError::invalid_params("version_not_kept", message)
+    }
+
+    /// Refuses what was read of a state that was forgotten meanwhile: old ones are, beside callers.
+    async fn still_kept(&self, head: &ConfidentialHead) -> Result<(), RpcError> {
+        match self.store.confidential_head_at(head.version).await.map_err(internal)? {
+            Some(_) => Ok(()),
+            None => Err(self.not_kept(head.version).await),
+        }
     }
 
     fn info(&self, stored: StoredConfidentialTransaction) -> Result<ConfidentialTransactionInfo, RpcError> {
@@ -165,9 +179,13 @@ impl ConfidentialApiServer for ReadApi {
     ) -> Result<Option<ConfidentialAccount>, RpcError> {
         let head = self.head_at(version).await?;
         let record = self.store.confidential_account(owner, head.version).await.map_err(internal)?;
+        let siblings = match &record {
+            Some(record) => self.siblings(record.index, head.version).await.map_err(internal)?,
+            None => Vec::new(),
+        };
+        self.still_kept(&head).await?;
         let Some(record) = record else { return Ok(None) };
         let account = self.view.account(&record).map_err(RpcError::internal)?;
-        let siblings = self.siblings(record.index, head.version).await.map_err(internal)?;
         Ok(Some(ConfidentialAccount {
             siblings,
             version: head.version,

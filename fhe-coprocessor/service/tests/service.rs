@@ -98,6 +98,25 @@ async fn items_of_kind_one_are_executed_in_committed_order_and_served() {
     coprocessor.shutdown().await;
 }
 
+/// Old versions are forgotten beside callers: an account was told to be missing that is there, or with siblings of an empty
+/// tree.
+#[tokio::test]
+async fn an_account_of_a_version_that_is_forgotten_while_it_is_read_is_refused() {
+    let world = World::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let disk = opened(&folder.path().join("store.sqlite")).await;
+    let coprocessor = world.try_start(Arc::clone(&disk) as _, disk.clone()).await.unwrap();
+    story(&world).await;
+    executed(&coprocessor, 4).await;
+    let client = client(coprocessor.rpc_addr());
+    assert_eq!(client.get_account(ALICE, Some(2)).await.unwrap().unwrap().nonce, 10);
+    disk.forget_at_next_account(4);
+    let refused = client.get_account(ALICE, Some(2)).await.unwrap_err();
+    assert_eq!(ReceivedError::from(refused).reason(), "version_not_kept");
+    assert_eq!(client.get_account(ALICE, None).await.unwrap().unwrap().nonce, 11);
+    coprocessor.shutdown().await;
+}
+
 /// Everything that a coprocessor has stored of its state.
 async fn stored(disk: &Disk) -> (Option<ConfidentialHead>, Vec<String>) {
     let mut all = Vec::new();

@@ -31,6 +31,8 @@ pub struct Disk {
     /// Writes that still pass, and where the one after them hangs.
     left: Mutex<Option<(usize, Moment)>>,
     refusals: Mutex<Vec<StoreError>>,
+    /// The version before which everything is forgotten when an account is read next.
+    forgets: Mutex<Option<u64>>,
     pub hangs: Notify,
 }
 
@@ -38,12 +40,25 @@ impl Disk {
     pub async fn open(path: &Path, hang: Option<(usize, Moment)>) -> Arc<Self> {
         let inner = blindfold_kit::file(path).await;
         let (inner, left, refusals) = (Mutex::new(Some(inner)), Mutex::new(hang), Mutex::default());
-        Arc::new(Self { inner, left, refusals, hangs: Notify::new() })
+        Arc::new(Self { inner, left, refusals, forgets: Mutex::default(), hangs: Notify::new() })
     }
 
     /// The next writes of the coprocessor's state are refused with these errors, last first.
     pub fn refuse(&self, errors: Vec<StoreError>) {
         *self.refusals.lock() = errors;
+    }
+
+    /// What is older than this version is forgotten after whoever reads an account next was told that it is kept.
+    pub fn forget_at_next_account(&self, version: u64) {
+        *self.forgets.lock() = Some(version);
+    }
+
+    async fn forget(&self) -> Result<(), StoreError> {
+        let version = self.forgets.lock().take();
+        match version {
+            Some(version) => self.inner().await.prune_confidential(version).await,
+            None => Ok(()),
+        }
     }
 
     async fn pass(&self, moment: Moment) {
@@ -95,6 +110,9 @@ macro_rules! disk {
                 Ok(())
             })*
             $(async fn $name(&self, $($argument: $type),*) -> Result<$output, StoreError> {
+                if stringify!($name) == "confidential_account" {
+                    self.forget().await?;
+                }
                 self.inner().await.$name($($argument),*).await
             })*
         }
