@@ -139,6 +139,7 @@ async fn look<S: Examinable>(args: &DoctorArgs) -> Report {
     if findings.is_empty() {
         findings.push(Finding::ok(Area::Settings, source, "every key is known and has a value that works"));
     }
+    findings.extend(settings.advice());
     findings.extend(look_at(subject, args).await);
     Report::new(S::NAME, findings)
 }

@@ -10,6 +10,7 @@ use blindfold_client::KeySource;
 use blindfold_committee::MemberConfig;
 use blindfold_full_node::Source;
 use blindfold_rpc::{PeerListener, SequencerUrls};
+use blindfold_sequencer::{SealingConfig, SequencerConfig};
 use blindfold_store::StoreUrl;
 use blindfold_tls::{ServerTlsFiles, TlsSettings};
 
@@ -23,6 +24,8 @@ use crate::roles::{
     StoreSettings,
 };
 
+/// So many slots have to be in what an envelope may wait: one for its header, and those of the members' answers.
+const LEAST_WAIT_SLOTS: u64 = 3;
 /// How old L1's newest block may be for a role that has no setting for it, in milliseconds.
 const DEFAULT_MAX_L1_AGE_MS: u64 = 120_000;
 
@@ -202,6 +205,11 @@ impl Leaders {
 pub(super) trait Examinable: Role {
     /// What there is to look at.
     fn subject(&self) -> Subject;
+
+    /// Settings with which the role starts, and does not work as whoever set them may expect.
+    fn advice(&self) -> Vec<Finding> {
+        Vec::new()
+    }
 }
 
 fn faults(role: &impl Role) -> Vec<String> {
@@ -296,6 +304,39 @@ impl Examinable for SequencerSettings {
             ),
         }
     }
+
+    fn advice(&self) -> Vec<Finding> {
+        let SequencerConfig { sealing, admission, .. } = &self.sequencer;
+        of_wait(sealing, admission.max_wait_ms).into_iter().collect()
+    }
+}
+
+/// How long envelopes may wait for their certificates, against the slots that they wait for.
+fn of_wait(sealing: &SealingConfig, max_wait_ms: u64) -> Option<Finding> {
+    let setting = "sequencer.admission.max_wait_ms";
+    let SealingConfig { slot_ms, promise_batches, .. } = sealing;
+    let least = slot_ms.saturating_mul(LEAST_WAIT_SLOTS);
+    let most = slot_ms.saturating_mul(*promise_batches);
+    if max_wait_ms == 0 {
+        return None;
+    }
+    if max_wait_ms < least {
+        let found = format!("{max_wait_ms} ms, less than {LEAST_WAIT_SLOTS} slots of {slot_ms} ms");
+        let next = format!(
+            "set it to {least} at least, more where members are far away: envelopes are refused as `queue_too_long` \
+             though nothing is overloaded"
+        );
+        return Some(Finding::warning(Area::Settings, setting, found, next));
+    }
+    if max_wait_ms > most {
+        let found =
+            format!("{max_wait_ms} ms, more than the {promise_batches} slots of {slot_ms} ms of a promise");
+        let next = format!(
+            "set it to {most} at most, which is `sequencer.sealing.promise_batches` slots: nobody is promised more"
+        );
+        return Some(Finding::warning(Area::Settings, setting, found, next));
+    }
+    None
 }
 
 impl Examinable for SignerSettings {
@@ -547,6 +588,25 @@ mod tests {
         assert_eq!(of(1).judge(0), None, "its own row says so");
         assert_eq!(of(3).judge(0).unwrap().found, "none of 3 sequencers leads");
         assert_eq!(of(3).judge(2).unwrap().found, "2 of 3 sequencers lead");
+    }
+
+    #[test]
+    fn a_wait_that_refuses_what_is_not_overloaded_is_warned_of() {
+        let sealing = |slot_ms| SealingConfig { slot_ms, promise_batches: 64, ..SealingConfig::default() };
+        let told = |slot_ms, max_wait_ms| of_wait(&sealing(slot_ms), max_wait_ms);
+        for fits in [0, 750, 16_000] {
+            assert_eq!(told(250, fits), None, "{fits}");
+        }
+        let short = told(250, 749).unwrap();
+        assert_eq!(short.found, "749 ms, less than 3 slots of 250 ms");
+        assert!(short.next.is_some_and(|next| next.contains("set it to 750 at least")));
+        // The default, and slots that somebody made longer.
+        assert!(told(1_000, 750).is_some_and(|finding| finding.found.contains("3 slots of 1000 ms")));
+        let long = told(250, 16_001).unwrap();
+        assert_eq!(long.found, "16001 ms, more than the 64 slots of 250 ms of a promise");
+        assert!(long.next.is_some_and(|next| next.contains("set it to 16000 at most")));
+        let settings = SequencerConfig::default();
+        assert_eq!(of_wait(&settings.sealing, settings.admission.max_wait_ms), None);
     }
 
     #[test]
