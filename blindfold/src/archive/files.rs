@@ -39,6 +39,12 @@ fn sync(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
+fn write_whole(path: &Path, data: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(data)?;
+    file.sync_all()
+}
+
 /// The folder of an archive, which one process has.
 pub(super) struct Files {
     data: PathBuf,
@@ -126,10 +132,11 @@ impl Files {
             fs::create_dir(folder)?;
         }
         let unfinished = self.unfinished.join(name);
-        let mut file = File::create(&unfinished)?;
-        file.write_all(data)?;
-        file.sync_all()?;
-        fs::rename(&unfinished, &path)?;
+        if let Err(fault) = write_whole(&unfinished, data).and_then(|()| fs::rename(&unfinished, &path)) {
+            // What a full disk took of it would be there until the next start, and nobody counts it.
+            _ = fs::remove_file(&unfinished);
+            return Err(fault.into());
+        }
         *used = after;
         self.sync_names(folder)
     }
@@ -230,6 +237,19 @@ mod tests {
         assert_eq!(files.read(&name(b"")).unwrap().as_deref(), Some(b"".as_slice()));
         assert_eq!(files.read(&name(b"other")).unwrap(), None);
         assert_eq!(fs::read_dir(dir.path().join("unfinished")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_a_full_disk_did_not_take_leaves_nothing_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = Files::open(dir.path(), 100).unwrap();
+        let (name, unfinished) = (name(b"some data"), dir.path().join("unfinished"));
+        std::os::unix::fs::symlink("/dev/full", unfinished.join(&name)).unwrap();
+        assert!(matches!(files.write(&name, b"some data"), Err(FileFault::Disk(_))));
+        assert_eq!(fs::read_dir(&unfinished).unwrap().count(), 0);
+        assert_eq!(files.used_bytes(), 0);
+        files.write(&name, b"some data").unwrap();
+        assert_eq!(files.used_bytes(), 9);
     }
 
     #[test]
