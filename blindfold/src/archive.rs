@@ -1,9 +1,11 @@
 //! `blindfold archive`: keeps data that L1 only names, by its hash, and gives it to whoever asks. Plain HTTP: `PUT` and `GET
 //! /data/<SHA-256>`. It holds no keys and knows of no chain: what guarantees it gives, its operator does (docs/l1.md).
 //!
-//! It is read at one address and written to at another, which is for the sequencer alone: whoever writes can fill it.
+//! It is read at one address and written to at another, which is for the sequencer alone: whoever writes can fill it. So whoever
+//! writes has to show a token, where one is set.
 
 mod files;
+mod metrics;
 
 use std::{future::poll_fn, net::SocketAddr, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
 
@@ -12,19 +14,19 @@ use axum::{
     Router,
     body::{Body, HttpBody},
     extract::{Path, Request, State},
-    http::{Response, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Response, StatusCode, header},
     routing::get,
 };
-use blindfold_l1::MAX_ARCHIVED_BYTES;
+use blindfold_l1::{ArchiveRoom, ArchiveToken, MAX_ARCHIVED_BYTES, ROOM_PATH};
 use blindfold_rpc::{AdminConfig, Readiness, ServerHandle, admin, serve_http};
 use blindfold_runtime::{Instant, blocking, now};
-use blindfold_telemetry::Metrics;
 use clap::Args;
 use thiserror::Error;
 use tokio::{sync::Semaphore, time::timeout_at};
 
-use crate::roles::asked_to_stop;
+use crate::roles::{asked_to_stop, l1::archive_token};
 use files::{FileFault, Files};
+use metrics::ArchiveMetrics;
 
 /// Pieces of data that are read from the disk at the same time at most; and so many that come in, which are in memory.
 const MAX_AT_ONCE: usize = 8;
@@ -34,6 +36,10 @@ const UPLOAD_PATIENCE_MS: u64 = 10_000;
 const MIN_UPLOAD_BYTES_PER_SECOND: u64 = 64 << 10;
 /// Connections of readers at the same time at most.
 const MAX_READERS: u32 = 32;
+/// Holds while the disk takes what comes.
+const DISK: &str = "disk";
+/// Holds while the longest piece has room.
+const ROOM: &str = "room";
 
 /// `blindfold archive`
 #[derive(Args, Debug)]
@@ -44,9 +50,12 @@ pub struct ArchiveArgs {
     /// Where data is read: for everybody
     #[arg(long, default_value = "127.0.0.1:9650")]
     read_addr: SocketAddr,
-    /// Where data is written, and health is told: for the sequencer alone
+    /// Where data is written, and health and metrics are told: for the sequencer alone
     #[arg(long, default_value = "127.0.0.1:9651")]
     write_addr: SocketAddr,
+    /// File whose first line is the token that whoever writes has to show; without it whoever reaches the address writes
+    #[arg(long)]
+    token_file: Option<PathBuf>,
     /// Bytes of data at most; what comes above is refused
     #[arg(long, default_value_t = 1 << 40)]
     max_bytes: u64,
@@ -76,11 +85,34 @@ struct Running {
 
 struct Shared {
     files: Files,
+    max_bytes: u64,
+    /// What whoever writes has to show.
+    token: Option<ArchiveToken>,
+    metrics: ArchiveMetrics,
+    readiness: Readiness,
     /// Places of readers, who wait for nobody that writes.
     reads: Semaphore,
     /// Places of what comes in, from its first byte until it is on the disk.
     uploads: Semaphore,
     patience: Duration,
+}
+
+impl Shared {
+    fn may_write(&self, headers: &HeaderMap) -> bool {
+        let Some(token) = &self.token else { return true };
+        headers.get(header::AUTHORIZATION).is_some_and(|shown| token.is_shown_by(shown.as_bytes()))
+    }
+
+    /// So many bytes are held now.
+    fn holds(&self, used_bytes: u64) {
+        self.metrics.used.set(used_bytes);
+        if used_bytes.saturating_add(MAX_ARCHIVED_BYTES as u64) <= self.max_bytes {
+            self.readiness.set_ready(ROOM);
+        } else {
+            let max_bytes = self.max_bytes;
+            self.readiness.set_not_ready(ROOM, format!("{used_bytes} of {max_bytes} bytes are held"));
+        }
+    }
 }
 
 impl Running {
@@ -89,7 +121,11 @@ impl Running {
     }
 
     async fn start_with(args: ArchiveArgs, patience: Duration) -> Result<Self> {
-        let ArchiveArgs { dir, read_addr, write_addr, max_bytes } = args;
+        let ArchiveArgs { dir, read_addr, write_addr, token_file, max_bytes } = args;
+        let token = token_file.as_deref().map(archive_token).transpose().context("--token-file")?;
+        if token.is_none() && !write_addr.ip().is_loopback() {
+            tracing::warn!(%write_addr, "whoever reaches this address can fill the archive: set --token-file");
+        }
         let opened = {
             let dir = dir.clone();
             blocking(move || Files::open(&dir, max_bytes)).await?
@@ -97,12 +133,19 @@ impl Running {
         let files = opened.with_context(|| format!("--dir {}", dir.display()))?;
         tracing::info!(bytes = files.used_bytes(), max_bytes, "the archive's data is there");
         let (reads, uploads) = (Semaphore::new(MAX_AT_ONCE), Semaphore::new(MAX_AT_ONCE));
-        let shared = Arc::new(Shared { files, reads, uploads, patience });
-        let metrics = Metrics::new("archive", env!("CARGO_PKG_VERSION"))?;
+        let (metrics, readiness) = (ArchiveMetrics::new()?, Readiness::new(&[DISK, ROOM]));
+        let (registry, conditions) = (metrics.registry.clone(), readiness.clone());
+        metrics.limit.set(max_bytes);
+        let used_bytes = files.used_bytes();
+        let shared =
+            Arc::new(Shared { files, max_bytes, token, metrics, readiness, reads, uploads, patience });
+        shared.holds(used_bytes);
+        shared.readiness.set_ready(DISK);
         let reading: Router = Router::new().route("/data/{hash}", get(give)).with_state(Arc::clone(&shared));
-        let writing: Router = Router::new().route("/data/{hash}", get(give).put(take)).with_state(shared);
+        let writing = Router::new().route("/data/{hash}", get(give).put(take)).route(ROOM_PATH, get(room));
         let config = AdminConfig { addr: write_addr };
-        let writes = admin(config, Readiness::new(&[]), move || metrics.render(), Some(writing));
+        let writing = writing.with_state(shared);
+        let writes = admin(config, conditions, move || registry.render(), Some(writing));
         let writes = writes.await.context("--write-addr")?;
         let reads = serve_http(read_addr, reading, MAX_READERS).await.context("--read-addr")?;
         tracing::info!(local_addr = %reads.local_addr(), "the archive gives data");
@@ -114,6 +157,18 @@ impl Running {
 fn words(code: StatusCode, text: impl Into<String>) -> Response<Body> {
     let mut response = Response::new(Body::from(text.into()));
     *response.status_mut() = code;
+    response
+}
+
+/// The same answer, which says of what kind it is.
+fn of_kind(mut response: Response<Body>, kind: &'static str) -> Response<Body> {
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+fn no_token() -> Response<Body> {
+    let mut response = words(StatusCode::UNAUTHORIZED, "whoever writes has to show the archive's token\n");
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     response
 }
 
@@ -131,18 +186,37 @@ fn of_fault(hash: &str, fault: &FileFault) -> Response<Body> {
 }
 
 async fn give(State(shared): State<Arc<Shared>>, Path(hash): Path<String>) -> Response<Body> {
-    let Ok(_turn) = shared.reads.acquire().await else { return busy() };
-    let (files, name) = (Arc::clone(&shared), hash.clone());
+    let (response, bytes) = given(&shared, hash).await;
+    shared.metrics.read(response.status(), bytes);
+    response
+}
+
+/// The answer to a question for data, and how many bytes of data it has.
+async fn given(shared: &Arc<Shared>, hash: String) -> (Response<Body>, usize) {
+    let Ok(_turn) = shared.reads.acquire().await else { return (busy(), 0) };
+    let (files, name) = (Arc::clone(shared), hash.clone());
     let read = blocking(move || files.files.read(&name)).await;
     match read {
         Ok(Ok(Some(data))) => {
-            let mut response = Response::new(Body::from(data));
-            let kind = header::HeaderValue::from_static("application/octet-stream");
-            response.headers_mut().insert(header::CONTENT_TYPE, kind);
-            response
+            let bytes = data.len();
+            (of_kind(Response::new(Body::from(data)), "application/octet-stream"), bytes)
         }
-        Ok(Ok(None)) => words(StatusCode::NOT_FOUND, "there is no such data\n"),
-        Ok(Err(fault)) => of_fault(&hash, &fault),
+        Ok(Ok(None)) => (words(StatusCode::NOT_FOUND, "there is no such data\n"), 0),
+        Ok(Err(fault)) => (of_fault(&hash, &fault), 0),
+        Err(_) => (busy(), 0),
+    }
+}
+
+/// Tells whoever may write how much room there is.
+async fn room(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response<Body> {
+    if !shared.may_write(&headers) {
+        return no_token();
+    }
+    let max_bytes = shared.max_bytes;
+    // It waits for whatever is written.
+    let Ok(used_bytes) = blocking(move || shared.files.used_bytes()).await else { return busy() };
+    match serde_json::to_string(&ArchiveRoom { used_bytes, max_bytes }) {
+        Ok(text) => of_kind(words(StatusCode::OK, text), "application/json"),
         Err(_) => busy(),
     }
 }
@@ -153,6 +227,16 @@ async fn take(
     Path(hash): Path<String>,
     request: Request,
 ) -> Response<Body> {
+    let response = taken(&shared, hash, request).await;
+    shared.metrics.written(response.status());
+    response
+}
+
+async fn taken(shared: &Arc<Shared>, hash: String, request: Request) -> Response<Body> {
+    // Whoever may not write takes no place.
+    if !shared.may_write(request.headers()) {
+        return no_token();
+    }
     let Ok(_turn) = shared.uploads.acquire().await else { return busy() };
     let data = match whole(request.into_body(), shared.patience).await {
         Ok(data) => data,
@@ -162,11 +246,21 @@ async fn take(
             return words(StatusCode::REQUEST_TIMEOUT, format!("{fault}\n"));
         }
     };
-    let (files, name) = (Arc::clone(&shared), hash.clone());
-    match blocking(move || files.files.write(&name, &data)).await {
-        Ok(Ok(())) => words(StatusCode::OK, "kept\n"),
-        Ok(Err(fault)) => of_fault(&hash, &fault),
-        Err(_) => busy(),
+    let (files, name) = (Arc::clone(shared), hash.clone());
+    let written = blocking(move || (files.files.write(&name, &data), files.files.used_bytes())).await;
+    let Ok((written, used_bytes)) = written else { return busy() };
+    shared.holds(used_bytes);
+    match written {
+        Ok(()) => {
+            shared.readiness.set_ready(DISK);
+            words(StatusCode::OK, "kept\n")
+        }
+        Err(fault) => {
+            if matches!(fault, FileFault::Disk(_)) {
+                shared.readiness.set_not_ready(DISK, fault.to_string());
+            }
+            of_fault(&hash, &fault)
+        }
     }
 }
 

@@ -99,7 +99,7 @@ enum Command {
     Proxy(SettingsArgs),
     /// Keep data that L1 only names, by its hash, and give it to whoever asks
     #[command(
-        after_help = "Example:\n  blindfold archive --dir archive --read-addr 0.0.0.0:9650\n\nWhat it guarantees, and what it does not: docs/l1.md."
+        after_help = "Example:\n  blindfold archive --dir archive --read-addr 0.0.0.0:9650 --token-file archive.token\n\nWhat it guarantees, and what it does not: docs/l1.md."
     )]
     Archive(ArchiveArgs),
     /// Move, back up, restore and verify a role's records

@@ -10,7 +10,7 @@ use super::*;
 
 fn args(dir: &FilePath, max_bytes: u64) -> ArchiveArgs {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    ArchiveArgs { dir: dir.to_owned(), read_addr: any, write_addr: any, max_bytes }
+    ArchiveArgs { dir: dir.to_owned(), read_addr: any, write_addr: any, token_file: None, max_bytes }
 }
 
 async fn started(dir: &FilePath, max_bytes: u64) -> Running {
@@ -45,6 +45,11 @@ fn of(urls: &[String]) -> Archive {
 
 /// The status of a request as it stands.
 async fn status(server: &ServerHandle, request: Vec<u8>) -> u16 {
+    answer(server, request).await.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+/// The whole answer to a request as it stands.
+async fn answer(server: &ServerHandle, request: Vec<u8>) -> String {
     let addr = server.local_addr();
     let answer = blocking(move || {
         let mut stream = TcpStream::connect(addr).unwrap();
@@ -54,8 +59,7 @@ async fn status(server: &ServerHandle, request: Vec<u8>) -> u16 {
         let _ = stream.read_to_end(&mut answer);
         String::from_utf8_lossy(&answer).into_owned()
     });
-    let answer = answer.await.unwrap();
-    answer.split(' ').nth(1).unwrap().parse().unwrap()
+    answer.await.unwrap()
 }
 
 fn request(method: &str, path: &str, body: &[u8]) -> Vec<u8> {
@@ -83,6 +87,80 @@ async fn data_is_written_at_one_address_and_read_at_both() {
     running.writes.shutdown().await;
     let running = started(dir.path(), 1 << 30).await;
     assert_eq!(of(&[url(&running.reads)]).fetch(&named).await.unwrap(), data);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_writes_shows_the_token_and_whoever_reads_needs_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("token");
+    std::fs::write(&file, "the-token-of-this-archive\nand a note\n").unwrap();
+    let running = Running::start(ArchiveArgs { token_file: Some(file.clone()), ..args(dir.path(), 1 << 30) });
+    let running = running.await.unwrap();
+    let shows = |text| of(&[url(&running.writes)]).with_tokens(&[ArchiveToken::new(text).unwrap()]);
+    let (knows, guesses) = (shows("the-token-of-this-archive"), shows("the-token-of-some-archive"));
+    let named = knows.publish(b"some data").await.unwrap();
+    for server in [&running.reads, &running.writes] {
+        assert_eq!(of(&[url(server)]).fetch(&named).await.unwrap(), b"some data".to_vec());
+    }
+    for stranger in [guesses, of(&[url(&running.writes)])] {
+        let fault = stranger.publish(b"other data").await.unwrap_err();
+        assert!(matches!(fault, L1Error::HttpStatus { status: 401, .. }) && fault.is_transient(), "{fault}");
+        let fault = stranger.room().await.unwrap_err();
+        assert!(matches!(fault, L1Error::HttpStatus { status: 401, .. }), "{fault}");
+    }
+    assert_eq!(knows.room().await.unwrap(), ArchiveRoom { used_bytes: 9, max_bytes: 1 << 30 });
+    let told = of(&[url(&running.reads)]).room().await.unwrap_err();
+    assert!(matches!(told, L1Error::HttpStatus { status: 404, .. }), "not where everybody reads: {told}");
+    // Who has none takes no place of those who have it: nothing of what they send is awaited.
+    let (path, mut strangers) = (named.path(), Vec::new());
+    for _ in 0..=MAX_AT_ONCE {
+        let head =
+            format!("PUT {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 1000\r\n\r\n");
+        strangers.push(status(&running.writes, head.into_bytes()).await);
+    }
+    assert_eq!(strangers, [401; MAX_AT_ONCE + 1]);
+
+    std::fs::write(&file, "short\n").unwrap();
+    let fault = Running::start(ArchiveArgs { token_file: Some(file), ..args(&dir.path().join("other"), 1) });
+    let fault = format!("{:#}", fault.await.err().unwrap());
+    assert!(fault.starts_with("--token-file: ") && !fault.contains("short"), "{fault}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_it_holds_and_does_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let max_bytes = MAX_ARCHIVED_BYTES as u64 + 10;
+    let running = started(dir.path(), max_bytes).await;
+    let ready = async || status(&running.writes, request("GET", "/readyz", b"")).await;
+    let path = |data: &[u8]| ArchivedData::of(data).unwrap().path();
+    assert_eq!(ready().await, 200);
+    let asked: [(&str, String, &[u8], u16); 5] = [
+        ("PUT", path(b"some data"), b"some data", 200),
+        ("PUT", path(b"some data"), b"other", 400),
+        ("GET", path(b"some data"), b"", 200),
+        ("GET", path(b"other"), b"", 404),
+        ("GET", "/data/abc".to_owned(), b"", 400),
+    ];
+    for (method, path, body, expected) in asked {
+        assert_eq!(status(&running.writes, request(method, &path, body)).await, expected, "{method} {path}");
+    }
+    assert_eq!(ready().await, 200);
+    assert_eq!(status(&running.writes, request("PUT", &path(b"ab"), b"ab")).await, 200);
+    let told = answer(&running.writes, request("GET", "/readyz", b"")).await;
+    assert!(told.contains(" 503 ") && told.contains("11 of 16777226 bytes are held"), "{told}");
+    let metrics = answer(&running.writes, request("GET", "/metrics", b"")).await;
+    for (name, value) in [
+        ("archive_writes_total{outcome=\"kept\",role=\"archive\"}", 2),
+        ("archive_writes_total{outcome=\"refused\",role=\"archive\"}", 1),
+        ("archive_reads_total{outcome=\"given\",role=\"archive\"}", 1),
+        ("archive_reads_total{outcome=\"absent\",role=\"archive\"}", 1),
+        ("archive_reads_total{outcome=\"refused\",role=\"archive\"}", 1),
+        ("archive_read_bytes_total{role=\"archive\"}", 9),
+        ("archive_used_bytes{role=\"archive\"}", 11),
+        ("archive_max_bytes{role=\"archive\"}", max_bytes),
+    ] {
+        assert!(metrics.contains(&format!("blindfold_{name} {value}\n")), "{name} {value}: {metrics}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -154,6 +154,7 @@ impl Layout<'_> {
         SequencerSettings {
             chain: self.chain(),
             parameters: vec![self.parameters()],
+            archive_token_files: Vec::new(),
             l1: self.l1(),
             tls: self.ports.signer.map_or_else(TlsSettings::default, |_| self.shown_to_the_signer()),
             traces: self.traces(name),

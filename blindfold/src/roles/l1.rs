@@ -1,14 +1,12 @@
 //! Connecting to L1.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
-use blindfold_l1::{DEFAULT_MAX_TRANSACTION_FEE_WEI, L1Client, L1Config};
+use blindfold_l1::{ArchiveToken, DEFAULT_MAX_TRANSACTION_FEE_WEI, L1Client, L1Config};
 use blindfold_protocol::ChainConfig;
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
 
 /// Name of the file, in a role's folder, with what happened to batches on L1.
 const JOURNAL: &str = "l1.journal";
@@ -42,6 +40,16 @@ fn default_max_transaction_fee_gwei() -> u64 {
     (DEFAULT_MAX_TRANSACTION_FEE_WEI / WEI_PER_GWEI) as u64
 }
 
+/// The token in the first line of a file.
+///
+/// # Errors
+/// A file that cannot be read, or has none there.
+pub(crate) fn archive_token(file: &Path) -> Result<ArchiveToken> {
+    let text = fs::read_to_string(file).map(Zeroizing::new).with_context(|| file.display().to_string())?;
+    let line = text.lines().next().unwrap_or_default();
+    ArchiveToken::new(line).with_context(|| format!("{}: its first line is no token", file.display()))
+}
+
 impl L1Settings {
     /// With the defaults.
     #[must_use]
@@ -60,7 +68,7 @@ impl L1Settings {
     /// # Errors
     /// When L1 does not answer, or is another one.
     pub async fn connect(&self, chain: &ChainConfig) -> Result<L1Client> {
-        self.connect_with(chain, None).await
+        L1Client::connect(self.config(chain)).await.context("l1.url")
     }
 
     /// [`connect`](Self::connect) for a role, which keeps what happened to batches in its folder.
@@ -68,12 +76,23 @@ impl L1Settings {
     /// # Errors
     /// As `connect`; when the folder cannot be made.
     pub async fn connect_in(&self, chain: &ChainConfig, data_dir: &Path) -> Result<L1Client> {
-        fs::create_dir_all(data_dir).with_context(|| format!("data_dir = {}", data_dir.display()))?;
-        self.connect_with(chain, Some(data_dir.join(JOURNAL))).await
+        self.connect_to_write(chain, data_dir, Vec::new()).await
     }
 
-    async fn connect_with(&self, chain: &ChainConfig, journal: Option<PathBuf>) -> Result<L1Client> {
-        let config = L1Config { journal, ..self.config(chain) };
+    /// [`connect_in`](Self::connect_in) for a role that writes into archives, to each of which it shows the token in its
+    /// place.
+    ///
+    /// # Errors
+    /// As `connect_in`.
+    pub async fn connect_to_write(
+        &self,
+        chain: &ChainConfig,
+        data_dir: &Path,
+        archive_tokens: Vec<ArchiveToken>,
+    ) -> Result<L1Client> {
+        fs::create_dir_all(data_dir).with_context(|| format!("data_dir = {}", data_dir.display()))?;
+        let journal = Some(data_dir.join(JOURNAL));
+        let config = L1Config { journal, archive_tokens, ..self.config(chain) };
         L1Client::connect(config).await.context("l1.url")
     }
 

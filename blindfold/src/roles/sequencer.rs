@@ -19,8 +19,8 @@ use blindfold_tls::TlsSettings;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BackendSettings, ExecutionSettings, L1Settings, Role, StoreSettings, fault_in, load_chain,
-    load_parameters,
+    BackendSettings, ExecutionSettings, L1Settings, Role, StoreSettings, fault_in, l1::archive_token,
+    load_chain, load_parameters,
 };
 
 /// Settings of the sequencer's process.
@@ -31,6 +31,10 @@ pub struct SequencerSettings {
     pub chain: PathBuf,
     /// Paths of the committees' parameter files, one for each epoch.
     pub parameters: Vec<PathBuf>,
+    /// Files whose first lines are the tokens that the archives of `l1.archive_urls` want to see, one for each in their order;
+    /// empty: none wants one.
+    #[serde(default)]
+    pub archive_token_files: Vec<PathBuf>,
     /// Where L1 is, and how often it is asked.
     pub l1: L1Settings,
     /// Whom the connections that it opens trust over TLS, and what they show.
@@ -153,6 +157,13 @@ impl Role for SequencerSettings {
         let mut faults: Vec<anyhow::Error> =
             fault_in("sequencer", self.sequencer.validate()).into_iter().collect();
         faults.extend(posting_faults(&self.sequencer, self.posting_key.as_ref(), &self.l1));
+        let (tokens, archives) = (self.archive_token_files.len(), self.l1.archive_urls.len());
+        if tokens != 0 && tokens != archives {
+            faults.push(anyhow!(
+                "archive_token_files: {tokens} for the {archives} archives of l1.archive_urls: name one for each, in their \
+                 order, or none"
+            ));
+        }
         match (&self.signing_key, &self.signer) {
             (Some(_), None) => {}
             (None, Some(signer)) => faults.extend(signer.faults(&self.tls)),
@@ -174,7 +185,10 @@ impl Role for SequencerSettings {
 
     async fn start(self, rebuild_from_l1: bool) -> Result<RunningSequencer> {
         let chain = load_chain(&self.chain)?;
-        let l1 = Arc::new(self.l1.connect_in(&chain, &self.sequencer.data_dir).await?);
+        let tokens = self.archive_token_files.iter().map(|file| archive_token(file));
+        let tokens = tokens.collect::<Result<Vec<_>>>().context("archive_token_files")?;
+        let l1 = self.l1.connect_to_write(&chain, &self.sequencer.data_dir, tokens).await?;
+        let l1 = Arc::new(l1);
         let parameters = load_parameters(&self.parameters, &self.backend, l1.clone()).await?;
         let parts = Parts { chain, l1, parameters, backend: self.backend.backend()?, rebuild_from_l1 };
         let Some(failover) = &self.failover else {
@@ -381,6 +395,24 @@ mod tests {
         assert!(told(&plain).contains("signer.url: the signer is asked over TLS"));
         let impatient = format!("{signer}timeout_ms = 1\n{tls}");
         assert!(told(&impatient).contains("signer.timeout_ms = 1: it has to be 100 to 60000"));
+    }
+
+    #[test]
+    fn each_archive_has_a_token_or_none_has() {
+        let told = |tokens: &str| {
+            let text = format!(
+                "chain = 'r'\nparameters = ['p']\narchive_token_files = {tokens}\n[l1]\nurl = 'http://a'\n\
+                 archive_urls = ['http://d', 'http://e']\n[execution]\nhttp_url = 'http://b'\n\
+                 engine_url = 'http://b'\njwt_secret = 'j'\n[posting_key]\nfile = 'k'\n[signing_key]\nfile = 'k'\n\
+                 [sequencer]\nmembers = [{{ member = 1, url = 'http://c' }}]\n"
+            );
+            let settings: SequencerSettings = toml::from_str(&text).unwrap();
+            settings.faults().iter().map(|fault| format!("{fault:#}")).collect::<Vec<_>>()
+        };
+        assert_eq!(told("[]"), [""; 0]);
+        assert_eq!(told("['one', 'two']"), [""; 0]);
+        let short = told("['one']").concat();
+        assert!(short.starts_with("archive_token_files: 1 for the 2 archives"), "{short}");
     }
 
     #[test]

@@ -2,23 +2,101 @@
 //! counts when it has the hash and the length that L1 recorded. Whether it goes on giving them is a matter of trust
 //! (docs/l1.md).
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
-use alloy_primitives::Bytes;
+use alloy_primitives::{Bytes, keccak256};
+use reqwest::header::HeaderValue;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::{error::L1Error, posting::archived::ArchivedData, transport::Http};
 
 /// How the calls are named in errors.
 const PUT_DATA: &str = "PUT /data";
 const GET_DATA: &str = "GET /data";
+const GET_ROOM: &str = "GET /room";
+/// Where an archive says how much room it has, below its URL.
+pub const ROOM_PATH: &str = "/room";
+/// What stands before a token.
+const SCHEME: &str = "Bearer ";
+/// Fewer characters can be tried.
+const MIN_TOKEN_CHARS: usize = 16;
+/// Longer headers are not taken everywhere.
+const MAX_TOKEN_CHARS: usize = 1_024;
+
+/// What whoever writes into an archive shows it. It is not printed.
+#[derive(Clone)]
+pub struct ArchiveToken(HeaderValue);
+
+/// A text that is no token. The text itself is not shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("a token has {MIN_TOKEN_CHARS} to {MAX_TOKEN_CHARS} visible characters of ASCII, and no space")]
+pub struct TokenError;
+
+impl ArchiveToken {
+    /// Reads a token.
+    ///
+    /// # Errors
+    /// [`TokenError`].
+    pub fn new(text: &str) -> Result<Self, TokenError> {
+        let fits = (MIN_TOKEN_CHARS..=MAX_TOKEN_CHARS).contains(&text.len());
+        if !fits || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(TokenError);
+        }
+        let mut header = HeaderValue::from_str(&format!("{SCHEME}{text}")).map_err(|_| TokenError)?;
+        header.set_sensitive(true);
+        Ok(Self(header))
+    }
+
+    /// Whether a request shows it that has this in its header `authorization`. How long the answer takes says nothing of the
+    /// place in which they differ.
+    #[must_use]
+    pub fn is_shown_by(&self, authorization: &[u8]) -> bool {
+        let Some((scheme, token)) = authorization.split_at_checked(SCHEME.len()) else { return false };
+        let own = self.0.as_bytes().get(SCHEME.len()..).unwrap_or_default();
+        scheme.eq_ignore_ascii_case(SCHEME.as_bytes()) && keccak256(token) == keccak256(own)
+    }
+}
+
+impl fmt::Debug for ArchiveToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ArchiveToken(redacted)")
+    }
+}
+
+/// How much an archive holds, as it tells those who write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ArchiveRoom {
+    /// Bytes of all data.
+    pub used_bytes: u64,
+    /// So many at most.
+    pub max_bytes: u64,
+}
+
+/// One archive, and what it wants to see of whoever writes.
+#[derive(Clone, Debug)]
+struct Place {
+    http: Http,
+    token: Option<ArchiveToken>,
+}
+
+impl Place {
+    fn authorization(&self) -> Option<&HeaderValue> {
+        self.token.as_ref().map(|token| &token.0)
+    }
+}
 
 /// Archives that hold the same data, or are to.
 #[derive(Clone, Debug)]
 pub struct Archive {
-    archives: Arc<[Http]>,
+    archives: Arc<[Place]>,
     /// The one that gave data last: it is asked first.
     first: Arc<AtomicUsize>,
 }
@@ -30,8 +108,27 @@ impl Archive {
     /// # Errors
     /// [`L1Error::Url`], [`L1Error::Tls`].
     pub fn new(urls: &[String], timeout_ms: u64) -> Result<Self, L1Error> {
-        let archives = urls.iter().map(|url| Http::new(url, timeout_ms)).collect::<Result<_, _>>()?;
+        let place = |url: &String| Http::new(url, timeout_ms).map(|http| Place { http, token: None });
+        let archives = urls.iter().map(place).collect::<Result<_, _>>()?;
         Ok(Self { archives, first: Arc::default() })
+    }
+
+    /// These are shown to whom is written to, each to the archive in its place and to no other.
+    #[must_use]
+    pub fn with_tokens(self, tokens: &[ArchiveToken]) -> Self {
+        let place =
+            |(index, place): (usize, &Place)| Place { token: tokens.get(index).cloned(), ..place.clone() };
+        Self { archives: self.archives.iter().enumerate().map(place).collect(), ..self }
+    }
+
+    /// How much room the first of them has, as it tells whoever may write there.
+    ///
+    /// # Errors
+    /// [`L1Error::HttpStatus`] where it does not tell: 401 for want of the right token, 404 or 405 where nobody writes.
+    pub async fn room(&self) -> Result<ArchiveRoom, L1Error> {
+        let none = || L1Error::NotArchived { reason: "no archive is configured".to_owned() };
+        let place = self.archives.first().ok_or_else(none)?;
+        place.http.get_as(GET_ROOM, ROOM_PATH, place.authorization()).await
     }
 
     /// Puts the data into every archive that takes it, at least into one; each has it on its disk when it says so.
@@ -44,7 +141,8 @@ impl Archive {
         let body = Bytes::copy_from_slice(data);
         let (mut taken, mut last) = (0usize, None);
         for archive in self.archives.iter() {
-            match archive.put(PUT_DATA, &named.path(), body.clone()).await {
+            let (path, body) = (named.path(), body.clone());
+            match archive.http.put(PUT_DATA, &path, body, archive.authorization()).await {
                 Ok(()) => taken += 1,
                 Err(fault) => {
                     tracing::warn!(%fault, hash = %named.hash, "an archive does not take data");
@@ -71,7 +169,7 @@ impl Archive {
         for turn in 0..count {
             let index = first.wrapping_add(turn) % count;
             let Some(archive) = self.archives.get(index) else { continue };
-            let fault = match archive.get_bytes(GET_DATA, &named.path(), named.length as usize).await {
+            let fault = match archive.http.get_bytes(GET_DATA, &named.path(), named.length as usize).await {
                 Ok(data) if named.names(&data) => {
                     self.first.store(index, Ordering::Relaxed);
                     return Ok(data);

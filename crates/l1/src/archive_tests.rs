@@ -11,6 +11,9 @@ use super::*;
 
 type Held = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
 
+/// Where an archive of these tests holds what whoever wrote last showed.
+const SHOWN: &str = "authorization";
+
 /// An archive that holds whatever it is given, and says so with this status.
 fn archive(held: &Held, status: u16) -> String {
     archive_that_waits(held, status, Duration::ZERO)
@@ -38,11 +41,13 @@ fn archive_that_waits(held: &Held, status: u16, wait: Duration) -> String {
             reader.read_exact(&mut body).unwrap();
             let mut asked = lines[0].split(' ');
             let (method, path) = (asked.next().unwrap(), asked.next().unwrap().to_owned());
+            let shown = lines.iter().find_map(|line| line.strip_prefix("authorization: "));
             let mut held = held.lock().unwrap();
             let (status, body) = match method {
                 "put" => {
                     if status == 200 {
                         held.insert(path, body);
+                        held.extend(shown.map(|shown| (SHOWN.to_owned(), shown.as_bytes().to_vec())));
                     }
                     (status, Vec::new())
                 }
@@ -104,6 +109,50 @@ async fn data_comes_back_from_whichever_archive_has_it() {
     assert_eq!(archives.fetch(&named).await.unwrap(), data);
     one.lock().unwrap().insert(named.path(), vec![8; 100_000]);
     assert_eq!(of(&[&first, &second]).fetch(&named).await.unwrap(), data);
+}
+
+#[tokio::test]
+async fn a_token_is_shown_to_the_archive_that_it_is_for_and_to_no_other() {
+    let [one, two, three] = [Held::default(), Held::default(), Held::default()];
+    let urls = [archive(&one, 200), archive(&two, 200), archive(&three, 200)];
+    let token = |text| ArchiveToken::new(text).unwrap();
+    let tokens = [token("first-archives-token"), token("other-archives-token")];
+    Archive::new(&urls, 3_000).unwrap().with_tokens(&tokens).publish(b"some data").await.unwrap();
+    let shown =
+        |held: &Held| held.lock().unwrap().get(SHOWN).cloned().map(|shown| String::from_utf8(shown).unwrap());
+    assert_eq!(shown(&one).unwrap(), "bearer first-archives-token");
+    assert_eq!(shown(&two).unwrap(), "bearer other-archives-token");
+    assert_eq!(shown(&three), None);
+}
+
+#[test]
+fn a_token_is_told_from_others_and_is_not_printed() {
+    let token = ArchiveToken::new("sixteen-letters!").unwrap();
+    assert!(token.is_shown_by(b"Bearer sixteen-letters!") && token.is_shown_by(b"bearer sixteen-letters!"));
+    for other in [
+        "",
+        "Bearer ",
+        "sixteen-letters!",
+        "Bearer sixteen-letters",
+        "Bearer  sixteen-letters!",
+        "Basic: sixteen-letters!",
+    ] {
+        assert!(!token.is_shown_by(other.as_bytes()), "{other}");
+    }
+    assert!(!format!("{token:?} {:?}", token.0).contains("sixteen"));
+    let archives = Archive::new(&[nobody()], 3_000).unwrap().with_tokens(&[token]);
+    assert!(!format!("{archives:?}").contains("sixteen"), "{archives:?}");
+    for bad in [
+        "",
+        "short",
+        "fifteen-letters",
+        "with a space in it",
+        "sixteen-letters\n",
+        "sixteen-lëtters!",
+        &"x".repeat(1_025),
+    ] {
+        assert!(ArchiveToken::new(bad).is_err(), "{bad}");
+    }
 }
 
 #[tokio::test]

@@ -2,6 +2,8 @@
 
 use blindfold_protocol::{Address, ChainConfig, Deployment, L1Timing};
 
+use crate::archive::ArchiveToken;
+
 /// How long an answer about the newest final block is taken for current, unless the configuration says otherwise.
 const DEFAULT_POLL_INTERVAL_MS: u64 = 1_000;
 /// How long one call may take, unless the configuration says otherwise.
@@ -49,6 +51,8 @@ pub struct L1Config {
     pub beacon_url: Option<String>,
     /// URLs of archives, for data that L1 only names; none reads and writes no such data.
     pub archive_urls: Vec<String>,
+    /// What is shown to these archives by whoever writes, each to the one in its place; none is shown nothing.
+    pub archive_tokens: Vec<ArchiveToken>,
     /// L1 chain id and `BlindedInbox`.
     pub deployment: Deployment,
     /// The contracts beside the inbox.
@@ -95,6 +99,7 @@ impl L1Config {
             url: url.into(),
             beacon_url: None,
             archive_urls: Vec::new(),
+            archive_tokens: Vec::new(),
             deployment,
             contracts,
             deployed_with: None,
@@ -115,6 +120,7 @@ impl std::fmt::Debug for L1Config {
             .field("url", &"redacted")
             .field("beacon_url", &self.beacon_url.as_ref().map(|_| "redacted"))
             .field("archive_urls", &format_args!("{} redacted", self.archive_urls.len()))
+            .field("archive_tokens", &self.archive_tokens)
             .field("deployment", &self.deployment)
             .field("contracts", &self.contracts)
             .field("deployed_with", &self.deployed_with)

@@ -43,7 +43,7 @@ mod test_server;
 mod transport;
 
 pub use anvil::{AnvilConfig, AnvilError, ManagedAnvil, dev_key};
-pub use archive::Archive;
+pub use archive::{Archive, ArchiveRoom, ArchiveToken, ROOM_PATH, TokenError};
 pub use blindfold_engine::L1Origin;
 pub use config::{DEFAULT_MAX_TRANSACTION_FEE_WEI, DeployedWith, L1Config, L1Contracts};
 pub use deploy::{

@@ -21,6 +21,7 @@ use alloy_provider::{
 use alloy_rpc_client::{BatchRequest, RpcClient};
 use alloy_rpc_types_eth::{Block, Transaction, TransactionRequest};
 use alloy_sol_types::SolCall;
+use reqwest::header::{AUTHORIZATION, HeaderValue};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 use tower::Service;
@@ -87,9 +88,19 @@ impl Http {
 
     /// Asks for `path` below the endpoint by HTTP GET; `method` names the call in errors.
     pub async fn get<R: DeserializeOwned>(&self, method: &str, path: &str) -> Result<R, L1Error> {
+        self.get_as(method, path, None).await
+    }
+
+    /// [`get`](Self::get), as whoever shows this.
+    pub async fn get_as<R: DeserializeOwned>(
+        &self,
+        method: &str,
+        path: &str,
+        authorization: Option<&HeaderValue>,
+    ) -> Result<R, L1Error> {
         let url = format!("{}{path}", self.url.trim_end_matches('/'));
         let request = self.client.get(url).header("accept", "application/json");
-        self.read(method, request).await
+        self.read(method, authorized(request, authorization)).await
     }
 
     /// Asks for the bytes at `path`, of which there are to be so many; `method` names the call in errors. They may take longer
@@ -102,15 +113,21 @@ impl Http {
         self.bytes(method, request, limits).await.map(Bytes::from)
     }
 
-    /// Puts bytes at `path`. They may take longer than a call.
-    pub async fn put(&self, method: &str, path: &str, body: Bytes) -> Result<(), L1Error> {
+    /// Puts bytes at `path`, as whoever shows this. They may take longer than a call.
+    pub async fn put(
+        &self,
+        method: &str,
+        path: &str,
+        body: Bytes,
+        authorization: Option<&HeaderValue>,
+    ) -> Result<(), L1Error> {
         // Nothing tells how much of them is on its way.
         let total_ms = self.timeout_ms.saturating_add(data_ms(body.len()));
         let (least_bytes, limit_bytes, answer_ms) = (0, self.response_limit_bytes, total_ms);
         let limits = Limits { least_bytes, limit_bytes, answer_ms, total_ms };
         let request = self.client.put(format!("{}{path}", self.url.trim_end_matches('/')));
         let request = request.header("content-type", "application/octet-stream").body(body.0);
-        self.bytes(method, request, limits).await.map(drop)
+        self.bytes(method, authorized(request, authorization), limits).await.map(drop)
     }
 
     /// Sends one call, or several in one request. The last one's method names them in errors.
@@ -160,7 +177,9 @@ impl Http {
         match told_length(&response) {
             Some(told) if told > limit_bytes as u64 => return Err(too_large()),
             Some(told) if told < least_bytes as u64 => {
-                return Err(L1Error::NotArchived { reason: format!("{told} bytes instead of {least_bytes}") });
+                return Err(L1Error::NotArchived {
+                    reason: format!("{told} bytes instead of {least_bytes}"),
+                });
             }
             _ => {}
         }
@@ -172,6 +191,17 @@ impl Http {
             bytes.extend_from_slice(&chunk);
         }
         Ok(bytes)
+    }
+}
+
+/// A request with what it shows, if it shows anything.
+fn authorized(
+    request: reqwest::RequestBuilder,
+    authorization: Option<&HeaderValue>,
+) -> reqwest::RequestBuilder {
+    match authorization {
+        Some(shown) => request.header(AUTHORIZATION, shown),
+        None => request,
     }
 }
 

@@ -181,6 +181,7 @@ fn the_sequencers_settings_are_documented() {
             ("/traces", traces()),
             ("/signing_key", full_key()),
             ("/posting_key", full_key()),
+            ("/archive_token_files", json!(["archive.token"])),
             ("/sequencer/inbound", inbound()),
             ("/sequencer/peer_listener", peer_listener()),
             ("/store", store()),
@@ -365,6 +366,7 @@ fn every_metric_is_documented_and_no_other() {
     blindfold_coprocessor::Counters::new(&coprocessor).expect("registers");
     let sequencer = names_in(include_str!("../../../sequencer/src/metrics.rs"));
     let proxy = names_in(include_str!("../../../client/src/proxy/mod.rs"));
+    let archive = names_in(include_str!("../../../blindfold/src/archive/metrics.rs"));
     let signer = blindfold_signer::SignerMetrics::new().expect("registers").registry;
     let member = blindfold_committee::MemberMetrics::new().expect("registers").registry;
     let hint_publisher = blindfold_hint_publisher::HintPublisherMetrics::new().expect("registers").registry;
@@ -383,6 +385,7 @@ fn every_metric_is_documented_and_no_other() {
         ("### Metrics of a full node", names_of(&full_node)),
         ("### Metrics of the coprocessor", names_of(&coprocessor)),
         ("### Metrics of the proxy", proxy),
+        ("### Metrics of an archive", archive),
     ] {
         let documented: BTreeSet<String> = rows(section(heading))
             .filter_map(|cells| Some(code(cells.first()?)?.to_owned()))

@@ -92,7 +92,7 @@ impl L1Client {
             .transpose()?;
         let archive = match config.archive_urls.as_slice() {
             [] => None,
-            urls => Some(Archive::new(urls, config.request_timeout_ms)?),
+            urls => Some(Archive::new(urls, config.request_timeout_ms)?.with_tokens(&config.archive_tokens)),
         };
         let inner = Inner {
             rpc,
