@@ -78,7 +78,7 @@ pub(super) fn look(subject: &Subject, deep: bool) -> (Local, Vec<Finding>) {
 
 /// Whether whoever reads a file has a secret at once, or needs a password, too.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Content {
+pub(super) enum Content {
     Plain,
     Encrypted,
 }
@@ -332,7 +332,8 @@ fn password_advice(setting: &str) -> String {
     )
 }
 
-fn secret_file(setting: &str, path: &Path, content: Content) -> Finding {
+/// Who may read and replace a file with a secret.
+pub(super) fn secret_file(setting: &str, path: &Path, content: Content) -> Finding {
     let shown = path.display();
     let correct = format!("correct `{setting}`, or put the file there");
     let metadata = match fs::metadata(path) {

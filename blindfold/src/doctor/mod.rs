@@ -5,6 +5,7 @@
 //! server that hangs holds up its own rows only.
 
 mod accounts;
+mod archives;
 mod execution;
 mod finding;
 mod l1;
@@ -140,7 +141,10 @@ async fn look<S: Examinable>(args: &DoctorArgs) -> Report {
         findings.push(Finding::ok(Area::Settings, source, "every key is known and has a value that works"));
     }
     findings.extend(settings.advice());
-    findings.extend(look_at(subject, args).await);
+    let patience = Patience { answer_ms: args.timeout_ms };
+    let archives = archives::look(subject.l1.clone(), settings.archive_tokens(), patience);
+    let (all_else, archives) = tokio::join!(look_at(subject, args), archives);
+    findings.extend(all_else.into_iter().chain(archives));
     Report::new(S::NAME, findings)
 }
 

@@ -9,6 +9,7 @@ use alloy_primitives::Address;
 use blindfold_client::KeySource;
 use blindfold_committee::MemberConfig;
 use blindfold_full_node::Source;
+use blindfold_l1::DataPolicy;
 use blindfold_rpc::{PeerListener, SequencerUrls};
 use blindfold_sequencer::{SealingConfig, SequencerConfig};
 use blindfold_store::StoreUrl;
@@ -206,6 +207,11 @@ pub(super) trait Examinable: Role {
     /// What there is to look at.
     fn subject(&self) -> Subject;
 
+    /// The files of the tokens that it shows to archives, for a role that writes into them.
+    fn archive_tokens(&self) -> Option<Vec<PathBuf>> {
+        None
+    }
+
     /// Settings with which the role starts, and does not work as whoever set them may expect.
     fn advice(&self) -> Vec<Finding> {
         Vec::new()
@@ -303,6 +309,12 @@ impl Examinable for SequencerSettings {
                 config.peer_listener.as_ref(),
             ),
         }
+    }
+
+    fn archive_tokens(&self) -> Option<Vec<PathBuf>> {
+        let posting = &self.sequencer.posting;
+        let writes = posting.enabled && posting.data == DataPolicy::Archive;
+        writes.then(|| self.archive_token_files.clone())
     }
 
     fn advice(&self) -> Vec<Finding> {
