@@ -288,12 +288,13 @@ smoke_faults() {
 # The files of one party, each in a project of its own beside the chain, attached to its networks: where the chain is elsewhere,
 # those are the internet. The member takes its disk along.
 smoke_alone() {
-    step "a full node with a proxy, a relay, and a member, each by its own file"
+    step "a full node with a proxy, a relay, an archive, and a member, each by its own file"
     local whole=$COMPOSE_PROJECT_NAME id deadline=$((SECONDS + 120))
     cat >"$work/smoke/full-node.yaml" <<YAML
 networks: { default: { external: true, name: ${whole}_public } }
 YAML
     cp "$work/smoke/full-node.yaml" "$work/smoke/relay.yaml"
+    cp "$work/smoke/full-node.yaml" "$work/smoke/archive.yaml"
     cat >"$work/smoke/member.yaml" <<YAML
 services:
   member:
@@ -312,10 +313,11 @@ YAML
     docker stop "$(container member-4)" >/dev/null
     alone full-node --profile proxy up --detach
     alone relay up --detach
+    alone archive up --detach
     alone member up --detach
-    until [ "$(docker ps --filter health=healthy --format '{{.Label "com.docker.compose.project"}}' | grep -c "^$whole-\(full-node\|relay\|member\)$")" = 5 ]; do
+    until [ "$(docker ps --filter health=healthy --format '{{.Label "com.docker.compose.project"}}' | grep -c "^$whole-\(full-node\|relay\|archive\|member\)$")" = 6 ]; do
         [ "$SECONDS" -lt "$deadline" ] || {
-            for id in $(docker ps --all --quiet --filter "name=$whole-full-node" --filter "name=$whole-relay" --filter "name=$whole-member_" --filter "name=$whole-member-member"); do
+            for id in $(docker ps --all --quiet --filter "name=$whole-full-node" --filter "name=$whole-relay" --filter "name=$whole-archive" --filter "name=$whole-member_" --filter "name=$whole-member-member"); do
                 docker inspect --format '{{.Name}} {{.State.Status}}{{range .State.Health.Log}} {{.Output}}{{end}}' "$id" 2>/dev/null | tail -c 600 >&2
                 docker logs --tail 5 "$id" 2>&1 | cut -c 1-400 >&2
             done
@@ -332,6 +334,7 @@ YAML
     docker start "$(container member-1)" >/dev/null
     alone full-node --profile proxy down --volumes --timeout 40
     alone relay down --timeout 40
+    alone archive down --volumes --timeout 40
     alone member down --timeout 40
     docker start "$(container member-4)" >/dev/null
     ready member-1 member-4

@@ -71,7 +71,7 @@ func parse(t *testing.T, name, text string, into any) {
 func compositions(t *testing.T) map[string]composition {
 	t.Helper()
 	paths, err := filepath.Glob(docker + "/compose*.yaml")
-	if err != nil || len(paths) != 6 {
+	if err != nil || len(paths) != 7 {
 		t.Fatal(paths, err)
 	}
 	all := map[string]composition{}

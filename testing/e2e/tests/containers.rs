@@ -14,6 +14,7 @@ use blindfold::{
         ProxySettings, RelaySettings, SequencerSettings, SignerSettings,
     },
 };
+use clap::Parser as _;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -140,6 +141,25 @@ fn ports_are_the_documented_ones() {
     let (reads, engine) = ports.sequencer_execution;
     assert!(execution.contains(&format!("\nEXPOSE {reads} {engine}\n")));
     assert!(text(&docker().join("l1-dev.Dockerfile")).contains(&format!("\nEXPOSE {}\n", ports.l1)));
+}
+
+/// An archive has flags in place of a settings file.
+#[test]
+fn an_archives_image_starts_it_with_a_token() {
+    let image = text(&docker().join("archive.Dockerfile"));
+    let composition = text(&docker().join("compose.archive.yaml"));
+    assert!(image.contains("\nEXPOSE 9650 9651\n") && image.contains("http://127.0.0.1:9651/healthz"));
+    let words = |instruction: &str| -> Vec<String> {
+        let line = image.lines().find_map(|line| line.strip_prefix(instruction)).expect("the instruction");
+        serde_json::from_str(line).expect("a list of words")
+    };
+    let command = [words("ENTRYPOINT "), words("CMD ")].concat();
+    blindfold::cli::Cli::try_parse_from(&command).expect("the binary takes these words");
+    let token = command.iter().position(|word| word == "--token-file").expect("whoever writes shows a token");
+    let file = command[token + 1].strip_prefix("/run/secrets/").expect("a secret");
+    assert!(composition.contains(&format!("target: {file} }}")), "{file}");
+    assert!(composition.contains(&format!("/secrets/{file}\"")), "{file}");
+    assert!(include_str!("../../../scripts/containers").contains(&format!("secret {file} ")), "{file}");
 }
 
 /// Dotted keys of a document.
