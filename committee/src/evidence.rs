@@ -128,25 +128,8 @@ mod tests {
     use super::*;
 
     fn signed(number: u64, mark: u8) -> SignedHeader {
-        let header = BatchHeader {
-            number,
-            parent_hash: B256::repeat_byte(mark),
-            timestamp_ms: 1,
-            l1_origin_number: 2,
-            l1_origin_hash: B256::ZERO,
-            l1_origin_time: 0,
-            envelope_root: B256::ZERO,
-            data_hash: B256::ZERO,
-            envelope_count: 0,
-            envelope_bytes: 0,
-            gas: 0,
-            base_fee: 7,
-            gas_base_fee: 1,
-            fee_ledger_root: B256::ZERO,
-            forced_cursor: 0,
-            epoch: 1,
-            rules: 1,
-        };
+        let header =
+            BatchHeader { parent_hash: B256::repeat_byte(mark), ..blindfold_kit::plain_header(number) };
         SignedHeader { header, signature: Signature65([mark; 65]) }
     }
 

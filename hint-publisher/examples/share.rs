@@ -23,7 +23,9 @@ use async_trait::async_trait;
 use blindfold_bte::{Backend, CiphertextPoint};
 use blindfold_chain::{EpochParameters, verify_hints};
 use blindfold_hint_publisher::{HintPublisher, HintPublisherConfig, HintPublisherDeps, MemberUrl};
-use blindfold_kit::{Committee, SequencerDouble, chain_config, fields, payer, sequencer_key, transaction};
+use blindfold_kit::{
+    Committee, SequencerDouble, chain_config, fields, payer, plain_header, sequencer_key, transaction,
+};
 use blindfold_protocol::{
     B256, BatchHeader, Bundle, Bytes, Canonical, Certificate, CertifiedBatch, DataAttestation, Envelope,
     ReleaseShare, SealedBatch, SingletonShare,
@@ -156,23 +158,14 @@ impl Stage {
     fn batch(&mut self) -> SealedBatch {
         self.number += 1;
         let header = BatchHeader {
-            number: self.number,
-            parent_hash: B256::ZERO,
             timestamp_ms: 1_700_000_000_000 + self.number,
             l1_origin_number: 1,
-            l1_origin_hash: B256::ZERO,
             l1_origin_time: 1_700_000_000,
             envelope_root: merkle::root(&self.leaves),
             data_hash: B256::repeat_byte(1),
             envelope_count: self.items.len() as u32,
             envelope_bytes: self.items.iter().map(|item| item.len() as u32).sum(),
-            gas: 0,
-            base_fee: 1,
-            gas_base_fee: 1,
-            fee_ledger_root: B256::ZERO,
-            forced_cursor: 0,
-            epoch: blindfold_kit::EPOCH,
-            rules: 1,
+            ..plain_header(self.number)
         };
         let signature = header.sign(&sequencer_key(), &chain_config().deployment).signature;
         SealedBatch { header, signature, items: self.items.clone() }

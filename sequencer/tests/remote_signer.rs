@@ -116,23 +116,11 @@ impl<'w> Elsewhere<'w> {
 fn header(world: &World, number: u64, parent_hash: B256, salt: u8) -> BatchHeader {
     let l1_origin_number = *world.l1.finalized.lock();
     BatchHeader {
-        number,
         parent_hash,
         timestamp_ms: START_MS,
         l1_origin_number,
-        l1_origin_hash: B256::ZERO,
-        l1_origin_time: 0,
         envelope_root: B256::repeat_byte(salt),
-        data_hash: B256::ZERO,
-        envelope_count: 0,
-        envelope_bytes: 0,
-        gas: 0,
-        base_fee: 1,
-        gas_base_fee: 1,
-        fee_ledger_root: B256::ZERO,
-        forced_cursor: 0,
-        epoch: 1,
-        rules: 1,
+        ..plain_header(number)
     }
 }
 

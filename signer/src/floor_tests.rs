@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use blindfold_chain::FallbackHeader;
-use blindfold_kit::{ScriptedL1, chain_config, disk, l1, memory, payer, sequencer_key, within};
+use blindfold_kit::{ScriptedL1, chain_config, disk, l1, memory, payer, plain_header, sequencer_key, within};
 use blindfold_protocol::{SequencerChange, keccak256};
 use proptest::prelude::*;
 
@@ -18,23 +18,11 @@ fn deployment() -> Deployment {
 /// A header over another one; `salt` makes two of one number differ.
 fn header(number: u64, parent: B256, origin: u64, salt: u8) -> BatchHeader {
     BatchHeader {
-        number,
         parent_hash: parent,
         timestamp_ms: number,
         l1_origin_number: origin,
-        l1_origin_hash: B256::ZERO,
-        l1_origin_time: 0,
         envelope_root: B256::repeat_byte(salt),
-        data_hash: B256::ZERO,
-        envelope_count: 0,
-        envelope_bytes: 0,
-        gas: 0,
-        base_fee: 1,
-        gas_base_fee: 1,
-        fee_ledger_root: B256::ZERO,
-        forced_cursor: 0,
-        epoch: 1,
-        rules: 1,
+        ..plain_header(number)
     }
 }
 

@@ -8,7 +8,7 @@ use blindfold_client::{
     Call, CommitteeKey, CommitteeKeyError, EnvelopeMaker, Offer, Promised, SignedTransaction, Wallet,
     WalletEndpoints, WalletError,
 };
-use blindfold_kit::Standby;
+use blindfold_kit::{Standby, plain_header};
 use blindfold_protocol::{
     BatchHeader, BatchHints, Canonical, Certificate, ChainConfig, Deployment, Envelope, HintEntry, Promise,
     SealedBatch, SigningKey, Verdict, certificate, merkle, validity::item_leaf,
@@ -261,23 +261,15 @@ impl Batch {
             .map(|((id, item), code)| item_leaf(id, &keccak256(item), code))
             .collect();
         let header = BatchHeader {
-            number: NUMBER,
             parent_hash: B256::repeat_byte(1),
             timestamp_ms: 1_800_000_000_000,
             l1_origin_number: 1,
-            l1_origin_hash: B256::repeat_byte(2),
-            l1_origin_time: 0,
             envelope_root: merkle::root(&leaves),
-            data_hash: B256::ZERO,
             envelope_count: 2,
             envelope_bytes: items.iter().map(|item| item.len() as u32).sum(),
             gas: 21_000,
             base_fee: BASE_FEE,
-            gas_base_fee: 1,
-            fee_ledger_root: B256::repeat_byte(3),
-            forced_cursor: 0,
-            epoch: 1,
-            rules: 1,
+            ..plain_header(NUMBER)
         };
         let sealed = seal(header, items, &sequencer_key());
         let entries = vec![HintEntry::Skipped, HintEntry::Key(session_key(envelope))];

@@ -106,28 +106,10 @@ pub(crate) fn sealed_record(
 mod tests {
     use super::*;
     use alloy_primitives::B256;
-    use blindfold_protocol::{BatchHeader, Signature65};
+    use blindfold_protocol::Signature65;
 
     fn record(faults: &[Option<&str>]) -> BatchRecord {
-        let header = BatchHeader {
-            number: 1,
-            parent_hash: B256::ZERO,
-            timestamp_ms: 1,
-            l1_origin_number: 0,
-            l1_origin_hash: B256::ZERO,
-            l1_origin_time: 0,
-            envelope_root: B256::ZERO,
-            data_hash: B256::ZERO,
-            envelope_count: 0,
-            envelope_bytes: 0,
-            gas: 0,
-            base_fee: 1,
-            gas_base_fee: 1,
-            fee_ledger_root: B256::ZERO,
-            forced_cursor: 0,
-            epoch: 1,
-            rules: 1,
-        };
+        let header = blindfold_kit::plain_header(1);
         let items = faults.iter().map(|fault| ItemRecord { id: B256::ZERO, fault: fault.map(str::to_owned) });
         BatchRecord {
             number: 1,

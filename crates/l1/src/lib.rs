@@ -39,6 +39,8 @@ mod posting;
 mod reader;
 mod submitter;
 #[cfg(test)]
+mod test_header;
+#[cfg(test)]
 mod test_server;
 mod transport;
 

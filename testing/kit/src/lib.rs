@@ -3,6 +3,7 @@
 //! - [`committee()`] is four members of whom three certify, dealt from a fixed seed; [`Committee::deal`] deals others. Its
 //!   [`epoch()`] and [`parameter_set`] go with [`chain_config`].
 //! - [`envelope`] is signed, encrypted and accepted, [`malformed`] is accepted and opens to nothing.
+//! - [`plain_header`] is the header of an empty batch, for tests that are about few fields of one.
 //! - [`Sealer`] seals batches as a sequencer does; [`certify`], [`open_batch`] and [`singleton`] are what members and hint
 //!   publishers make of one by hand.
 //! - [`Machine`] follows and executes as a node does.
@@ -17,6 +18,7 @@ mod committee;
 mod envelopes;
 mod execution;
 mod flood;
+mod header;
 mod l1;
 mod node;
 mod rpc;
@@ -37,6 +39,7 @@ pub use envelopes::{
 };
 pub use execution::ScriptedExecution;
 pub use flood::{FLOOD_BYTES, flood};
+pub use header::plain_header;
 pub use l1::{PostedRuns, ScriptedL1, l1, l1_block, posting};
 pub use node::{Machine, Sealer, check, signer_of, tracker_on};
 pub use rpc::{client, refused};

@@ -190,6 +190,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::test_header::plain_header;
 
     fn deployment() -> Deployment {
         Deployment { l1_chain_id: 7, inbox: Address::repeat_byte(1) }
@@ -197,23 +198,16 @@ mod tests {
 
     fn journal() -> Journal {
         let header = BatchHeader {
-            number: 3,
             parent_hash: B256::repeat_byte(4),
             timestamp_ms: 5_000,
             l1_origin_number: 6,
             l1_origin_hash: B256::repeat_byte(7),
             l1_origin_time: 4,
-            envelope_root: B256::ZERO,
-            data_hash: B256::ZERO,
-            envelope_count: 0,
-            envelope_bytes: 0,
-            gas: 0,
             base_fee: 9,
             gas_base_fee: 10,
             fee_ledger_root: B256::repeat_byte(8),
             forced_cursor: 1,
-            epoch: 1,
-            rules: 1,
+            ..plain_header(3)
         };
         let posted = PostedLog {
             id: 7,

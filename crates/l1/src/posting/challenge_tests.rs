@@ -4,7 +4,10 @@ use alloy_primitives::{Address, keccak256};
 use blindfold_protocol::{B256, BatchHeader, Signature65, merkle};
 
 use super::*;
-use crate::posting::evidence::{GivenPromise, ItemLeaf, OmissionAnswer};
+use crate::{
+    posting::evidence::{GivenPromise, ItemLeaf, OmissionAnswer},
+    test_header::plain_header,
+};
 
 /// A batch of two items that are no envelopes, the first of which passes for accepted.
 fn batch(number: u64, codes: &[u8]) -> SealedBatch {
@@ -14,23 +17,13 @@ fn batch(number: u64, codes: &[u8]) -> SealedBatch {
     };
     let leaves: Vec<B256> = items.iter().zip(codes).map(leaf).collect();
     let header = BatchHeader {
-        number,
         parent_hash: B256::repeat_byte(1),
         timestamp_ms: 1_000 + number,
-        l1_origin_number: 1,
-        l1_origin_hash: B256::repeat_byte(2),
-        l1_origin_time: 1,
         envelope_root: merkle::root(&leaves),
         data_hash: blindfold_protocol::data::hash_items(codes, &items),
         envelope_count: items.len() as u32,
         envelope_bytes: 50 * items.len() as u32,
-        gas: 0,
-        base_fee: 1,
-        gas_base_fee: 1,
-        fee_ledger_root: B256::repeat_byte(3),
-        forced_cursor: 0,
-        epoch: 1,
-        rules: 1,
+        ..plain_header(number)
     };
     SealedBatch { header, signature: Signature65([0; 65]), items }
 }

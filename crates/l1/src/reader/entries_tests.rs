@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     config::{L1Config, L1Contracts},
+    test_header::plain_header,
     test_server::{Answer, block, serve},
 };
 
@@ -88,28 +89,6 @@ fn naming(hints: HintsReference, rest: &[u8]) -> Vec<u8> {
     data
 }
 
-fn header() -> BatchHeader {
-    BatchHeader {
-        number: 1,
-        parent_hash: B256::ZERO,
-        timestamp_ms: 1_000,
-        l1_origin_number: 0,
-        l1_origin_hash: B256::ZERO,
-        l1_origin_time: 0,
-        envelope_root: B256::ZERO,
-        data_hash: B256::ZERO,
-        envelope_count: 0,
-        envelope_bytes: 0,
-        gas: 0,
-        base_fee: 1,
-        gas_base_fee: 1,
-        fee_ledger_root: B256::ZERO,
-        forced_cursor: 0,
-        epoch: 1,
-        rules: 1,
-    }
-}
-
 /// A final block without them has none for good; of one that is not final the next answer may differ.
 #[tokio::test]
 async fn hints_that_are_not_there_are_asked_for_once() {
@@ -126,7 +105,7 @@ async fn hints_that_are_not_there_are_asked_for_once() {
     }
     // Then the data is not even decompressed: these bytes are no frame.
     let data = naming(named, &[0, 0, 0, 9, 1, 2, 3]);
-    let read = client.entries(1, 10, &data, &[header()], &OwnBatches::new()).await.unwrap();
+    let read = client.entries(1, 10, &data, &[plain_header(1)], &OwnBatches::new()).await.unwrap();
     assert_eq!(read.unwrap_err(), DataError::Hints(7));
     let newer = HintsReference { l1_block: 11, ..named };
     for times in [2, 3] {
@@ -142,7 +121,7 @@ async fn data_that_does_not_decode_is_remembered() {
     let fault = DecodeError::Compressed;
     for known in [None, Some(Useless::Undecodable(fault))] {
         assert_eq!(client.inner.compared.useless(1, &keccak256(&data)), known);
-        let read = client.entries(1, 10, &data, &[header()], &OwnBatches::new()).await.unwrap();
+        let read = client.entries(1, 10, &data, &[plain_header(1)], &OwnBatches::new()).await.unwrap();
         assert_eq!(read.unwrap_err(), DataError::from(fault));
     }
 }

@@ -468,38 +468,17 @@ fn check_run(headers: &[BatchHeader], certificate: &Certificate) -> Result<(), R
 #[cfg(test)]
 mod tests {
     use blindfold_bte::bls::SecretKey;
-    use blindfold_protocol::B256;
 
     use super::*;
-
-    fn header() -> BatchHeader {
-        BatchHeader {
-            number: 1,
-            parent_hash: B256::repeat_byte(1),
-            timestamp_ms: 1_000,
-            l1_origin_number: 1,
-            l1_origin_hash: B256::repeat_byte(2),
-            l1_origin_time: 1,
-            envelope_root: B256::repeat_byte(3),
-            data_hash: B256::repeat_byte(4),
-            envelope_count: 0,
-            envelope_bytes: 0,
-            gas: 0,
-            base_fee: 1,
-            gas_base_fee: 1,
-            fee_ledger_root: B256::repeat_byte(5),
-            forced_cursor: 0,
-            epoch: 1,
-            rules: 1,
-        }
-    }
+    use crate::test_header::plain_header;
 
     #[test]
     fn as_many_headers_are_posted_at_once_as_nodes_relay() {
         /// Nonce, fees, address, signature and the lengths of all these.
         const ENVELOPE_BYTES: usize = 200;
         let signature = SecretKey::generate(&[7; 32]).expect("a key").sign(&[1; 32]).to_bytes();
-        let (header, header_hash) = (header(), header().hash());
+        let header = plain_header(1);
+        let header_hash = header.hash();
         let certificate = Certificate { number: 1, header_hash, epoch: 1, signers: 7, signature };
         let bytes = |headers: usize| {
             let call = post_call(&vec![header; headers], Bytes::new(), &certificate).expect("a call");
