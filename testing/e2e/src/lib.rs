@@ -24,6 +24,20 @@ pub mod smoke;
 mod traffic;
 mod verdict;
 
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+
+/// The program that roles run from, which is built beside this one.
+///
+/// # Errors
+/// When it is not there.
+pub(crate) fn program() -> Result<PathBuf> {
+    let binary = std::env::current_exe()?.with_file_name("blindfold");
+    ensure!(binary.is_file(), "{} is missing: cargo build -p blindfold", binary.display());
+    Ok(binary)
+}
+
 /// A client of plain HTTP.
 ///
 /// # Panics

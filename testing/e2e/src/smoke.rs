@@ -147,8 +147,7 @@ pub async fn run(args: SmokeArgs) -> Result<()> {
 
 /// Runs a command of the program; gives what it printed.
 async fn blindfold(arguments: &[&str]) -> Result<String> {
-    let binary = std::env::current_exe()?.with_file_name("blindfold");
-    let output = Command::new(binary).args(arguments).output().await?;
+    let output = Command::new(crate::program()?).args(arguments).output().await?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "blindfold {}: {}", arguments.join(" "), said.trim());
     Ok(String::from_utf8(output.stdout)?)
@@ -159,8 +158,7 @@ impl Run {
         let ports = Ports::free_with_l1_node(MEMBERS)?;
         let l1_node = Node::new(&http(ports.l1_node.context("a node from L1")?.node.0))?;
         let relay = Relay::start(local(0), local(ports.sequencer.0)).await?;
-        let binary = std::env::current_exe()?.with_file_name("blindfold");
-        ensure!(binary.is_file(), "{} is missing: cargo build -p blindfold", binary.display());
+        let binary = crate::program()?;
         let address = relay.http_url("");
         let collector = Collector::start().await?;
         let options = DevnetOptions {

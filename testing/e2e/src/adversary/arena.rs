@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, path::PathBuf, process::ExitStatus, sync::Arc};
 
 use alloy_primitives::{Address, B256, U256};
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail};
 use blindfold::devnet::{
     Devnet, DevnetOptions, MEMBERS, Progress, THRESHOLD,
     accounts::{HINT_PUBLISHER, PROXY, SECOND_HINT_PUBLISHER, SEQUENCER, WATCHER, account_key, named_key},
@@ -169,8 +169,7 @@ impl Arena {
         progress: &Progress,
     ) -> Result<Self> {
         let relay = Relay::start(local(0), local(ports.sequencer.0)).await?;
-        let binary = std::env::current_exe()?.with_file_name("blindfold");
-        ensure!(binary.is_file(), "{} is missing: cargo build -p blindfold", binary.display());
+        let binary = crate::program()?;
         let address = relay.http_url("");
         let options = DevnetOptions {
             ports,

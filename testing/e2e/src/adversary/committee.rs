@@ -163,7 +163,7 @@ async fn slash(arena: &Arena, answers: &[BatchInfo]) -> Result<u64> {
     let dir = arena.devnet.dir();
     let key = dir.join("keys").join(format!("{REPORTER}.json"));
     keys::store(&named_key(REPORTER), &key, fs::read_to_string(dir.join("password"))?.trim())?;
-    let mut command = Command::new(std::env::current_exe()?.with_file_name("blindfold"));
+    let mut command = Command::new(crate::program()?);
     command.args(["l1", "stake", "slash", "--json", "--l1", arena.devnet.l1_url()]);
     command.arg("--chain").arg(dir.join("rollup.json")).arg("--key").arg(key);
     command.arg("--password-file").arg(dir.join("password"));

@@ -37,7 +37,7 @@ pub fn second_hint_publisher(arena: &Arena) -> Result<(RoleProcess, Address)> {
     })?;
     let settings = dir.join(format!("{SECOND_HINT_PUBLISHER}.toml")).display().to_string();
     let arguments = vec!["hint-publisher".to_owned(), "--config".to_owned(), settings];
-    let binary = std::env::current_exe()?.with_file_name("blindfold");
+    let binary = crate::program()?;
     let log = dir.join("logs").join(format!("{SECOND_HINT_PUBLISHER}.log"));
     Ok((RoleProcess::new(SECOND_HINT_PUBLISHER, &binary, arguments, admin, log), key.address()))
 }

@@ -6,19 +6,18 @@ use std::{
     ffi::OsString,
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use blindfold::devnet::{
     Devnet, DevnetOptions, MEMBERS, Progress,
     accounts::account_key,
     ports::{Ports, http},
 };
-use blindfold_client::{CommitteeKey, Node, WalletEndpoints};
+use blindfold_client::{CommitteeKey, Node};
 use blindfold_l1::CommitteeSettings;
 use blindfold_protocol::L1Timing;
-use tokio::time::{Duration, Instant, sleep};
+use tokio::time::{Duration, Instant};
 use toml::Table;
 
 use crate::{
@@ -26,7 +25,7 @@ use crate::{
     alarms::Alarms,
     l1_relay::L1Relay,
     relay::now_ms,
-    replicated::load::Load,
+    replicated::load::{self, Load},
     settings_file::change_settings,
     traffic::{Ordinary, Sender},
 };
@@ -50,8 +49,6 @@ const SENDERS: usize = 6;
 const PATIENCE: Duration = Duration::from_secs(90);
 /// Who is ready later than this is named.
 const SLOW: Duration = Duration::from_secs(10);
-/// How often a state that has no notification is looked up.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// A running network.
 pub struct Network {
@@ -74,8 +71,7 @@ impl Network {
     /// # Errors
     /// When a part does not start.
     pub async fn start(dir: &Path, progress: Progress) -> Result<Self> {
-        let binary = std::env::current_exe()?.with_file_name("blindfold");
-        ensure!(binary.is_file(), "{} is missing: cargo build -p blindfold", binary.display());
+        let binary = crate::program()?;
         let ports = Ports::free_replicated(MEMBERS)?;
         let l1 = L1Relay::start(&http(ports.l1)).await?;
         let options = DevnetOptions {
@@ -91,16 +87,7 @@ impl Network {
         let alarms = Alarms::start(&devnet)
             .await?
             .context("the drills need Prometheus: apt-get install prometheus prometheus-blackbox-exporter")?;
-        let endpoints =
-            WalletEndpoints { node: http(devnet.ports.full_node.0), sequencers: devnet.front_urls() };
-        let reader = Arc::new(devnet.l1.clone());
-        let committee = CommitteeKey::fetch(&*reader, 1, None).await?;
-        let mut senders = Vec::new();
-        for index in 0..SENDERS {
-            let (chain, key) = (Arc::clone(&devnet.chain), account_key(index));
-            senders.push(Sender::new(key, chain, Arc::clone(&reader), committee.clone(), &endpoints).await?);
-        }
-        let load = Load::start(senders, devnet.sequencers().into_iter().map(|(_, (rpc, _))| rpc));
+        let load = Load::through(&devnet, SENDERS).await?;
         load.sealed_after(0, PATIENCE).await?;
         let (saved, changed_environments) = Default::default();
         Ok(Self { devnet, l1, alarms, load, progress, saved, changed_environments })
@@ -111,12 +98,7 @@ impl Network {
     /// # Errors
     /// When the wallet cannot be made.
     pub async fn sender(&self, committee: CommitteeKey) -> Result<Sender> {
-        let endpoints = WalletEndpoints {
-            node: http(self.devnet.ports.full_node.0),
-            sequencers: self.devnet.front_urls(),
-        };
-        let (chain, l1) = (Arc::clone(&self.devnet.chain), Arc::new(self.devnet.l1.clone()));
-        Sender::new(account_key(SENDERS + 1), chain, l1, committee, &endpoints).await
+        load::sender(&self.devnet, SENDERS + 1, committee).await
     }
 
     /// An account whose wallet talks to the proxy.
@@ -164,19 +146,7 @@ impl Network {
     /// # Errors
     /// When nobody does.
     pub async fn leader(&self) -> Result<&'static str> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            for (name, (rpc, _)) in self.devnet.sequencers() {
-                let node = Node::new(&http(rpc))?;
-                let asked =
-                    tokio::time::timeout(Duration::from_millis(500), node.call("blind_getStatus", &[]));
-                if matches!(asked.await, Ok(Ok(_))) {
-                    return Ok(name);
-                }
-            }
-            ensure!(Instant::now() < deadline, "nobody leads");
-            sleep(LOOK).await;
-        }
+        load::leader(&self.devnet, PATIENCE).await
     }
 
     /// The newest number that anybody announced.

@@ -273,7 +273,7 @@ impl Run {
 
     /// Runs a command of the program, with a file as its last argument.
     async fn blindfold(&self, arguments: &[&str], file: &Path) -> Result<()> {
-        let mut command = tokio::process::Command::new(super::program()?);
+        let mut command = tokio::process::Command::new(crate::program()?);
         let output = command.args(arguments).arg(file).output().await?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "blindfold {}: {}", arguments.join(" "), said.trim());

@@ -6,14 +6,16 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
+use blindfold::devnet::{Devnet, accounts::account_key, ports::http};
+use blindfold_client::{CommitteeKey, Node, WalletEndpoints};
 use blindfold_protocol::{B256, SignedHeader};
 use blindfold_rpc::{ClientConfig, Feed, FeedConfig, FeedEvent, FeedItem, Topic};
 use parking_lot::Mutex;
 use tokio::{
     sync::watch,
     task::JoinSet,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 use crate::traffic::Sender;
@@ -22,6 +24,10 @@ use crate::traffic::Sender;
 const PACE: Duration = Duration::from_millis(150);
 /// Pause before an envelope is sent again.
 const AGAIN: Duration = Duration::from_millis(40);
+/// How long a sequencer that leads may take to say so.
+const ANSWER: Duration = Duration::from_millis(500);
+/// How often a state that has no notification is looked up.
+const LOOK: Duration = Duration::from_millis(20);
 /// Each other envelope asks for a promise.
 const PROMISES: u64 = 2;
 
@@ -51,9 +57,50 @@ pub(crate) struct Load {
     watchers: JoinSet<()>,
 }
 
+/// An account that sends through the network's gateways, for the epoch of this key.
+///
+/// # Errors
+/// When the wallet cannot be made.
+pub(crate) async fn sender(devnet: &Devnet, account: usize, committee: CommitteeKey) -> Result<Sender> {
+    let endpoints = WalletEndpoints { node: http(devnet.ports.full_node.0), sequencers: devnet.front_urls() };
+    let (chain, l1) = (Arc::clone(&devnet.chain), Arc::new(devnet.l1.clone()));
+    Sender::new(account_key(account), chain, l1, committee, &endpoints).await
+}
+
+/// The name of whoever leads, once somebody does.
+///
+/// # Errors
+/// When nobody does in time.
+pub(crate) async fn leader(devnet: &Devnet, patience: Duration) -> Result<&'static str> {
+    let deadline = Instant::now() + patience;
+    loop {
+        for (name, (rpc, _)) in devnet.sequencers() {
+            let node = Node::new(&http(rpc))?;
+            if matches!(timeout(ANSWER, node.call("blind_getStatus", &[])).await, Ok(Ok(_))) {
+                return Ok(name);
+            }
+        }
+        ensure!(Instant::now() < deadline, "nobody leads");
+        sleep(LOOK).await;
+    }
+}
+
 impl Load {
+    /// Has the network's first accounts send through its gateways, for its first committee, and watches every sequencer.
+    ///
+    /// # Errors
+    /// When the committee's key cannot be had from L1, or a wallet cannot be made.
+    pub(crate) async fn through(devnet: &Devnet, accounts: usize) -> Result<Self> {
+        let committee = CommitteeKey::fetch(&devnet.l1, 1, None).await?;
+        let mut senders = Vec::new();
+        for account in 0..accounts {
+            senders.push(sender(devnet, account, committee.clone()).await?);
+        }
+        Ok(Self::start(senders, devnet.sequencers().into_iter().map(|(_, (rpc, _))| rpc)))
+    }
+
     /// Begins to send, and to watch the feeds at these ports.
-    pub(crate) fn start(senders: Vec<Sender>, feeds: impl Iterator<Item = u16>) -> Self {
+    fn start(senders: Vec<Sender>, feeds: impl Iterator<Item = u16>) -> Self {
         let (seen, stop) = (Arc::<Mutex<Seen>>::default(), watch::Sender::new(false));
         let (newest, watched) = watch::channel(0);
         let mut load =

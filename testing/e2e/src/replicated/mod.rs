@@ -5,21 +5,20 @@ mod faults;
 pub(crate) mod load;
 mod report;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
 use blindfold::devnet::{
     Devnet, DevnetOptions, MEMBERS, Progress,
-    accounts::account_key,
     ports::{Ports, http},
 };
-use blindfold_client::{CommitteeKey, Node, WalletEndpoints};
+use blindfold_client::Node;
 use blindfold_rpc::{ClientConfig, CommitteeApiClient, http_client};
 use clap::Parser;
 use rand::{SeedableRng, rngs::StdRng};
 use tokio::time::{Instant, sleep};
 
-use crate::{collector::Collector, traffic::Sender};
+use crate::collector::Collector;
 use faults::Fault;
 use load::{Load, Sent};
 use report::{Outcome, Report};
@@ -76,7 +75,6 @@ pub struct ReplicatedArgs {
 struct Run {
     devnet: Devnet,
     load: Load,
-    sequencers: Vec<(&'static str, Node)>,
     node: String,
     collector: Collector,
     progress: Progress,
@@ -115,16 +113,9 @@ pub async fn run(args: ReplicatedArgs) -> Result<()> {
     Ok(())
 }
 
-/// The program that roles run from.
-fn program() -> Result<PathBuf> {
-    let binary = std::env::current_exe()?.with_file_name("blindfold");
-    ensure!(binary.is_file(), "{} is missing: cargo build -p blindfold", binary.display());
-    Ok(binary)
-}
-
 impl Run {
     async fn start(args: &ReplicatedArgs, progress: Progress) -> Result<Self> {
-        let binary = program()?;
+        let binary = crate::program()?;
         let collector = Collector::start().await?;
         let options = DevnetOptions {
             ports: Ports::free_replicated(MEMBERS)?,
@@ -134,38 +125,14 @@ impl Run {
             ..DevnetOptions::new(args.dir.clone(), binary)
         };
         let devnet = Devnet::start(options, &progress).await?;
-        let sequencers = devnet.sequencers();
-        let endpoints =
-            WalletEndpoints { node: http(devnet.ports.full_node.0), sequencers: devnet.front_urls() };
-        let l1 = Arc::new(devnet.l1.clone());
-        let committee = CommitteeKey::fetch(&*l1, 1, None).await?;
-        let mut senders = Vec::new();
-        for index in 0..SENDERS {
-            let (chain, key) = (Arc::clone(&devnet.chain), account_key(index));
-            senders.push(Sender::new(key, chain, Arc::clone(&l1), committee.clone(), &endpoints).await?);
-        }
-        let nodes = sequencers.iter().map(|(name, (rpc, _))| Ok((*name, Node::new(&http(*rpc))?)));
-        let sequencers = nodes.collect::<Result<Vec<_>>>()?;
-        let node = endpoints.node;
-        let feeds = devnet.sequencers().into_iter().map(|(_, (rpc, _))| rpc);
-        let load = Load::start(senders, feeds);
-        Ok(Self { devnet, load, sequencers, node, collector, progress })
+        let load = Load::through(&devnet, SENDERS).await?;
+        let node = http(devnet.ports.full_node.0);
+        Ok(Self { devnet, load, node, collector, progress })
     }
 
     /// The name of whoever leads, once somebody does.
     async fn leader(&self) -> Result<&'static str> {
-        let deadline = Instant::now() + SETTLE;
-        loop {
-            for (name, node) in &self.sequencers {
-                let asked =
-                    tokio::time::timeout(Duration::from_millis(500), node.call("blind_getStatus", &[]));
-                if matches!(asked.await, Ok(Ok(_))) {
-                    return Ok(name);
-                }
-            }
-            ensure!(Instant::now() < deadline, "nobody leads");
-            sleep(LOOK).await;
-        }
+        load::leader(&self.devnet, SETTLE).await
     }
 
     async fn faults(
