@@ -9,17 +9,12 @@ use async_trait::async_trait;
 use blindfold_chain::{AnnouncedEnd, HeaderId, PendingFallbackHeader};
 use blindfold_committee::{Evidence, PeerUrl};
 use blindfold_kit::{
-    MEMBERS, SequencerDouble, SequencerState, Standby, certify, chain_config, client, envelope, malformed,
-    resigned, within,
+    MEMBERS, MemberAnswers, SequencerDouble, SequencerState, Standby, certify, chain_config, client,
+    envelope, malformed, member_that_answers, resigned, within,
 };
-use blindfold_protocol::{
-    B256, Bytes, Canonical, Certificate, CertifiedBatch, DataAttestation, ReleaseShare, SealedBatch,
-    SingletonShare, limits::MAX_UNCERTIFIED_RUN,
-};
+use blindfold_protocol::{B256, Canonical, SealedBatch, limits::MAX_UNCERTIFIED_RUN};
 use blindfold_rpc::{
-    CommitteeApiServer, Encoded, RpcError, SequencerUrls, ServerConfig, ServerHandle,
-    jsonrpsee::Extensions,
-    serve,
+    Encoded, RpcError, SequencerUrls, ServerConfig, ServerHandle, serve,
     types::{CommitteeStatus, HeldBatch},
 };
 use common::{FIRST_ORIGIN, Machine, certified, sealed, sealer, second, votes_from};
@@ -763,7 +758,7 @@ impl PeerDouble {
 
     async fn serve_as(&self, member: u16) -> (ServerHandle, PeerUrl) {
         let config = ServerConfig::new(([127, 0, 0, 1], 0).into());
-        let server = serve(config, self.clone().into_rpc(), None).await.expect("it serves");
+        let server = serve(config, member_that_answers(self.clone()), None).await.expect("it serves");
         let url = format!("http://{}", server.local_addr());
         (server, PeerUrl { member, url })
     }
@@ -774,16 +769,8 @@ impl PeerDouble {
 }
 
 #[async_trait]
-impl CommitteeApiServer for PeerDouble {
-    async fn get_certified(
-        &self,
-        _: &Extensions,
-        _: u64,
-    ) -> Result<Option<Encoded<CertifiedBatch>>, RpcError> {
-        Ok(None)
-    }
-
-    async fn get_sealed(&self, _: &Extensions, number: u64) -> Result<Option<HeldBatch>, RpcError> {
+impl MemberAnswers for PeerDouble {
+    async fn get_sealed(&self, number: u64) -> Result<Option<HeldBatch>, RpcError> {
         self.asked.send_modify(|asked| asked.numbers.push(number));
         self.answers.acquire().await.expect("open").forget();
         if let Some(held) = self.held.get(number as usize - 1) {
@@ -796,34 +783,6 @@ impl CommitteeApiServer for PeerDouble {
             batch.header.number = next;
         }
         Ok(Some(HeldBatch { sealed: Encoded::new(&batch), certificate: None }))
-    }
-
-    async fn get_share(
-        &self,
-        _: &Extensions,
-        _: u64,
-        _: Encoded<Certificate>,
-    ) -> Result<Encoded<ReleaseShare>, RpcError> {
-        Err(RpcError::unavailable("not_certified", "not here"))
-    }
-
-    async fn get_singleton(
-        &self,
-        _: &Extensions,
-        _: u64,
-        _: u32,
-    ) -> Result<Encoded<SingletonShare>, RpcError> {
-        Err(RpcError::unavailable("not_certified", "not here"))
-    }
-
-    async fn attest_data(
-        &self,
-        _: &Extensions,
-        _: u64,
-        _: u64,
-        _: Bytes,
-    ) -> Result<Encoded<DataAttestation>, RpcError> {
-        Err(RpcError::unavailable("not_certified", "not here"))
     }
 
     async fn get_status(&self) -> Result<CommitteeStatus, RpcError> {

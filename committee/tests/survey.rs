@@ -14,14 +14,12 @@ use std::{
 use async_trait::async_trait;
 use blindfold_chain::FallbackHeader;
 use blindfold_committee::{MemberHandle, PeerUrl};
-use blindfold_kit::{Sealer, SequencerDouble, SequencerState, certify, envelope, within};
-use blindfold_protocol::{
-    Bytes, Certificate, CertifiedBatch, DataAttestation, ReleaseShare, SealedBatch, SingletonShare,
+use blindfold_kit::{
+    MemberAnswers, Sealer, SequencerDouble, SequencerState, certify, envelope, member_that_answers, within,
 };
+use blindfold_protocol::{Certificate, SealedBatch};
 use blindfold_rpc::{
-    CommitteeApiServer, Encoded, RpcError, ServerConfig, ServerHandle,
-    jsonrpsee::Extensions,
-    serve,
+    Encoded, RpcError, ServerConfig, ServerHandle, serve,
     types::{CommitteeStatus, HeldBatch},
 };
 use common::{FIRST_ORIGIN, Machine, certified, sealed, sealer, votes_from};
@@ -41,23 +39,15 @@ impl Peer {
 
     async fn serve(&self) -> (ServerHandle, PeerUrl) {
         let config = ServerConfig::new(([127, 0, 0, 1], 0).into());
-        let server = serve(config, self.clone().into_rpc(), None).await.expect("it serves");
+        let server = serve(config, member_that_answers(self.clone()), None).await.expect("it serves");
         let url = format!("http://{}", server.local_addr());
         (server, PeerUrl { member: 4, url })
     }
 }
 
 #[async_trait]
-impl CommitteeApiServer for Peer {
-    async fn get_certified(
-        &self,
-        _: &Extensions,
-        _: u64,
-    ) -> Result<Option<Encoded<CertifiedBatch>>, RpcError> {
-        Ok(None)
-    }
-
-    async fn get_sealed(&self, _: &Extensions, number: u64) -> Result<Option<HeldBatch>, RpcError> {
+impl MemberAnswers for Peer {
+    async fn get_sealed(&self, number: u64) -> Result<Option<HeldBatch>, RpcError> {
         let left = |times: usize| times.checked_sub(1);
         if self.times.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left).is_err() {
             return Ok(None);
@@ -67,34 +57,6 @@ impl CommitteeApiServer for Peer {
             sealed: Encoded::new(batch),
             certificate: certificate.as_ref().map(Encoded::new),
         }))
-    }
-
-    async fn get_share(
-        &self,
-        _: &Extensions,
-        _: u64,
-        _: Encoded<Certificate>,
-    ) -> Result<Encoded<ReleaseShare>, RpcError> {
-        Err(RpcError::unavailable("not_certified", "not here"))
-    }
-
-    async fn get_singleton(
-        &self,
-        _: &Extensions,
-        _: u64,
-        _: u32,
-    ) -> Result<Encoded<SingletonShare>, RpcError> {
-        Err(RpcError::unavailable("not_certified", "not here"))
-    }
-
-    async fn attest_data(
-        &self,
-        _: &Extensions,
-        _: u64,
-        _: u64,
-        _: Bytes,
-    ) -> Result<Encoded<DataAttestation>, RpcError> {
-        Err(RpcError::unavailable("not_certified", "not here"))
     }
 
     async fn get_status(&self) -> Result<CommitteeStatus, RpcError> {

@@ -24,21 +24,17 @@ use blindfold_bte::{Backend, CiphertextPoint};
 use blindfold_chain::{EpochParameters, verify_hints};
 use blindfold_hint_publisher::{HintPublisher, HintPublisherConfig, HintPublisherDeps, MemberUrl};
 use blindfold_kit::{
-    Committee, SequencerDouble, chain_config, fields, payer, plain_header, sequencer_key, transaction,
+    Committee, MemberAnswers, SequencerDouble, chain_config, fields, member_that_answers, payer,
+    plain_header, sequencer_key, transaction,
 };
 use blindfold_protocol::{
-    B256, BatchHeader, Bundle, Bytes, Canonical, Certificate, CertifiedBatch, DataAttestation, Envelope,
-    ReleaseShare, SealedBatch, SingletonShare,
+    B256, BatchHeader, Bundle, Canonical, Certificate, Envelope, ReleaseShare, SealedBatch,
     envelope_builder::build,
     merkle,
     validity::{Verdict, item_leaf},
 };
 use blindfold_redis::{RedisOptions, RedisSettings};
-use blindfold_rpc::jsonrpsee::Extensions;
-use blindfold_rpc::{
-    CommitteeApiServer, Encoded, RpcError, ServerConfig, ServerHandle, serve,
-    types::{CommitteeStatus, HeldBatch},
-};
+use blindfold_rpc::{Encoded, RpcError, ServerConfig, ServerHandle, serve};
 use blindfold_runtime::now;
 use blindfold_servers::Redis as Server;
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
@@ -59,51 +55,15 @@ struct Member {
 }
 
 #[async_trait]
-impl CommitteeApiServer for Member {
-    async fn get_certified(
-        &self,
-        _: &Extensions,
-        _: u64,
-    ) -> Result<Option<Encoded<CertifiedBatch>>, RpcError> {
-        Ok(None)
-    }
-
-    async fn get_sealed(&self, _: &Extensions, _: u64) -> Result<Option<HeldBatch>, RpcError> {
-        Ok(None)
-    }
-
+impl MemberAnswers for Member {
     async fn get_share(
         &self,
-        _: &Extensions,
         number: u64,
         certificate: Encoded<Certificate>,
     ) -> Result<Encoded<ReleaseShare>, RpcError> {
         let header_hash = certificate.decode_param()?.header_hash;
         let (member, pds) = (self.member, self.pds.clone());
         Ok(Encoded::new(&ReleaseShare { number, header_hash, member, pds }))
-    }
-
-    async fn get_singleton(
-        &self,
-        _: &Extensions,
-        _: u64,
-        _: u32,
-    ) -> Result<Encoded<SingletonShare>, RpcError> {
-        Err(RpcError::refused("not_here", "nothing is malformed"))
-    }
-
-    async fn attest_data(
-        &self,
-        _: &Extensions,
-        _: u64,
-        _: u64,
-        _: Bytes,
-    ) -> Result<Encoded<DataAttestation>, RpcError> {
-        Err(RpcError::refused("not_here", "not a part of this double"))
-    }
-
-    async fn get_status(&self) -> Result<CommitteeStatus, RpcError> {
-        Err(RpcError::refused("not_here", "not a part of this double"))
     }
 }
 
@@ -142,7 +102,9 @@ impl Stage {
             let share = |points: &[CiphertextPoint]| key.release_share(points).expect("a sub-batch");
             let pds = points.chunks(MAX_BATCH as usize).map(share).collect();
             let config = ServerConfig::new(([127, 0, 0, 1], 0).into());
-            members.push(serve(config, Member { member, pds }.into_rpc(), None).await.expect("listens"));
+            members.push(
+                serve(config, member_that_answers(Member { member, pds }), None).await.expect("listens"),
+            );
         }
         let epochs = [committee.epoch(blindfold_kit::EPOCH, 1, u64::MAX)];
         let parameters = committee.parameter_set(&epochs).at(1).expect("one epoch");

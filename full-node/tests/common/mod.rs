@@ -14,8 +14,8 @@ use blindfold_chain::{NewBlock, ReadApi, ReadContext, RoleView, Sealed, announce
 use blindfold_full_node::{FullNode, FullNodeConfig, FullNodeDeps, MemberEndpoint, Source, StartError};
 use blindfold_kit::*;
 use blindfold_protocol::{
-    BatchHints, Bytes, Certificate, CertifiedBatch, DataAttestation, Envelope, Release, ReleaseShare,
-    SealedBatch, SingletonShare, Verdict,
+    BatchHints, Certificate, CertifiedBatch, Envelope, Release, ReleaseShare, SealedBatch, SingletonShare,
+    Verdict,
 };
 use blindfold_rpc::jsonrpsee::core::SubscriptionResult;
 use blindfold_rpc::jsonrpsee::{Extensions, PendingSubscriptionSink};
@@ -24,8 +24,7 @@ use blindfold_rpc::types::{
     Status,
 };
 use blindfold_rpc::{
-    BlindApiServer, CommitteeApiServer, Encoded, FeedEvent, Hub, RpcError, ServerConfig, ServerHandle, Topic,
-    serve,
+    BlindApiServer, Encoded, FeedEvent, Hub, RpcError, ServerConfig, ServerHandle, Topic, serve,
 };
 use blindfold_store::Store;
 use parking_lot::Mutex;
@@ -375,12 +374,8 @@ impl MemberDouble {
 }
 
 #[async_trait]
-impl CommitteeApiServer for MemberDouble {
-    async fn get_certified(
-        &self,
-        _: &Extensions,
-        number: u64,
-    ) -> Result<Option<Encoded<CertifiedBatch>>, RpcError> {
+impl MemberAnswers for MemberDouble {
+    async fn get_certified(&self, number: u64) -> Result<Option<Encoded<CertifiedBatch>>, RpcError> {
         self.speaks()?;
         // As `committee_getCertified` answers where a number has no certificate of its own.
         if self.archive.through_descendant.lock().contains(&number) {
@@ -395,7 +390,7 @@ impl CommitteeApiServer for MemberDouble {
         Ok(Some(Encoded::new(&batch)))
     }
 
-    async fn get_sealed(&self, _: &Extensions, number: u64) -> Result<Option<HeldBatch>, RpcError> {
+    async fn get_sealed(&self, number: u64) -> Result<Option<HeldBatch>, RpcError> {
         self.speaks()?;
         self.archive.batches_asked.lock().push((self.member, number));
         if let Some(batch) = self.made_up(number) {
@@ -420,7 +415,6 @@ impl CommitteeApiServer for MemberDouble {
 
     async fn get_share(
         &self,
-        _: &Extensions,
         number: u64,
         certificate: Encoded<Certificate>,
     ) -> Result<Encoded<ReleaseShare>, RpcError> {
@@ -447,12 +441,7 @@ impl CommitteeApiServer for MemberDouble {
         Ok(Encoded::new(&share))
     }
 
-    async fn get_singleton(
-        &self,
-        _: &Extensions,
-        number: u64,
-        index: u32,
-    ) -> Result<Encoded<SingletonShare>, RpcError> {
+    async fn get_singleton(&self, number: u64, index: u32) -> Result<Encoded<SingletonShare>, RpcError> {
         self.speaks()?;
         let turned_away = &self.archive.busy_singletons;
         let less = |more: usize| more.checked_sub(1);
@@ -466,16 +455,6 @@ impl CommitteeApiServer for MemberDouble {
         let share = self.key().singleton_share(point);
         let header_hash = sealed.header.hash();
         Ok(Encoded::new(&SingletonShare { number, header_hash, index, member: self.member, share }))
-    }
-
-    async fn attest_data(
-        &self,
-        _: &Extensions,
-        _: u64,
-        _: u64,
-        _: Bytes,
-    ) -> Result<Encoded<DataAttestation>, RpcError> {
-        Err(RpcError::refused("not_here", "not a part of this double"))
     }
 
     async fn get_status(&self) -> Result<CommitteeStatus, RpcError> {
@@ -515,7 +494,7 @@ impl Members {
         for member in 1..=MEMBERS {
             let double = MemberDouble { member, archive: Arc::clone(&archive) };
             let config = ServerConfig::new(([127, 0, 0, 1], 0).into());
-            let server = serve(config, double.into_rpc(), None).await.expect("it serves");
+            let server = serve(config, member_that_answers(double), None).await.expect("it serves");
             endpoints.push(MemberEndpoint { member, url: format!("http://{}", server.local_addr()) });
             servers.push(server);
         }

@@ -12,16 +12,12 @@ use blindfold_hint_publisher::{
 };
 use blindfold_kit::*;
 use blindfold_protocol::{
-    BatchHints, Bytes, Canonical, Certificate, CertifiedBatch, DataAttestation, Envelope, HintEntry, Release,
-    ReleaseShare, SealedBatch, SingletonShare, certificate,
+    BatchHints, Canonical, Certificate, Envelope, HintEntry, Release, ReleaseShare, SealedBatch,
+    SingletonShare, certificate,
     validity::{Verdict, sub_batches},
 };
 use blindfold_redis::RedisOptions;
-use blindfold_rpc::jsonrpsee::Extensions;
-use blindfold_rpc::{
-    CommitteeApiServer, Encoded, RpcError, ServerConfig, ServerHandle, serve,
-    types::{CommitteeStatus, HeldBatch},
-};
+use blindfold_rpc::{Encoded, RpcError, ServerConfig, ServerHandle, serve};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -78,7 +74,7 @@ impl MemberDouble {
             singleton_calls: Mutex::default(),
         });
         let api = Api { member, state: Arc::clone(&state) };
-        let server = serve(ServerConfig::new(([127, 0, 0, 1], 0).into()), api.into_rpc(), None)
+        let server = serve(ServerConfig::new(([127, 0, 0, 1], 0).into()), member_that_answers(api), None)
             .await
             .expect("listens");
         Self { state, member, server }
@@ -119,22 +115,9 @@ impl Api {
 }
 
 #[async_trait]
-impl CommitteeApiServer for Api {
-    async fn get_certified(
-        &self,
-        _: &Extensions,
-        _: u64,
-    ) -> Result<Option<Encoded<CertifiedBatch>>, RpcError> {
-        Ok(None)
-    }
-
-    async fn get_sealed(&self, _: &Extensions, _: u64) -> Result<Option<HeldBatch>, RpcError> {
-        Ok(None)
-    }
-
+impl MemberAnswers for Api {
     async fn get_share(
         &self,
-        _: &Extensions,
         number: u64,
         certificate: Encoded<Certificate>,
     ) -> Result<Encoded<ReleaseShare>, RpcError> {
@@ -164,12 +147,7 @@ impl CommitteeApiServer for Api {
         Ok(Encoded::new(&ReleaseShare { number, header_hash, member: self.member, pds }))
     }
 
-    async fn get_singleton(
-        &self,
-        _: &Extensions,
-        number: u64,
-        index: u32,
-    ) -> Result<Encoded<SingletonShare>, RpcError> {
+    async fn get_singleton(&self, number: u64, index: u32) -> Result<Encoded<SingletonShare>, RpcError> {
         *self.state.singleton_calls.lock() += 1;
         let behaviour = self.behaviour().await?;
         let (batch, _) = self.batch(number)?;
@@ -187,20 +165,6 @@ impl CommitteeApiServer for Api {
         }
         let header_hash = header.hash();
         Ok(Encoded::new(&SingletonShare { number, header_hash, index, member: self.member, share }))
-    }
-
-    async fn attest_data(
-        &self,
-        _: &Extensions,
-        _: u64,
-        _: u64,
-        _: Bytes,
-    ) -> Result<Encoded<DataAttestation>, RpcError> {
-        Err(RpcError::refused("not_here", "not a part of this double"))
-    }
-
-    async fn get_status(&self) -> Result<CommitteeStatus, RpcError> {
-        Err(RpcError::refused("not_here", "not a part of this double"))
     }
 }
 

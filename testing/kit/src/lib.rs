@@ -7,7 +7,8 @@
 //! - [`Sealer`] seals batches as a sequencer does; [`certify`], [`open_batch`] and [`singleton`] are what members and hint
 //!   publishers make of one by hand.
 //! - [`Machine`] follows and executes as a node does.
-//! - [`SequencerDouble`] stands in for a sequencer over real sockets, [`Standby`] for one that stands by.
+//! - [`SequencerDouble`] stands in for a sequencer over real sockets, [`Standby`] for one that stands by;
+//!   [`member_that_answers`] for a member, of which a test writes the answers that it is about.
 //! - [`ScriptedL1`], [`ScriptedExecution`], [`FaultyStore`], [`Watched`] and [`ManualClock`] stand in for L1, the execution client, the disk, the backend and the clock; tests steer them by their public fields.
 //!
 //! Everything is fixed: keys, seeds and the time [`START_MS`]. What the tests of one crate need alone stays with them.
@@ -20,6 +21,7 @@ mod execution;
 mod flood;
 mod header;
 mod l1;
+mod member;
 mod node;
 mod rpc;
 mod sequencer;
@@ -41,6 +43,7 @@ pub use execution::ScriptedExecution;
 pub use flood::{FLOOD_BYTES, flood};
 pub use header::plain_header;
 pub use l1::{PostedRuns, ScriptedL1, l1, l1_block, posting};
+pub use member::{MemberAnswers, member_that_answers};
 pub use node::{Machine, Sealer, check, signer_of, tracker_on};
 pub use rpc::{client, refused};
 pub use sequencer::{Double, SequencerDouble, SequencerState, Standby};
