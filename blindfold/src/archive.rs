@@ -36,6 +36,8 @@ const UPLOAD_PATIENCE_MS: u64 = 10_000;
 const MIN_UPLOAD_BYTES_PER_SECOND: u64 = 64 << 10;
 /// Connections of readers at the same time at most.
 const MAX_READERS: u32 = 32;
+/// Most of them of one address, unless set otherwise: whoever reads slowly keeps no other from reading.
+const MAX_READERS_PER_ADDRESS: u32 = 8;
 /// Holds while the disk takes what comes.
 const DISK: &str = "disk";
 /// Holds while the longest piece has room.
@@ -56,6 +58,9 @@ pub struct ArchiveArgs {
     /// File whose first line is the token that whoever writes has to show; without it whoever reaches the address writes
     #[arg(long)]
     token_file: Option<PathBuf>,
+    /// Readers of one address at the same time at most, of 32 in all; behind a reverse proxy all are of its address
+    #[arg(long, default_value_t = MAX_READERS_PER_ADDRESS, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_READERS)))]
+    max_readers_per_address: u32,
     /// Bytes of data at most; what comes above is refused
     #[arg(long, default_value_t = 1 << 40)]
     max_bytes: u64,
@@ -121,7 +126,7 @@ impl Running {
     }
 
     async fn start_with(args: ArchiveArgs, patience: Duration) -> Result<Self> {
-        let ArchiveArgs { dir, read_addr, write_addr, token_file, max_bytes } = args;
+        let ArchiveArgs { dir, read_addr, write_addr, token_file, max_readers_per_address, max_bytes } = args;
         let token = token_file.as_deref().map(archive_token).transpose().context("--token-file")?;
         if token.is_none() && !write_addr.ip().is_loopback() {
             tracing::warn!(%write_addr, "whoever reaches this address can fill the archive: set --token-file");
@@ -147,7 +152,8 @@ impl Running {
         let writing = writing.with_state(shared);
         let writes = admin(config, conditions, move || registry.render(), Some(writing));
         let writes = writes.await.context("--write-addr")?;
-        let reads = serve_http(read_addr, reading, MAX_READERS).await.context("--read-addr")?;
+        let reads = serve_http(read_addr, reading, MAX_READERS, max_readers_per_address);
+        let reads = reads.await.context("--read-addr")?;
         tracing::info!(local_addr = %reads.local_addr(), "the archive gives data");
         Ok(Self { reads, writes })
     }

@@ -5,12 +5,20 @@ use std::{
 };
 
 use blindfold_l1::{Archive, ArchivedData, L1Error};
+use tokio::net::TcpSocket;
 
 use super::*;
 
 fn args(dir: &FilePath, max_bytes: u64) -> ArchiveArgs {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    ArchiveArgs { dir: dir.to_owned(), read_addr: any, write_addr: any, token_file: None, max_bytes }
+    ArchiveArgs {
+        dir: dir.to_owned(),
+        read_addr: any,
+        write_addr: any,
+        token_file: None,
+        max_readers_per_address: MAX_READERS_PER_ADDRESS,
+        max_bytes,
+    }
 }
 
 async fn started(dir: &FilePath, max_bytes: u64) -> Running {
@@ -124,6 +132,21 @@ async fn whoever_writes_shows_the_token_and_whoever_reads_needs_none() {
     let fault = Running::start(ArchiveArgs { token_file: Some(file), ..args(&dir.path().join("other"), 1) });
     let fault = format!("{:#}", fault.await.err().unwrap());
     assert!(fault.starts_with("--token-file: ") && !fault.contains("short"), "{fault}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_address_keeps_no_other_from_reading() {
+    let dir = tempfile::tempdir().unwrap();
+    let running = started(dir.path(), 1 << 30).await;
+    let named = of(&[url(&running.writes)]).publish(b"some data").await.unwrap();
+    let mut silent = Vec::new();
+    for _ in 0..MAX_READERS {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::from(([127, 0, 0, 2], 0))).unwrap();
+        silent.push(socket.connect(running.reads.local_addr()).await.unwrap());
+    }
+    assert_eq!(of(&[url(&running.reads)]).fetch(&named).await.unwrap(), b"some data".to_vec());
+    drop(silent);
 }
 
 #[tokio::test(flavor = "multi_thread")]
