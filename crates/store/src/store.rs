@@ -46,7 +46,8 @@ pub trait Store: Send + Sync {
     /// them. Called once at start.
     async fn bind(&self, deployment: &Deployment, role: &str) -> Result<(), StoreError>;
 
-    /// Stores admitted envelopes. An id that is stored already, pending or sealed, is left as it is.
+    /// Stores an admitted envelope: it waits when this returns, and with the promise that it is given here, if any. One that
+    /// a stored batch accepted does not, and the same bytes without a promise take none away.
     async fn put_envelope(&self, envelope: PendingEnvelope) -> Result<(), StoreError>;
 
     /// Takes envelopes out of the pending ones and remembers why (`expired`, …). `number` is the chain's at that time,

@@ -166,6 +166,32 @@ async fn a_batch_with_all_that_follows() {
     .await;
 }
 
+/// Its payer spoilt it and has paid since: it is admitted anew, and promised, before the batch that skipped it is certified.
+#[tokio::test]
+async fn an_envelope_that_was_skipped_waits_again_with_its_new_promise() {
+    on_all(async |store: SqlStore| {
+        let due = PendingEnvelope { seal_by: Some(1), ..envelope(1) };
+        for pending in [due, envelope(2)] {
+            store.put_envelope(pending).await.unwrap();
+        }
+        let mut record = sealed(1, B256::ZERO, &[1, 2], 0, LedgerDelta::default());
+        for item in &mut record.items {
+            item.fault = Some("insufficient_funds".to_owned());
+        }
+        store.put_sealed(record.clone()).await.unwrap();
+        assert_eq!(store.pending_envelopes().await.unwrap(), [envelope(2)], "it was not promised");
+        let again = [1, 2].map(|number| PendingEnvelope { seal_by: Some(9), ..envelope(number) });
+        for pending in &again {
+            store.put_envelope(pending.clone()).await.unwrap();
+        }
+        assert_eq!(store.pending_envelopes().await.unwrap(), again);
+        store.put_envelope(envelope(2)).await.unwrap();
+        store.put_certificate(&certificate(&record)).await.unwrap();
+        assert_eq!(store.pending_envelopes().await.unwrap(), again);
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn hints_out_of_order() {
     on_all(async |store: SqlStore| {

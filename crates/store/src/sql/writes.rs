@@ -61,13 +61,15 @@ pub(crate) fn put_envelope(session: &dyn Session, envelope: &PendingEnvelope) ->
     let arrived_ms = integer(envelope.arrived_ms, "arrival time")?;
     let seal_by = envelope.seal_by.map(|number| integer(number, "promised number")).transpose()?;
     // An envelope that a stored batch accepted must not become pending again. A copy with another proof or signature has
-    // the same id: the one that was admitted last waits, and may be promised.
+    // the same id: the one that was admitted last waits, and may be promised. The same bytes wait again where a batch took
+    // them and skipped them, whether or not it is certified; and what is promised for them now is what counts.
     let sql = "
         INSERT INTO envelopes (id, bytes, arrived_ms, seal_by)
         SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS (SELECT 1 FROM items WHERE id = ?1 AND fault IS NULL)
         ON CONFLICT (id) DO UPDATE
         SET bytes = excluded.bytes, arrived_ms = excluded.arrived_ms, seal_by = excluded.seal_by, number = NULL
-        WHERE envelopes.bytes <> excluded.bytes";
+        WHERE envelopes.bytes <> excluded.bytes OR envelopes.number IS NOT NULL
+            OR (excluded.seal_by IS NOT NULL AND (envelopes.seal_by IS NULL OR envelopes.seal_by <> excluded.seal_by))";
     let envelope_values = values![&envelope.id, envelope.bytes.as_slice(), arrived_ms, seal_by];
     let id = values![&envelope.id];
     session.execute_all(&[(sql, &envelope_values), ("DELETE FROM envelope_outcomes WHERE id = ?1", &id)])?;
