@@ -118,9 +118,7 @@ impl Displaced {
         // and which would take its place.
         let mut groups: BTreeMap<(bool, u64), Vec<PendingEnvelope>> = BTreeMap::new();
         for mut envelope in pending {
-            let seal_by = envelope.seal_by.or_else(|| late.get(&envelope.id).copied());
-            // Its header is there without it: nobody was told, or L1 displaced it and excuses that.
-            envelope.seal_by = seal_by.filter(|seal_by| *seal_by > number);
+            envelope.seal_by = promised_for(envelope.seal_by, late.get(&envelope.id).copied(), number);
             let key = (envelope.seal_by.is_none(), epoch_of(&envelope));
             groups.entry(key).or_default().push(envelope);
         }
@@ -182,6 +180,13 @@ impl Displaced {
         self.pool.show(&self.pool.lock());
         Ok(())
     }
+}
+
+/// The number that an envelope is promised for: by its record, or late, where the one of the record went by before anybody was
+/// told. A number up to the head is no promise: its header is there without it, so nobody was told, or L1 displaced it and
+/// excuses that.
+fn promised_for(recorded: Option<u64>, late: Option<u64>, head: u64) -> Option<u64> {
+    [recorded, late].into_iter().flatten().filter(|seal_by| *seal_by > head).min()
 }
 
 /// While it lives, the pool remembers what leaves it.

@@ -486,3 +486,22 @@ async fn what_is_promised_is_restored_before_what_is_not() {
     assert_eq!(outcome.as_deref(), Some("fee_nonce_used"));
     running.handle.shutdown().await;
 }
+
+/// The disk was so slow that the number of its record went by, and its sender was told that there is none; asked again, the
+/// sequencer promised a later one. A restart went by the record and forgot the promise.
+#[tokio::test]
+async fn what_was_promised_late_is_restored_although_its_record_names_another_number() {
+    let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
+    world.start_funded(&[1]).await.handle.shutdown().await;
+    let store = world.store().await;
+    let (envelope, promised) = (envelope(1, 7), 40_u64);
+    let (id, bytes) = (envelope.id(), envelope.encode());
+    let pending = PendingEnvelope { id, bytes: bytes.clone(), arrived_ms: 1, seal_by: Some(1) };
+    store.put_envelope(pending).await.unwrap();
+    let late = [id.as_slice(), &promised.to_be_bytes()].concat();
+    store.put_meta("late_promises", &late).await.unwrap();
+    let running = world.try_start(store).await.expect("it starts");
+    let sent = running.send_bytes(bytes, true).await.unwrap();
+    assert_eq!(sent.promise.unwrap().decode().unwrap().seal_by, promised);
+    running.handle.shutdown().await;
+}
