@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use blindfold_chain::{FallbackHeader, limits::CALLERS_READS};
 use blindfold_kit::{FaultyStore, RICH, START_MS, envelope, envelope_with, epoch, payer, within};
-use blindfold_protocol::{B256, Canonical, ForcedEntry};
+use blindfold_protocol::{B256, Canonical, Envelope, ForcedEntry};
 use blindfold_rpc::{
     BlindApiClient, Encoded, Feed, FeedConfig, FeedEvent, FeedItem, Topic,
     types::{EnvelopeState, LedgerAt},
@@ -37,16 +37,23 @@ fn full() -> StoreError {
 async fn what_is_not_on_disk_is_not_acknowledged() {
     let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
     let (running, store) = start(&world).await;
-    let envelope = envelope(1, 1);
-    for operation in ["put_envelope", "envelope_location", "envelope_outcome"] {
+    let storage = async |envelope: &Envelope, operation: &'static str| {
         store.fail(operation, full());
-        let error = running.send(&envelope).await.unwrap_err();
-        assert_eq!((error.reason.as_ref(), error.retry), ("storage", true));
+        let error = running.send(envelope).await.unwrap_err();
+        assert_eq!((error.reason.as_ref(), error.retry), ("storage", true), "{operation}");
         assert!(error.retry_after_ms.is_some());
         store.heal();
-        assert_eq!(running.client.get_status().await.unwrap().pending_envelopes, Some(0));
-    }
+    };
+    let envelope = envelope(1, 1);
+    storage(&envelope, "put_envelope").await;
+    assert_eq!(running.client.get_status().await.unwrap().pending_envelopes, Some(0));
     running.send(&envelope).await.expect("the place is free again");
+    // Whether it was known before decides what is told of one that is refused.
+    let other = envelope_with(1, 1, |fields| fields.gas_limit = 60_000);
+    for operation in ["envelope_location", "envelope_outcome"] {
+        storage(&other, operation).await;
+    }
+    assert_eq!(running.reason(&other).await, "fee_nonce_used");
     // A promise that cannot be written down is not given.
     store.fail("put_meta", full());
     assert_eq!(running.send_bytes(envelope.encode(), true).await.unwrap_err().reason, "storage");
