@@ -145,14 +145,12 @@ impl Admission {
             return Ok(pending);
         }
         let bytes: Arc<[u8]> = bytes.into();
-        let refusal =
-            match self.admit_new(&envelope, id, Arc::clone(&bytes), promise, started, entering).await {
-                Err(refusal @ AdmissionRefusal::Fault { .. }) => refusal,
-                answer => return answer,
-            };
+        let admitted = self.admit_new(&envelope, id, Arc::clone(&bytes), promise, started, entering).await;
+        let Err(AdmissionRefusal::Fault { fault, .. }) = &admitted else { return admitted };
+        let passes = fault.may_pass_later();
         // Maybe of itself: its nonce is used where a batch has it, and it has expired where it left the mempool for that.
         // So what came to an end here is refused in any case, and the disk is asked for no other.
-        self.known(&id, &bytes, promise).await?.ok_or(refusal)
+        self.known(&id, &bytes, promise, passes).await?.map_or(admitted, Ok)
     }
 
     /// Admits an envelope that is not pending.
@@ -252,12 +250,14 @@ impl Admission {
         to_end(async move { admission.acknowledge_again(meta, promise).await }).await.map(Some)
     }
 
-    /// Answers for an envelope that is here already: pending ones get the same answer, later ones a refusal.
+    /// Answers for an envelope that is here already: pending ones get the same answer, later ones a refusal. `passes`: what it
+    /// is refused for may pass, and so one that a batch only skipped may stand later.
     async fn known(
         self: &Arc<Self>,
         id: &B256,
         bytes: &[u8],
         promise: bool,
+        passes: bool,
     ) -> Result<Option<Admitted>, AdmissionRefusal> {
         if let Some(pending) = self.pending(id, promise).await? {
             return Ok(Some(pending));
@@ -267,6 +267,7 @@ impl Admission {
         match place {
             None => {}
             Some(place) if place.fault.is_none() => return Err(AdmissionRefusal::AlreadyKnown),
+            Some(_) if passes => {}
             Some(place) => {
                 // Skipped there: maybe a copy with another proof or signature, which must not keep this one out.
                 let record = self.cx.tracker.for_caller(self.cx.store.batch(place.number)).await;
@@ -296,7 +297,8 @@ impl Admission {
         if self.pool.lock().get(&id).is_none() {
             // Sealed meanwhile, or the first call failed at the disk and took it out.
             return Err(match self.cx.store.envelope_location(id).await {
-                Ok(Some(_)) => AdmissionRefusal::AlreadyKnown,
+                // What a batch skipped may be sent again.
+                Ok(Some(place)) if place.fault.is_none() => AdmissionRefusal::AlreadyKnown,
                 _ => AdmissionRefusal::Storage,
             });
         }
@@ -335,7 +337,8 @@ impl Admission {
             Ok(evicted) => evicted,
             Err(PoolRefusal::Known) => {
                 // Another call brought it while this one verified.
-                return self.known(&id, &item.bytes, promise).await?.ok_or(AdmissionRefusal::AlreadyKnown);
+                let known = self.known(&id, &item.bytes, promise, false).await?;
+                return known.ok_or(AdmissionRefusal::AlreadyKnown);
             }
             Err(refusal) => {
                 self.place(Err(refusal))?;

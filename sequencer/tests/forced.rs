@@ -10,7 +10,9 @@ use blindfold_chain::{ExecutionState, FallbackHeader};
 use blindfold_protocol::{BatchHeader, Canonical, ForcedEntry};
 use blindfold_rpc::{BlindApiClient, RunningRole, types::EnvelopeState};
 
-use blindfold_kit::{EPOCH, LAST_NUMBER, START_MS, committee, envelope, envelope_with, epoch, within};
+use blindfold_kit::{
+    EPOCH, LAST_NUMBER, RICH, START_MS, committee, envelope, envelope_with, epoch, payer, within,
+};
 use common::{Running, World};
 
 /// A transaction that nothing here executes.
@@ -125,6 +127,28 @@ async fn a_copy_forced_before_its_epoch_keeps_nobody_out() {
     let receipt = running.receipt(envelope.id()).await;
     assert_eq!((receipt.number, receipt.reason), (Some(3), None));
     assert_eq!(running.reason(&envelope).await, "already_known");
+    running.handle.shutdown().await;
+}
+
+/// Whoever is told that an envelope is known does not send it again: of one that was only skipped, what may pass is told.
+#[tokio::test]
+async fn a_copy_forced_before_its_epoch_hides_no_refusal_that_passes() {
+    let epochs = vec![committee().epoch(EPOCH, 1, 2), committee().epoch(EPOCH + 1, 3, LAST_NUMBER)];
+    let world = World::with_epochs(epochs, |config, _| config.sealing.max_uncertified_headers = 1);
+    let running = world.start_funded(&[1]).await;
+    let envelope = envelope_with(2, 1, |f| (f.epoch, f.expiry) = (EPOCH + 1, 900));
+    world.l1.force(|index, at| ForcedEntry::envelope(index, envelope.encode(), at));
+    running.seen_l1().await;
+    running.certify(1).await;
+    running.sealed(2).await;
+    assert_eq!(running.batch(2).await.verdicts, [Some("wrong_epoch".to_owned())]);
+    let refusal = running.send(&envelope).await.unwrap_err();
+    assert_eq!((refusal.reason.as_ref(), refusal.retry), ("insufficient_funds", true));
+    world.l1.deposit(payer(2).address(), RICH);
+    running.seen_l1().await;
+    running.certify(2).await;
+    running.sealed(3).await;
+    running.send(&envelope).await.expect("it pays now");
     running.handle.shutdown().await;
 }
 
