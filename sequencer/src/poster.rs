@@ -26,6 +26,9 @@ const OPENED_RUN_BYTES: usize = 4 << 20;
 /// Tries in a row to post a run's data, or to see whether it is there, before it is left for later: headers have a deadline on
 /// L1, and data alone has none.
 const MAX_DATA_FAILURES: u32 = 5;
+/// How long headers go alone once data was left for later, in milliseconds: with tries for each run fewer headers are posted
+/// than are made.
+const DATA_REST_MS: u64 = 600_000;
 /// Where the run under way is stored.
 const INTENT_KEY: &str = "posting";
 /// first u64 ‖ last u64 ‖ done u8.
@@ -165,20 +168,28 @@ pub(crate) async fn check_posted(cx: &Context, posted: PostedHead) -> Result<(),
     Ok(())
 }
 
+/// How posting data went last.
+#[derive(Default)]
+struct DataTries {
+    /// How often in a row it failed.
+    failures: u32,
+    /// Until when headers go alone.
+    rests_until: Option<Instant>,
+}
+
 /// Posts certified headers and their data to L1.
 pub(crate) struct Poster {
     cx: Arc<Context>,
     l1: Arc<dyn L1Submitter>,
     sent: Mutex<Option<Outgoing>>,
-    /// How often in a row the data of the last run could not be posted.
-    data_failures: Mutex<u32>,
+    data_tries: Mutex<DataTries>,
     /// What data cost, as far as it was counted: of the account's postings, the supplier's with them.
     costs: Mutex<DataCosts>,
 }
 
 impl Poster {
     pub(crate) fn new(cx: Arc<Context>, l1: Arc<dyn L1Submitter>) -> Self {
-        Self { cx, l1, sent: Mutex::new(None), data_failures: Mutex::new(0), costs: Mutex::default() }
+        Self { cx, l1, sent: Mutex::new(None), data_tries: Mutex::default(), costs: Mutex::default() }
     }
 
     /// Posts until the sequencer stops.
@@ -246,11 +257,17 @@ impl Poster {
         let intent = Intent { first: posted.number + 1, last: run.certificate.number, done: false };
         self.cx.store.put_meta(INTENT_KEY, &intent.encode()).await?;
         let started = now();
-        let receipt = if self.waits_for_hints() && run.batches.iter().any(has_accepted) {
+        let goes_alone = match self.waits_for_hints() {
+            true => run.batches.iter().any(has_accepted),
+            false => self.data_rests(),
+        };
+        let receipt = if goes_alone {
             let headers: Vec<_> = run.batches.iter().map(|batch| batch.sealed.header).collect();
             self.l1.post_headers(&headers, &run.certificate).await?
         } else {
-            self.l1.post(&run.batches, &run.certificate).await?
+            let receipt = self.l1.post(&run.batches, &run.certificate).await?;
+            *self.data_tries.lock() = DataTries::default();
+            receipt
         };
         *self.sent.lock() = Some(Outgoing { receipt, started, run: Some((intent, run.more)) });
         self.close_intent(intent).await?;
@@ -298,26 +315,39 @@ impl Poster {
         };
         match outcome {
             Ok(Some(receipt)) => {
+                *self.data_tries.lock() = DataTries::default();
                 *self.sent.lock() = Some(Outgoing { receipt, started, run: Some((intent, true)) });
             }
-            Ok(None) => {}
+            Ok(None) => *self.data_tries.lock() = DataTries::default(),
             Err(fault) if self.is_tried_again(&fault) => return Err(fault.into()),
             // The headers that come next do not wait for it: once these are final it is seen to be lacking.
             Err(fault) => {
                 tracing::warn!(first = intent.first, last = intent.last, %fault, "data is left for later");
             }
         }
-        *self.data_failures.lock() = 0;
         self.close_intent(intent).await?;
         Ok(true)
     }
 
-    /// Whether data is tried again before the next headers: a few times, and not where L1 is too dear for it.
+    /// Whether data is tried again before the next headers: a few times, and not where L1 is too dear for it. Where it is not, and
+    /// the fault may be there for the next run, too, data rests.
     fn is_tried_again(&self, fault: &L1Error) -> bool {
-        let mut failures = self.data_failures.lock();
-        *failures = failures.saturating_add(1);
+        if !fault.is_transient() {
+            return false;
+        }
+        let mut tries = self.data_tries.lock();
+        tries.failures = tries.failures.saturating_add(1);
         let is_too_dear = matches!(fault, L1Error::FeeAboveLimit { .. });
-        fault.is_transient() && !is_too_dear && *failures < MAX_DATA_FAILURES
+        let is_tried = !is_too_dear && tries.failures < MAX_DATA_FAILURES;
+        if !is_tried {
+            tries.rests_until = Some(now() + Duration::from_millis(DATA_REST_MS));
+        }
+        is_tried
+    }
+
+    /// Whether data is the supplier's for now.
+    fn data_rests(&self) -> bool {
+        self.data_tries.lock().rests_until.is_some_and(|until| now() < until)
     }
 
     /// The last run, if its headers are L1's newest and its data is not known to be there.

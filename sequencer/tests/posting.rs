@@ -151,6 +151,30 @@ async fn data_that_cannot_be_posted_holds_up_no_headers() {
     }
 }
 
+/// Each try may take minutes, and headers are made all the while.
+#[tokio::test]
+async fn data_that_cannot_be_posted_is_not_tried_for_each_run() {
+    let world = World::with(|config, _| config.posting.max_headers = 1);
+    *world.inbox.final_number.lock() = 0;
+    *world.inbox.data_fault.lock() = Some(L1Error::no_answer("the archive is away"));
+    let running = world.start_funded(&[1]).await;
+    seal_through(&running, 6).await;
+    running.certify_through(6).await;
+    posted(&running, 6).await;
+    // With the headers, and five times after them.
+    assert_eq!(world.inbox.data_refusals.load(Ordering::SeqCst), 6);
+    *world.inbox.data_fault.lock() = None;
+    *world.inbox.final_number.lock() = 6;
+    let runs = world.inbox.runs.lock().clone();
+    running
+        .eventually("all is supplied", async || {
+            let data = world.inbox.data.lock();
+            runs.iter().all(|run| data.contains(run))
+        })
+        .await;
+    running.handle.shutdown().await;
+}
+
 #[tokio::test]
 async fn a_run_ends_with_its_epoch() {
     let epochs = vec![committee().epoch(EPOCH, 1, 3), committee().epoch(EPOCH + 1, 4, LAST_NUMBER)];

@@ -124,8 +124,10 @@ pub struct ScriptedInbox {
     pub away: AtomicBool,
     /// The next run's headers go out, its data does not follow.
     pub lose_data: AtomicBool,
-    /// Why it takes no data alone.
+    /// Why it takes headers and no data.
     pub data_fault: Mutex<Option<L1Error>>,
+    /// How often data was refused for that.
+    pub data_refusals: AtomicU64,
     pub data: Mutex<Vec<(u64, u64)>>,
     /// Hints that were posted.
     pub hint_postings: Mutex<Vec<PostedLog>>,
@@ -184,6 +186,7 @@ impl ScriptedInbox {
             away: AtomicBool::new(false),
             lose_data: AtomicBool::new(false),
             data_fault: Mutex::default(),
+            data_refusals: AtomicU64::new(0),
             lose_answer: AtomicBool::new(false),
             newest: AtomicU64::new(0),
             finality: Mutex::new(u64::MAX),
@@ -262,6 +265,13 @@ impl ScriptedInbox {
         self.runs.lock().push((first, head.number));
         self.posted.send_replace(head.number);
         Ok(Some((first, head.number)))
+    }
+
+    /// Refuses data, where that is scripted.
+    fn check_data(&self) -> Result<(), L1Error> {
+        let Some(fault) = self.data_fault.lock().clone() else { return Ok(()) };
+        self.data_refusals.fetch_add(1, Ordering::SeqCst);
+        Err(fault)
     }
 
     fn put_data(&self, span: (u64, u64)) -> u64 {
@@ -381,6 +391,7 @@ impl L1Submitter for ScriptedInbox {
         if self.lose_data.swap(false, Ordering::SeqCst) {
             return Err(L1Error::no_answer("the data did not follow"));
         }
+        self.check_data()?;
         let block = self.put_data(span);
         if self.lose_answer.swap(false, Ordering::SeqCst) {
             return Err(L1Error::no_answer("nobody answers"));
@@ -423,9 +434,7 @@ impl L1Submitter for ScriptedInbox {
     }
 
     async fn post_data(&self, batches: &[CodedBatch]) -> Result<Sent, L1Error> {
-        if let Some(fault) = self.data_fault.lock().clone() {
-            return Err(fault);
-        }
+        self.check_data()?;
         let (first, last) =
             (batches[0].sealed.header.number, batches[batches.len() - 1].sealed.header.number);
         let block = self.put_data((first, last));
