@@ -34,8 +34,9 @@ pub(crate) struct Search {
     /// Whether it is only asked which of them are there: what was compared before counts.
     only_whether: bool,
     own: OwnBatches,
-    /// Data of archives, by the number it is to begin with, that was looked through for all that is wanted.
-    looked: BTreeSet<(u64, ArchivedData)>,
+    /// Data of archives that was looked through for all that is wanted: by the number it is to begin with, and whether it was
+    /// read as a part.
+    looked: BTreeSet<(u64, bool, ArchivedData)>,
     /// Bytes that archives gave and in which nothing was found.
     vain_bytes: usize,
 }
@@ -64,13 +65,13 @@ impl Search {
         self.looked.clear();
     }
 
-    /// Whether this data of an archive, from that number on, was looked through for all that is wanted.
-    pub fn has_looked_at(&self, from: u64, named: ArchivedData) -> bool {
-        self.looked.contains(&(from, named))
+    /// Whether this data of an archive, from that number on and as a part or not, was looked through for all that is wanted.
+    pub fn has_looked_at(&self, from: u64, is_part: bool, named: ArchivedData) -> bool {
+        self.looked.contains(&(from, is_part, named))
     }
 
-    pub fn note_look(&mut self, from: u64, named: ArchivedData) {
-        self.looked.insert((from, named));
+    pub fn note_look(&mut self, from: u64, is_part: bool, named: ArchivedData) {
+        self.looked.insert((from, is_part, named));
     }
 
     /// Whether an archive is asked for more in this look.

@@ -84,11 +84,12 @@ fn what_one_look_fetches_in_vain_is_bounded() {
 fn data_is_looked_through_once_for_what_is_wanted() {
     let named = ArchivedData::of(b"some data").unwrap();
     let mut search = Search::default();
-    assert!(!search.has_looked_at(4, named));
-    search.note_look(4, named);
-    assert!(search.has_looked_at(4, named) && !search.has_looked_at(5, named));
+    assert!(!search.has_looked_at(4, true, named));
+    search.note_look(4, true, named);
+    assert!(search.has_looked_at(4, true, named) && !search.has_looked_at(5, true, named));
+    assert!(!search.has_looked_at(4, false, named), "read otherwise");
     search.want([]);
-    assert!(!search.has_looked_at(4, named), "more may be wanted now");
+    assert!(!search.has_looked_at(4, true, named), "more may be wanted now");
 }
 
 fn header(number: u64) -> BatchHeader {

@@ -370,13 +370,13 @@ impl L1Client {
         (posted, named): (OnL1<'_>, ArchivedData),
         search: &mut Search,
     ) -> Result<Searched, L1Error> {
-        let (fetched, from) = (&self.inner.fetched, brought.from);
+        let (fetched, from, is_part) = (&self.inner.fetched, brought.from, brought.is_part);
         let may_be = fetched.may_be(&named, |part| match part {
-            Some(part) => brought.is_part && part.first == from && search.wants(from, part.last),
-            None => !brought.is_part,
+            Some(part) => is_part && part.first == from && search.wants(from, part.last),
+            None => !is_part,
         });
-        let look = ArchiveLook { from, named, wanted: search.wanted_of(from) };
-        if !may_be || search.has_looked_at(from, named) || fetched.was_vain(&look) {
+        let look = ArchiveLook { from, is_part, named, wanted: search.wanted_of(from) };
+        if !may_be || search.has_looked_at(from, is_part, named) || fetched.was_vain(&look) {
             return Ok(brought.unread(DataError::Mismatch));
         }
         let known = fetched.vain(&named);
@@ -397,9 +397,9 @@ impl L1Client {
         let wanted = search.wanted_count();
         let searched = self.search_bytes(brought, &bytes, search).await?;
         // Of several parts each poster's are others.
-        let is_whole = !brought.is_part || searched.part.is_none_or(|part| part.parts == 1);
+        let is_whole = !is_part || searched.part.is_none_or(|part| part.parts == 1);
         if is_whole {
-            search.note_look(from, named);
+            search.note_look(from, is_part, named);
         }
         if search.wanted_count() < wanted {
             fetched.forget_vain(&named);

@@ -43,6 +43,8 @@ enum Known {
 pub(crate) struct ArchiveLook {
     /// The number that it is to begin with.
     pub from: u64,
+    /// Whether it was read as a part, as `postData` brings one: the other kind of call may bring the same bytes in earnest.
+    pub is_part: bool,
     pub named: ArchivedData,
     /// What was looked for from there on: the first number, the last, and how many.
     pub wanted: Option<(u64, u64, usize)>,
@@ -242,12 +244,13 @@ mod tests {
     #[test]
     fn a_vain_look_is_remembered_and_says_nothing_of_others() {
         let fetched = Fetched::default();
-        let look = ArchiveLook { from: 1, named: named(1), wanted: Some((3, 5, 2)) };
+        let look = ArchiveLook { from: 1, is_part: true, named: named(1), wanted: Some((3, 5, 2)) };
         assert!(!fetched.was_vain(&look));
         fetched.note_vain(look);
         assert!(fetched.was_vain(&look));
         for other in [
             ArchiveLook { from: 2, ..look },
+            ArchiveLook { is_part: false, ..look },
             ArchiveLook { named: named(2), ..look },
             ArchiveLook { wanted: Some((3, 5, 3)), ..look },
         ] {

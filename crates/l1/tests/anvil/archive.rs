@@ -11,8 +11,10 @@ use std::{
 };
 
 use blindfold_l1::{
-    CodedBatch, DataError, DataPolicy, L1Client, L1Error, L1Writer, Supplier, UNREAD_PATIENCE_BLOCKS,
+    CodedBatch, DataError, DataPolicy, L1Client, L1Error, L1Writer, RunData, Supplier,
+    UNREAD_PATIENCE_BLOCKS, split_run_data,
 };
+use blindfold_protocol::Canonical;
 
 use crate::stage::{POSTER, Stage, USER, key, plain};
 
@@ -223,6 +225,35 @@ async fn who_names_data_before_it_is_archived_keeps_nobody_from_it() {
     writer.post_data(&batches).await.unwrap();
     let found = look().await;
     assert!(found == plain(&batches), "{} batches", found.len());
+}
+
+/// A part of data is no data that stands beside headers: whoever names it there, before its poster does, hides nothing.
+/// Rule DA-4.
+#[tokio::test]
+async fn who_names_a_part_as_a_whole_keeps_nobody_from_it() {
+    let stage = Stage::new().await;
+    let epochs = stage.register(100).await;
+    let (url, _) = archive();
+    let of = async |account| {
+        let writer = L1Writer::new(client(&stage, &[&url]).await, key(account));
+        writer.with_data_policy(DataPolicy::Archive)
+    };
+    let (writer, somebody) = (of(POSTER).await, of(USER).await);
+    let batches = stage.batches(None, &[100, 200]);
+    let headers: Vec<_> = batches.iter().map(|batch| batch.sealed.header).collect();
+    let certificate = stage.certify(&epochs, &headers[1]);
+    writer.post_headers(&headers, &[], &certificate).await.unwrap();
+    let data = RunData::of(&batches).encode();
+    let parts = split_run_data(1, 2, &data, data.len() + 1_000).unwrap();
+    assert_eq!(parts.len(), 1);
+    somebody.post_headers(&headers, &parts[0].encode(), &certificate).await.unwrap();
+    writer.post_data(&batches).await.unwrap();
+    let through = stage.finalize().await;
+    // The supplier pays for nothing twice, and a reader goes on.
+    let standing = client(&stage, &[&url]).await.data_standing(0, 0, Supplier::default()).await.unwrap();
+    assert_eq!((standing.through, standing.lacking), (2, vec![]));
+    let found = client(&stage, &[&url]).await.reposted_data(&headers, 0, through).await.unwrap();
+    assert!(found.batches == plain(&batches), "{} batches", found.batches.len());
 }
 
 /// More than is kept of data in which nothing was found. Rule DA-4.
