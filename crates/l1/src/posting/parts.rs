@@ -9,8 +9,8 @@ use alloy_primitives::{Address, keccak256};
 use blindfold_protocol::{B256, BatchHeader, SealedBatch};
 
 use crate::posting::{
-    archived::ArchivedData,
     opened_data::KeyedBatch,
+    place::DataName,
     run_data::{DataPart, Entries, MAX_POSTER_PART_BYTES, MAX_RUN_BATCHES},
 };
 
@@ -34,9 +34,9 @@ pub(crate) struct Search {
     /// Whether it is only asked which of them are there: what was compared before counts.
     only_whether: bool,
     own: OwnBatches,
-    /// Data of archives that was looked through for all that is wanted: by the number it is to begin with, and whether it was
-    /// read as a part.
-    looked: BTreeSet<(u64, bool, ArchivedData)>,
+    /// Data of archives and blobs that was looked through for all that is wanted: by the number it is to begin with, and whether
+    /// it was read as a part.
+    looked: BTreeSet<(u64, bool, DataName)>,
     /// Bytes that archives gave and in which nothing was found.
     vain_bytes: usize,
 }
@@ -65,12 +65,12 @@ impl Search {
         self.looked.clear();
     }
 
-    /// Whether this data of an archive, from that number on and as a part or not, was looked through for all that is wanted.
-    pub fn has_looked_at(&self, from: u64, is_part: bool, named: ArchivedData) -> bool {
+    /// Whether this data, from that number on and as a part or not, was looked through for all that is wanted.
+    pub fn has_looked_at(&self, from: u64, is_part: bool, named: DataName) -> bool {
         self.looked.contains(&(from, is_part, named))
     }
 
-    pub fn note_look(&mut self, from: u64, is_part: bool, named: ArchivedData) {
+    pub fn note_look(&mut self, from: u64, is_part: bool, named: DataName) {
         self.looked.insert((from, is_part, named));
     }
 

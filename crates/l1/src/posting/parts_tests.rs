@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use super::*;
-use crate::posting::run_data::split_run_data;
+use crate::posting::{archived::ArchivedData, run_data::split_run_data};
 
 const LIMIT: usize = 1 << 20;
 
@@ -82,7 +82,7 @@ fn what_one_look_fetches_in_vain_is_bounded() {
 
 #[test]
 fn data_is_looked_through_once_for_what_is_wanted() {
-    let named = ArchivedData::of(b"some data").unwrap();
+    let named = DataName::Archived(ArchivedData::of(b"some data").unwrap());
     let mut search = Search::default();
     assert!(!search.has_looked_at(4, true, named));
     search.note_look(4, true, named);

@@ -1,6 +1,6 @@
 //! Where data goes, and how much of it one transaction brings there.
 
-use alloy_primitives::Bytes;
+use alloy_primitives::{Bytes, keccak256};
 use blindfold_protocol::{B256, Canonical};
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +41,15 @@ impl From<DataPlace> for LayerName {
     }
 }
 
+/// What stands for the same bytes in whichever transaction it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum DataName {
+    /// Data of archives.
+    Archived(ArchivedData),
+    /// keccak256 of the versioned hashes of blobs, in order.
+    Blobs(B256),
+}
+
 /// What a posted transaction carried.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OnL1<'a> {
@@ -65,5 +74,11 @@ impl OnL1<'_> {
     /// What it names in archives.
     pub fn archived(&self) -> Option<ArchivedData> {
         ArchivedData::decode(self.input).ok()
+    }
+
+    /// The name of its blobs, where the data is there.
+    pub fn in_blobs(&self) -> Option<DataName> {
+        let hashes = || self.blobs.iter().flat_map(|hash| hash.0).collect::<Vec<u8>>();
+        (self.layer() == Some(LayerName::Blobs)).then(|| DataName::Blobs(keccak256(hashes())))
     }
 }

@@ -21,10 +21,10 @@ use crate::{
         archived::ArchivedData,
         blobs::BlobError,
         parts::{OwnBatches, Search},
-        place::OnL1,
+        place::{DataName, OnL1},
         run_data::{DataPart, Entries, MAX_RUN_BATCHES, PartName},
     },
-    reader::{client::L1Client, fetched::ArchiveLook},
+    reader::{client::L1Client, fetched::DataLook},
 };
 
 /// L1 blocks that are read in one step: what was logged in them is in memory at once.
@@ -260,6 +260,12 @@ impl Brought {
         Some(Self { poster: sender, l1_block, from, is_part: false, part, data })
     }
 
+    /// How what it names is looked through.
+    fn look(&self, named: DataName, search: &Search) -> DataLook {
+        let (from, is_part) = (self.from, self.is_part);
+        DataLook { from, is_part, named, wanted: search.wanted_of(from) }
+    }
+
     /// Nothing was read of it.
     fn unread(&self, fault: DataError) -> Searched {
         let (fault, poster) = (Some(fault), Some(self.poster));
@@ -357,6 +363,9 @@ impl L1Client {
         if let Some(named) = posted.archived() {
             return self.search_archived(&brought, (posted, named), search).await;
         }
+        if let Some(named) = posted.in_blobs() {
+            return self.search_blobs(&brought, (posted, named), search).await;
+        }
         match self.posted_bytes(posted).await? {
             Ok(bytes) => self.search_bytes(&brought, &bytes, search).await,
             Err(fault) => Ok(brought.unread(fault)),
@@ -375,11 +384,11 @@ impl L1Client {
             Some(part) => is_part && part.first == from && search.wants(from, part.last),
             None => !is_part,
         });
-        let look = ArchiveLook { from, is_part, named, wanted: search.wanted_of(from) };
-        if !may_be || search.has_looked_at(from, is_part, named) || fetched.was_vain(&look) {
+        let look = brought.look(DataName::Archived(named), search);
+        if !may_be || self.was_vain(&look, search) {
             return Ok(brought.unread(DataError::Mismatch));
         }
-        let known = fetched.vain(&named);
+        let known = fetched.vain(&look.named);
         let is_new = known.is_none();
         let bytes = match known {
             Some(bytes) => bytes,
@@ -394,26 +403,73 @@ impl L1Client {
                 return Ok(brought.unread(DataError::Withheld { hash: named.hash, fault }));
             }
         };
+        let (length, wanted) = (bytes.len(), search.wanted_count());
+        let searched = self.search_fetched(brought, look, bytes, search).await?;
+        if is_new && search.wanted_count() == wanted {
+            search.note_vain(length);
+        }
+        Ok(searched)
+    }
+
+    /// The same of data in blobs: those of no use are not fetched, and committed to, with each look (PD-3).
+    async fn search_blobs(
+        &self,
+        brought: &Brought,
+        (posted, named): (OnL1<'_>, DataName),
+        search: &mut Search,
+    ) -> Result<Searched, L1Error> {
+        let fetched = &self.inner.fetched;
+        let look = brought.look(named, search);
+        if self.was_vain(&look, search) {
+            return Ok(brought.unread(DataError::Mismatch));
+        }
+        let bytes = match fetched.vain(&named) {
+            Some(bytes) => bytes,
+            None => match self.posted_bytes(posted).await? {
+                Ok(bytes) => bytes,
+                Err(fault) => {
+                    // What is no data never will be.
+                    if matches!(fault, DataError::Blobs(_)) {
+                        fetched.note_vain(look);
+                    }
+                    return Ok(brought.unread(fault));
+                }
+            },
+        };
+        self.search_fetched(brought, look, bytes, search).await
+    }
+
+    /// Whether nothing was found by this look before, in the same search or not long ago.
+    fn was_vain(&self, look: &DataLook, search: &Search) -> bool {
+        search.has_looked_at(look.from, look.is_part, look.named) || self.inner.fetched.was_vain(look)
+    }
+
+    /// The batches that are looked for in what was fetched, which is remembered where there are none.
+    async fn search_fetched(
+        &self,
+        brought: &Brought,
+        look: DataLook,
+        bytes: Bytes,
+        search: &mut Search,
+    ) -> Result<Searched, L1Error> {
+        let fetched = &self.inner.fetched;
         let wanted = search.wanted_count();
         let searched = self.search_bytes(brought, &bytes, search).await?;
         // Of several parts each poster's are others.
-        let is_whole = !is_part || searched.part.is_none_or(|part| part.parts == 1);
+        let is_whole = !look.is_part || searched.part.is_none_or(|part| part.parts == 1);
         if is_whole {
-            search.note_look(from, is_part, named);
+            search.note_look(look.from, look.is_part, look.named);
         }
         if search.wanted_count() < wanted {
-            fetched.forget_vain(&named);
+            fetched.forget_vain(&look.named);
             return Ok(searched);
-        }
-        if is_new {
-            search.note_vain(bytes.len());
         }
         // What opened data holds depends on hints, too.
         let stays = is_whole && searched.fault.is_none() && !searched.is_opened;
         if stays && brought.l1_block <= self.finalized().await?.number {
             fetched.note_vain(look);
         }
-        fetched.keep_vain(named, bytes);
+        fetched.keep_vain(look.named, bytes);
         Ok(searched)
     }
 

@@ -1,5 +1,6 @@
 //! What is known of data that L1 only names. Anybody can name any of it, as often as he pays for, in 38 bytes: a name must not
-//! cost an answer of an archive for each call that has it, nor each time somebody looks (DA-4).
+//! cost an answer of an archive for each call that has it, nor each time somebody looks (DA-4). The same of blobs, which cost a
+//! beacon node's answer and their commitments.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -12,6 +13,7 @@ use crate::{
     error::L1Error,
     posting::{
         archived::ArchivedData,
+        place::DataName,
         run_data::{DataPart, PartName},
     },
     reader::remembered::Remembered,
@@ -38,14 +40,14 @@ enum Known {
     Held(Option<PartName>),
 }
 
-/// A look through archived data that is no part of something longer.
+/// A look through data of archives, or in blobs, that is no part of something longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ArchiveLook {
+pub(crate) struct DataLook {
     /// The number that it is to begin with.
     pub from: u64,
     /// Whether it was read as a part, as `postData` brings one: the other kind of call may bring the same bytes in earnest.
     pub is_part: bool,
-    pub named: ArchivedData,
+    pub named: DataName,
     /// What was looked for from there on: the first number, the last, and how many.
     pub wanted: Option<(u64, u64, usize)>,
 }
@@ -54,9 +56,9 @@ pub(crate) struct ArchiveLook {
 struct Kept {
     names: Remembered<ArchivedData, Known, KEPT_NAMES>,
     /// When nothing was found, and how often before.
-    looks: Remembered<ArchiveLook, (Instant, u32), KEPT_NAMES>,
+    looks: Remembered<DataLook, (Instant, u32), KEPT_NAMES>,
     /// Data in which nothing was found, the newest last.
-    vain: VecDeque<(ArchivedData, Bytes)>,
+    vain: VecDeque<(DataName, Bytes)>,
 }
 
 /// Not kept is data in which something was found: whether it is there still, the archives have to say.
@@ -113,26 +115,26 @@ impl Fetched {
     }
 
     /// Whether nothing was found by this look not long ago.
-    pub fn was_vain(&self, look: &ArchiveLook) -> bool {
+    pub fn was_vain(&self, look: &DataLook) -> bool {
         let kept = self.0.lock();
         kept.looks.get(look).is_some_and(|(at, times)| at.elapsed() < doubled(ABSENT_PAUSE_MS, *times))
     }
 
     /// Nothing was found by this look.
-    pub fn note_vain(&self, look: ArchiveLook) {
+    pub fn note_vain(&self, look: DataLook) {
         let mut kept = self.0.lock();
         let times = kept.looks.get(&look).map_or(0, |(_, times)| times.saturating_add(1));
         kept.looks.note(look, (now(), times));
     }
 
     /// Data in which nothing was found before.
-    pub fn vain(&self, named: &ArchivedData) -> Option<Bytes> {
+    pub fn vain(&self, named: &DataName) -> Option<Bytes> {
         let kept = self.0.lock();
         kept.vain.iter().find(|(of, _)| of == named).map(|(_, bytes)| bytes.clone())
     }
 
     /// Nothing was found in this data.
-    pub fn keep_vain(&self, named: ArchivedData, bytes: Bytes) {
+    pub fn keep_vain(&self, named: DataName, bytes: Bytes) {
         let mut kept = self.0.lock();
         let vain = &mut kept.vain;
         if vain.iter().any(|(of, _)| *of == named) {
@@ -145,7 +147,7 @@ impl Fetched {
     }
 
     /// Something was found in this data.
-    pub fn forget_vain(&self, named: &ArchivedData) {
+    pub fn forget_vain(&self, named: &DataName) {
         self.0.lock().vain.retain(|(of, _)| of != named);
     }
 }
@@ -156,7 +158,7 @@ impl std::fmt::Debug for Fetched {
     }
 }
 
-fn held(vain: &VecDeque<(ArchivedData, Bytes)>) -> usize {
+fn held(vain: &VecDeque<(DataName, Bytes)>) -> usize {
     vain.iter().map(|(_, bytes)| bytes.len().saturating_add(DATA_COST_BYTES)).sum()
 }
 
@@ -174,6 +176,10 @@ mod tests {
 
     fn named(index: usize) -> ArchivedData {
         ArchivedData::of(&index.to_be_bytes()).unwrap()
+    }
+
+    fn data(index: usize) -> DataName {
+        DataName::Archived(named(index))
     }
 
     fn absent() -> L1Error {
@@ -244,20 +250,20 @@ mod tests {
     #[test]
     fn a_vain_look_is_remembered_and_says_nothing_of_others() {
         let fetched = Fetched::default();
-        let look = ArchiveLook { from: 1, is_part: true, named: named(1), wanted: Some((3, 5, 2)) };
+        let look = DataLook { from: 1, is_part: true, named: data(1), wanted: Some((3, 5, 2)) };
         assert!(!fetched.was_vain(&look));
         fetched.note_vain(look);
         assert!(fetched.was_vain(&look));
         for other in [
-            ArchiveLook { from: 2, ..look },
-            ArchiveLook { is_part: false, ..look },
-            ArchiveLook { named: named(2), ..look },
-            ArchiveLook { wanted: Some((3, 5, 3)), ..look },
+            DataLook { from: 2, ..look },
+            DataLook { is_part: false, ..look },
+            DataLook { named: data(2), ..look },
+            DataLook { wanted: Some((3, 5, 3)), ..look },
         ] {
             assert!(!fetched.was_vain(&other));
         }
         for index in 2..2 + KEPT_NAMES {
-            fetched.note_vain(ArchiveLook { named: named(index), ..look });
+            fetched.note_vain(DataLook { named: data(index), ..look });
         }
         assert!(!fetched.was_vain(&look), "forgotten");
     }
@@ -265,15 +271,15 @@ mod tests {
     #[test]
     fn so_much_data_is_kept_and_the_oldest_goes_first() {
         let fetched = Fetched::default();
-        let data = Bytes::from(vec![7; 1 << 20]);
+        let bytes = Bytes::from(vec![7; 1 << 20]);
         for index in 0..64 {
-            fetched.keep_vain(named(index), data.clone());
-            fetched.keep_vain(named(index), data.clone());
+            fetched.keep_vain(data(index), bytes.clone());
+            fetched.keep_vain(data(index), bytes.clone());
         }
         assert!(held(&fetched.0.lock().vain) <= KEPT_BYTES);
-        assert_eq!(fetched.vain(&named(0)), None);
-        assert_eq!(fetched.vain(&named(1)), Some(data));
-        fetched.forget_vain(&named(1));
-        assert_eq!(fetched.vain(&named(1)), None);
+        assert_eq!(fetched.vain(&data(0)), None);
+        assert_eq!(fetched.vain(&data(1)), Some(bytes));
+        fetched.forget_vain(&data(1));
+        assert_eq!(fetched.vain(&data(1)), None);
     }
 }

@@ -3,6 +3,10 @@
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use blindfold_l1::{
@@ -12,7 +16,7 @@ use blindfold_l1::{
 use blindfold_protocol::{Address, Canonical};
 use serde_json::{Value, json};
 
-use crate::stage::{POSTER, Stage, key, plain};
+use crate::stage::{POSTER, Stage, USER, key, plain};
 
 async fn blob_writer(stage: &Stage) -> L1Writer {
     stage.writer(POSTER).await.with_data_in(DataPlace::Blobs)
@@ -179,6 +183,63 @@ fn pass_on(mut stream: TcpStream, node: &str) -> std::io::Result<()> {
     write!(node, "content-length: {length}\r\nconnection: close\r\n\r\n")?;
     node.write_all(&body)?;
     std::io::copy(&mut node, &mut stream).map(drop)
+}
+
+/// A beacon node that passes on what it is asked for, and how often it was asked.
+fn counting_beacon(node: &str) -> (String, Arc<AtomicUsize>) {
+    let node = node.trim_start_matches("http://").to_owned();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counts = Arc::clone(&asked);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+            let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+            let Some(asks) = head.first() else { continue };
+            counts.fetch_add(1, Ordering::SeqCst);
+            let mut node = TcpStream::connect(&node).unwrap();
+            write!(node, "{asks}\r\nhost: node\r\nconnection: close\r\n\r\n").unwrap();
+            // Whoever asked may have left.
+            let _ = std::io::copy(&mut node, &mut stream);
+        }
+    });
+    (url, asked)
+}
+
+/// Whoever pays for blobs of no use has readers fetch them once, and compute their commitments. Rule PD-3.
+#[tokio::test]
+async fn blobs_of_no_use_are_not_fetched_with_each_look() {
+    let stage = Stage::new().await;
+    let epochs = stage.register(100).await;
+    let batches = stage.batches(None, &[100, 200]);
+    let headers: Vec<_> = batches.iter().map(|batch| batch.sealed.header).collect();
+    let certificate = stage.certify(&epochs, &headers[1]);
+    let writer = blob_writer(&stage).await;
+    let somebody = stage.writer(USER).await.with_data_in(DataPlace::Blobs);
+    writer.post_headers(&headers, &[], &certificate).await.unwrap();
+    // Data that does not fit, and bytes that are none.
+    let mut forged = batches.clone();
+    forged.iter_mut().for_each(|batch| batch.sealed.items[0][0] ^= 1);
+    somebody.post_data(&forged).await.unwrap();
+    somebody.post_headers(&headers, b"no data", &certificate).await.unwrap();
+    let (url, asked) = counting_beacon(stage.anvil.url());
+    let mut config = stage.config();
+    config.beacon_url = Some(url);
+    let reader = L1Client::connect(config).await.unwrap();
+    let look = async || {
+        let through = stage.finalize().await;
+        let found = reader.reposted_data(&headers, 0, through).await.unwrap();
+        assert_eq!(found.unread, None);
+        (found.batches, asked.load(Ordering::SeqCst))
+    };
+    let (found, times) = look().await;
+    assert!(found.is_empty() && times >= 2, "{times}");
+    assert_eq!(look().await, (vec![], times));
+    writer.post_data(&batches).await.unwrap();
+    let (found, _) = look().await;
+    assert!(found == plain(&batches), "{} batches", found.len());
 }
 
 /// Rule DC-5.
