@@ -8,12 +8,15 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use alloy_primitives::{Bytes, keccak256};
+use blindfold_runtime::{Instant, joined, now};
 use reqwest::header::HeaderValue;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use tokio::{sync::Semaphore, task::JoinSet, time::timeout_at};
 
 use crate::{error::L1Error, posting::archived::ArchivedData, transport::Http};
 
@@ -29,6 +32,11 @@ const SCHEME: &str = "Bearer ";
 const MIN_TOKEN_CHARS: usize = 16;
 /// Longer headers are not taken everywhere.
 const MAX_TOKEN_CHARS: usize = 1_024;
+/// How long the other archives are waited for once one has the data, in milliseconds. What they have not taken by then they
+/// may take later: nothing waits for it.
+const LAG_MS: u64 = 5_000;
+/// Pieces of data that are on their way to one archive at the same time at most: each is in memory.
+const MAX_UPLOADS: usize = 4;
 
 /// What whoever writes into an archive shows it. It is not printed.
 #[derive(Clone)]
@@ -85,11 +93,24 @@ pub struct ArchiveRoom {
 struct Place {
     http: Http,
     token: Option<ArchiveToken>,
+    /// Places of what is on its way there.
+    uploads: Arc<Semaphore>,
 }
 
 impl Place {
     fn authorization(&self) -> Option<&HeaderValue> {
         self.token.as_ref().map(|token| &token.0)
+    }
+
+    /// Puts data there, unless too much is on its way already.
+    async fn put(&self, named: ArchivedData, body: Bytes) -> Result<(), L1Error> {
+        let outcome = match self.uploads.try_acquire() {
+            Ok(_place) => self.http.put(PUT_DATA, &named.path(), body, self.authorization()).await,
+            Err(_) => Err(L1Error::no_answer("an archive has not taken yet what it was given before")),
+        };
+        outcome.inspect_err(|fault| {
+            tracing::warn!(%fault, hash = %named.hash, "an archive does not take data");
+        })
     }
 }
 
@@ -99,6 +120,7 @@ pub struct Archive {
     archives: Arc<[Place]>,
     /// The one that gave data last: it is asked first.
     first: Arc<AtomicUsize>,
+    lag: Duration,
 }
 
 impl Archive {
@@ -108,9 +130,12 @@ impl Archive {
     /// # Errors
     /// [`L1Error::Url`], [`L1Error::Tls`].
     pub fn new(urls: &[String], timeout_ms: u64) -> Result<Self, L1Error> {
-        let place = |url: &String| Http::new(url, timeout_ms).map(|http| Place { http, token: None });
+        let place = |url: &String| {
+            let uploads = Arc::new(Semaphore::new(MAX_UPLOADS));
+            Http::new(url, timeout_ms).map(|http| Place { http, token: None, uploads })
+        };
         let archives = urls.iter().map(place).collect::<Result<_, _>>()?;
-        Ok(Self { archives, first: Arc::default() })
+        Ok(Self { archives, first: Arc::default(), lag: Duration::from_millis(LAG_MS) })
     }
 
     /// These are shown to whom is written to, each to the archive in its place and to no other.
@@ -131,7 +156,8 @@ impl Archive {
         place.http.get_as(GET_ROOM, ROOM_PATH, place.authorization()).await
     }
 
-    /// Puts the data into every archive that takes it, at least into one; each has it on its disk when it says so.
+    /// Puts the data into all archives at once, and returns when one has it on its disk and the others had some seconds. One that
+    /// is slower gets it beside whatever comes next, until it has too much on its way.
     ///
     /// # Errors
     /// [`L1Error::NotArchived`] for data that is too long; that of the last archive where none takes it.
@@ -139,21 +165,34 @@ impl Archive {
         let named =
             ArchivedData::of(data).map_err(|fault| L1Error::NotArchived { reason: fault.to_string() })?;
         let body = Bytes::copy_from_slice(data);
-        let (mut taken, mut last) = (0usize, None);
-        for archive in self.archives.iter() {
-            let (path, body) = (named.path(), body.clone());
-            match archive.http.put(PUT_DATA, &path, body, archive.authorization()).await {
-                Ok(()) => taken += 1,
-                Err(fault) => {
-                    tracing::warn!(%fault, hash = %named.hash, "an archive does not take data");
-                    last = Some(fault);
+        let mut under_way = JoinSet::new();
+        for (index, place) in self.archives.iter().cloned().enumerate() {
+            let body = body.clone();
+            under_way.spawn(async move { (index, place.put(named, body).await) });
+        }
+        let mut last: Option<(usize, L1Error)> = None;
+        // The others' time is over then.
+        let mut until: Option<Instant> = None;
+        loop {
+            let ended = match until {
+                Some(until) => timeout_at(until, under_way.join_next()).await.unwrap_or_default(),
+                None => under_way.join_next().await,
+            };
+            match ended.map(joined) {
+                Some(Ok((_, Ok(())))) => until = until.or_else(|| Some(now() + self.lag)),
+                Some(Ok((index, Err(fault)))) => {
+                    last = last.filter(|(other, _)| *other > index).or(Some((index, fault)));
                 }
+                // It was cancelled: the process ends.
+                Some(Err(_)) => {}
+                None => break,
             }
         }
-        match (taken, last) {
-            (0, Some(fault)) => Err(fault),
-            (0, None) => Err(L1Error::NotArchived { reason: "no archive is configured".to_owned() }),
-            _ => Ok(named),
+        under_way.detach_all();
+        match (until, last) {
+            (Some(_), _) => Ok(named),
+            (None, Some((_, fault))) => Err(fault),
+            (None, None) => Err(L1Error::NotArchived { reason: "no archive is configured".to_owned() }),
         }
     }
 

@@ -208,6 +208,23 @@ async fn of_data_of_another_length_nothing_is_read() {
     }
 }
 
+/// One archive that has the data is enough to name it on L1 (DA-1), and of what another one does not take only so much is kept.
+#[tokio::test]
+async fn an_archive_that_stalls_holds_up_nothing_that_another_one_took() {
+    // It takes connections, and answers nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let held = Held::default();
+    let urls = [format!("http://{}", silent.local_addr().unwrap()), archive(&held, 200)];
+    let archives = Archive { lag: Duration::from_millis(10), ..Archive::new(&urls, 600_000).unwrap() };
+    for number in 1..=MAX_UPLOADS + 2 {
+        let data = number.to_be_bytes().to_vec();
+        let published = tokio::time::timeout(Duration::from_secs(60), archives.publish(&data));
+        let named = published.await.expect("nothing waits for the silent one").unwrap();
+        assert_eq!(held.lock().unwrap().get(&named.path()), Some(&data));
+    }
+    assert_eq!(archives.archives[0].uploads.available_permits(), 0);
+}
+
 /// What goes out has the time that its bytes take.
 #[tokio::test]
 async fn long_data_may_take_longer_to_an_archive_than_a_call() {
