@@ -236,6 +236,11 @@ impl L1Submitter for L1Writer {
         };
         let (above, after) = (number.saturating_sub(1), block.saturating_sub(1));
         let standing = L1Writer::data_standing(self, above, after).await?;
+        if standing.through < number {
+            // Nobody says no before it was looked at (PD-7).
+            let reason = format!("what may be the data of {number} cannot be read just now");
+            return Err(L1Error::no_answer(reason));
+        }
         Ok(standing.lacking.iter().any(|(first, last)| (*first..=*last).contains(&number)))
     }
 

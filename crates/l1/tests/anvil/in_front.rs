@@ -2,8 +2,8 @@
 
 use alloy_sol_types::SolCall;
 use blindfold_l1::{
-    CodedBatch, DataError, DataPlace, L1Client, PostedHead, PostedRun, RunData, Supplier,
-    UNREAD_PATIENCE_BLOCKS, contracts::BlindedInbox,
+    CodedBatch, DataError, DataPlace, L1Client, L1Submitter, L1Writer, PostedHead, PostedRun, RunData,
+    Supplier, UNREAD_PATIENCE_BLOCKS, contracts::BlindedInbox,
 };
 use blindfold_protocol::{BatchHeader, Bytes, Canonical};
 use serde_json::json;
@@ -386,6 +386,27 @@ async fn what_cannot_be_read_does_not_keep_data_from_being_supplied_for_ever() {
     assert_eq!(standing().await, (0, vec![]));
     stage.anvil.mine(2 * UNREAD_PATIENCE_BLOCKS).await.unwrap();
     assert_eq!(standing().await, (1, vec![(1, 1)]));
+}
+
+/// PD-7: whoever owes data does not take for it what somebody posted and cannot be read.
+#[tokio::test]
+async fn data_that_is_owed_is_not_there_before_it_can_be_read() {
+    let stage = Stage::new().await;
+    let epochs = stage.register(100).await;
+    let batches = stage.batches(None, &[100]);
+    let all = headers(&batches);
+    let writer = stage.writer(POSTER).await;
+    writer.post_headers(&all, &[], &stage.certify(&epochs, &all[0])).await.unwrap();
+    let somebody = stage.writer(USER).await.with_data_in(DataPlace::Blobs);
+    somebody.post_data(&batches).await.unwrap();
+    stage.finalize().await;
+    assert_eq!(L1Submitter::lacks_data(&writer, &all[0]).await, Ok(false));
+    let blind = L1Writer::new(without_beacon(&stage).await, key(POSTER));
+    let fault = L1Submitter::lacks_data(&blind, &all[0]).await.unwrap_err();
+    assert!(fault.is_transient(), "{fault}");
+    stage.anvil.mine(UNREAD_PATIENCE_BLOCKS).await.unwrap();
+    stage.finalize().await;
+    assert_eq!(L1Submitter::lacks_data(&blind, &all[0]).await, Ok(true));
 }
 
 /// PD-5: data in blocks that are not final is not there yet, and is not to be posted again.
