@@ -18,7 +18,7 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use blindfold_l1::{L1Submitter, MAX_TRANSACTION_HEADERS, PostedHead};
+use blindfold_l1::{L1Error, L1Submitter, MAX_TRANSACTION_HEADERS, PostedHead};
 use blindfold_runtime::{Instant, now};
 use blindfold_store::StoreError;
 
@@ -135,6 +135,35 @@ impl Missing {
     }
 }
 
+/// Bytes of batches whose data was posted in a day.
+struct Spent {
+    since: Instant,
+    bytes: usize,
+}
+
+impl Spent {
+    /// Whether so many bytes more are posted today: they are counted then.
+    fn may_spend(&mut self, bytes: usize) -> bool {
+        if self.since.elapsed() >= DAY {
+            *self = Self { since: now(), bytes: 0 };
+        }
+        let sum = self.bytes.saturating_add(bytes);
+        // The first of a day goes out however long it is.
+        let allowed = self.bytes == 0 || sum <= MAX_DATA_BYTES_PER_DAY;
+        if allowed {
+            self.bytes = sum;
+        }
+        allowed
+    }
+
+    /// So many bytes did not get to L1 for this: unless they may be there, or were paid for, they are not counted.
+    fn failed(&mut self, bytes: usize, fault: &L1Error) {
+        if !fault.may_be_done() && !matches!(fault, L1Error::Failed { .. }) {
+            self.bytes = self.bytes.saturating_sub(bytes);
+        }
+    }
+}
+
 /// Posts in the sequencer's place, and then the data of what it posted.
 pub struct SubstitutePoster {
     l1: Arc<dyn L1Submitter>,
@@ -142,14 +171,14 @@ pub struct SubstitutePoster {
     /// The newest L1 block with a transaction of ours.
     sent_at: u64,
     missing: Missing,
-    /// Bytes of batches whose data was posted since.
-    data: (Instant, usize),
+    spent: Spent,
 }
 
 impl SubstitutePoster {
     /// One that has not looked yet.
     pub fn new(l1: Arc<dyn L1Submitter>, tracker: Tracker) -> Self {
-        Self { l1, tracker, sent_at: 0, missing: Missing::default(), data: (now(), 0) }
+        let spent = Spent { since: now(), bytes: 0 };
+        Self { l1, tracker, sent_at: 0, missing: Missing::default(), spent }
     }
 
     /// Posts the next certified headers that L1 lacks, if they wait for long; else a batch's data that is owed. `newest` is
@@ -240,31 +269,17 @@ impl SubstitutePoster {
             let batch = coded(record)?;
             if self.l1.lacks_data(&batch.sealed.header).await? {
                 let bytes = batch.sealed.items.iter().map(Vec::len).sum();
-                if !self.may_spend(bytes) {
+                if !self.spent.may_spend(bytes) {
                     return Ok(Look::default());
                 }
-                let block = self.l1.post_data(std::slice::from_ref(&batch)).await?.block;
+                let sent = self.l1.post_data(std::slice::from_ref(&batch)).await;
+                let block = sent.inspect_err(|fault| self.spent.failed(bytes, fault))?.block;
                 self.sent_at = self.sent_at.max(block);
                 tracing::warn!(number, "posted the data of a header that the sequencer kept from L1");
             }
         }
         self.settle(number).await?;
         Ok(Look { more: true, ..Look::default() })
-    }
-
-    /// Whether so many bytes of data are posted today.
-    fn may_spend(&mut self, bytes: usize) -> bool {
-        let (since, spent) = &mut self.data;
-        if since.elapsed() >= DAY {
-            (*since, *spent) = (now(), 0);
-        }
-        let sum = spent.saturating_add(bytes);
-        // The first of a day goes out however long it is.
-        let allowed = *spent == 0 || sum <= MAX_DATA_BYTES_PER_DAY;
-        if allowed {
-            *spent = sum;
-        }
-        allowed
     }
 
     async fn owed(&self) -> Result<Vec<(u64, u64)>, StoreError> {
@@ -319,8 +334,25 @@ fn without(owed: &[(u64, u64)], (first, last): (u64, u64)) -> Vec<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use blindfold_l1::AnnouncedEnd;
+    use blindfold_protocol::B256;
 
     use super::*;
+
+    /// SP-3: what L1 did not take is no part of what a day may cost.
+    #[test]
+    fn what_was_not_posted_counts_for_nothing() {
+        const PIECE: usize = MAX_DATA_BYTES_PER_DAY / 2;
+        let mut spent = Spent { since: now(), bytes: 0 };
+        let too_dear = L1Error::FeeAboveLimit { call: "postData", wei: 2, limit_wei: 1 };
+        for _ in 0..9 {
+            assert!(spent.may_spend(PIECE));
+            spent.failed(PIECE, &too_dear);
+        }
+        let unconfirmed = L1Error::Unconfirmed { call: "postData", transaction: B256::ZERO, waited_ms: 1 };
+        assert!(spent.may_spend(PIECE));
+        spent.failed(PIECE, &unconfirmed);
+        assert!(spent.may_spend(PIECE) && !spent.may_spend(1), "it may be there");
+    }
 
     #[test]
     fn each_header_is_missing_since_it_was_first_seen_so() {
