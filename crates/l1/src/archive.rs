@@ -12,7 +12,8 @@ use std::{
 };
 
 use alloy_primitives::{Bytes, keccak256};
-use blindfold_runtime::{Instant, joined, now};
+use blindfold_runtime::{Instant, Pauses, joined, now};
+use parking_lot::Mutex;
 use reqwest::header::HeaderValue;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -37,6 +38,8 @@ const MAX_TOKEN_CHARS: usize = 1_024;
 const LAG_MS: u64 = 5_000;
 /// Pieces of data that are on their way to one archive at the same time at most: each is in memory.
 const MAX_UPLOADS: usize = 4;
+/// How long an archive that gives no answer is not asked again, whatever is named, in milliseconds: at first and at most.
+const SILENT_MS: (u64, u64) = (1_000, 30_000);
 
 /// What whoever writes into an archive shows it. It is not printed.
 #[derive(Clone)]
@@ -120,6 +123,8 @@ pub struct Archive {
     archives: Arc<[Place]>,
     /// The one that gave data last: it is asked first.
     first: Arc<AtomicUsize>,
+    /// Those that gave no answer, by their places.
+    silent: Arc<Mutex<Pauses<usize>>>,
     lag: Duration,
 }
 
@@ -135,7 +140,8 @@ impl Archive {
             Http::new(url, timeout_ms).map(|http| Place { http, token: None, uploads })
         };
         let archives = urls.iter().map(place).collect::<Result<_, _>>()?;
-        Ok(Self { archives, first: Arc::default(), lag: Duration::from_millis(LAG_MS) })
+        let silent = Arc::new(Mutex::new(Pauses::new(SILENT_MS.0, SILENT_MS.1)));
+        Ok(Self { archives, first: Arc::default(), silent, lag: Duration::from_millis(LAG_MS) })
     }
 
     /// These are shown to whom is written to, each to the archive in its place and to no other.
@@ -208,14 +214,11 @@ impl Archive {
         for turn in 0..count {
             let index = first.wrapping_add(turn) % count;
             let Some(archive) = self.archives.get(index) else { continue };
-            let fault = match archive.http.get_bytes(GET_DATA, &named.path(), named.length as usize).await {
-                Ok(data) if named.names(&data) => {
+            let fault = match self.ask(index, archive, named).await {
+                Ok(data) => {
                     self.first.store(index, Ordering::Relaxed);
                     return Ok(data);
                 }
-                Ok(data) => L1Error::NotArchived {
-                    reason: format!("{} bytes that are not those of {}", data.len(), named.hash),
-                },
                 Err(fault) => fault,
             };
             if !told.as_ref().is_some_and(L1Error::is_transient) {
@@ -223,6 +226,28 @@ impl Archive {
             }
         }
         Err(told.unwrap_or_else(|| L1Error::NotArchived { reason: "no archive is configured".to_owned() }))
+    }
+
+    /// The data, of this archive. Anybody can name what is nowhere: one that is silent is not waited for each time (DA-4).
+    async fn ask(&self, index: usize, archive: &Place, named: &ArchivedData) -> Result<Bytes, L1Error> {
+        if !self.silent.lock().is_over(&index) {
+            return Err(L1Error::no_answer("an archive gave none a moment ago, and is asked again later"));
+        }
+        let mut begun = false;
+        let (path, length) = (named.path(), named.length as usize);
+        let answer = archive.http.get_bytes(GET_DATA, &path, length, || begun = true).await;
+        // Long data that does not come to its end may be long alone.
+        if begun {
+            self.silent.lock().succeeded(&index);
+        } else {
+            self.silent.lock().failed(index);
+        }
+        let data = answer?;
+        if !named.names(&data) {
+            let reason = format!("{} bytes that are not those of {}", data.len(), named.hash);
+            return Err(L1Error::NotArchived { reason });
+        }
+        Ok(data)
     }
 }
 

@@ -196,6 +196,24 @@ async fn an_archive_that_stalls_is_given_up() {
     }
 }
 
+/// Anybody can name what is nowhere, as often as he pays for. Rule DA-4.
+#[tokio::test]
+async fn a_silent_archive_is_not_waited_for_with_each_name() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let held = Held::default();
+    let urls = [format!("http://{}", silent.local_addr().unwrap()), archive(&held, 200)];
+    let paused = Arc::new(parking_lot::Mutex::new(Pauses::new(600_000, 600_000)));
+    let archives = Archive { silent: paused, ..Archive::new(&urls, 3_000).unwrap() };
+    for number in 0..5u8 {
+        let fault = archives.fetch(&ArchivedData::of(&[number]).unwrap()).await.unwrap_err();
+        assert!(fault.is_transient(), "it may have it: {fault}");
+    }
+    let named = of(&[&urls[1]]).publish(b"some data").await.unwrap();
+    assert_eq!(archives.fetch(&named).await.unwrap(), b"some data".to_vec());
+    silent.set_nonblocking(true).unwrap();
+    assert_eq!(std::iter::from_fn(|| silent.accept().ok()).count(), 1);
+}
+
 /// Anybody can name data by its hash and another length. Rule DA-4.
 #[tokio::test]
 async fn of_data_of_another_length_nothing_is_read() {

@@ -104,13 +104,20 @@ impl Http {
     }
 
     /// Asks for the bytes at `path`, of which there are to be so many; `method` names the call in errors. They may take longer
-    /// than a call, as long as they go on coming. Of an answer that says that it is of another length nothing is read.
-    pub async fn get_bytes(&self, method: &str, path: &str, length: usize) -> Result<Bytes, L1Error> {
+    /// than a call, as long as they go on coming. Of an answer that says that it is of another length nothing is read. `begun` is
+    /// called when an answer begins, whatever it is.
+    pub async fn get_bytes(
+        &self,
+        method: &str,
+        path: &str,
+        length: usize,
+        begun: impl FnOnce(),
+    ) -> Result<Bytes, L1Error> {
         let request = self.client.get(format!("{}{path}", self.url.trim_end_matches('/')));
         let total_ms = self.timeout_ms.max(DATA_TIMEOUT_MS).saturating_add(data_ms(length));
         let (least_bytes, limit_bytes, answer_ms) = (length, length, self.timeout_ms);
         let limits = Limits { least_bytes, limit_bytes, answer_ms, total_ms };
-        self.bytes(method, request, limits).await.map(Bytes::from)
+        self.bytes(method, request, limits, begun).await.map(Bytes::from)
     }
 
     /// Puts bytes at `path`, as whoever shows this. They may take longer than a call.
@@ -127,7 +134,7 @@ impl Http {
         let limits = Limits { least_bytes, limit_bytes, answer_ms, total_ms };
         let request = self.client.put(format!("{}{path}", self.url.trim_end_matches('/')));
         let request = request.header("content-type", "application/octet-stream").body(body.0);
-        self.bytes(method, authorized(request, authorization), limits).await.map(drop)
+        self.bytes(method, authorized(request, authorization), limits, || ()).await.map(drop)
     }
 
     /// Sends one call, or several in one request. The last one's method names them in errors.
@@ -156,7 +163,7 @@ impl Http {
     ) -> Result<R, L1Error> {
         let (limit_bytes, timeout_ms) = (self.response_limit_bytes, self.timeout_ms);
         let limits = Limits { least_bytes: 0, limit_bytes, answer_ms: timeout_ms, total_ms: timeout_ms };
-        let bytes = self.bytes(method, request, limits).await?;
+        let bytes = self.bytes(method, request, limits, || ()).await?;
         serde_json::from_slice(&bytes).map_err(|error| malformed(method, &error))
     }
 
@@ -165,10 +172,12 @@ impl Http {
         method: &str,
         request: reqwest::RequestBuilder,
         Limits { least_bytes, limit_bytes, answer_ms, total_ms }: Limits,
+        begun: impl FnOnce(),
     ) -> Result<Vec<u8>, L1Error> {
         let failed = |error: reqwest::Error| broken(method, total_ms, error);
         let sent = request.timeout(Duration::from_millis(total_ms)).send();
         let mut response = in_time(method, answer_ms, sent).await?.map_err(failed)?;
+        begun();
         let status = response.status().as_u16();
         if status != 200 {
             return Err(L1Error::HttpStatus { method: method.to_owned(), status });
