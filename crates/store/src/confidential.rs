@@ -210,7 +210,9 @@ pub trait ConfidentialStore: Send + Sync {
     /// The state root of a version.
     async fn confidential_state_root(&self, version: u64) -> Result<Option<B256>, StoreError>;
 
-    /// Forgets accounts, nodes and balances that a later version up to `version` has replaced. State roots and
-    /// transactions stay.
-    async fn prune_confidential(&self, version: u64) -> Result<(), StoreError>;
+    /// Forgets a few of the accounts, nodes and balances that a later version up to `version` has replaced, and of the batches
+    /// before it, and says whether there are more. State roots and transactions stay. A step is one transaction over what at
+    /// most [`PRUNE_STEP_ROWS`](crate::PRUNE_STEP_ROWS) new rows of each table have replaced, or those of one batch; it is
+    /// called again while there are more, after a restart too.
+    async fn prune_confidential(&self, version: u64) -> Result<bool, StoreError>;
 }

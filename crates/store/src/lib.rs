@@ -38,8 +38,8 @@ pub use records::{
     PostedRecord, SealedRecord,
 };
 pub use sql::{
-    FORGET_STEP_ROWS, MAX_GROUP_WRITES, MAX_META_VALUE_BYTES, MAX_PAGE_RECORDS, READERS, SqlStore,
-    WRITE_QUEUE_LIMIT,
+    FORGET_STEP_ROWS, MAX_GROUP_WRITES, MAX_META_VALUE_BYTES, MAX_PAGE_RECORDS, PRUNE_STEP_ROWS, READERS,
+    SqlStore, WRITE_QUEUE_LIMIT,
 };
 pub use sqlite::{Condition, Disk, DiskFault, FIRST_SCHEMA, MAX_LOG_BYTES, SCHEMA_VERSION};
 pub use store::{EnvelopePast, Stopped, Store};

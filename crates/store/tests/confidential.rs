@@ -8,9 +8,10 @@ use std::sync::Arc;
 use alloy_primitives::{Address, B256};
 use blindfold_store::{
     ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead, ConfidentialStore,
-    ConfidentialTransactionRecord, PublicBalanceRecord, SqlStore, StoreError, TreeName, TreeNodeRecord, What,
+    ConfidentialTransactionRecord, FORGET_STEP_ROWS, PRUNE_STEP_ROWS, PublicBalanceRecord, SqlStore,
+    StoreError, TreeName, TreeNodeRecord, What,
 };
-use common::{Place, on_all};
+use common::{Place, on_all, rows};
 
 fn word(number: u64) -> B256 {
     alloy_primitives::keccak256(number.to_be_bytes())
@@ -189,7 +190,7 @@ async fn pruning_keeps_what_a_version_needs() {
         for record in [genesis(), batch(1, 1..=1), batch(2, 2..=2), batch(3, 3..=3)] {
             store.put_confidential_batch(record.into()).await.unwrap();
         }
-        store.prune_confidential(2).await.unwrap();
+        assert_eq!(store.prune_confidential(2).await, Ok(false));
         assert_eq!(store.confidential_account(party(1), 1).await.unwrap(), None);
         assert_eq!(store.confidential_head_at(1).await.unwrap(), None);
         assert_eq!(store.confidential_account(party(1), 2).await.unwrap(), Some(account(0, 2)));
@@ -197,13 +198,73 @@ async fn pruning_keeps_what_a_version_needs() {
             store.confidential_nodes(TreeName::Accounts, &[(0, 0)], 2).await.unwrap(),
             [Some(word(502))]
         );
-        store.prune_confidential(u64::MAX).await.unwrap();
+        assert_eq!(store.prune_confidential(u64::MAX).await, Ok(false));
         assert_eq!(store.confidential_account(party(1), 3).await.unwrap(), Some(account(0, 3)));
         assert_eq!(store.confidential_head().await.unwrap(), Some(head(3, 3)));
         assert_eq!(store.confidential_state_root(0).await.unwrap(), Some(word(0)));
         assert_eq!(store.confidential_state_root(1).await.unwrap(), Some(word(1)), "roots stay");
     })
     .await;
+}
+
+/// A deletion of all at once took longer than a server may take for a statement, and was begun anew with every batch.
+#[tokio::test]
+async fn what_later_versions_replaced_goes_in_steps() {
+    let step = PRUNE_STEP_ROWS;
+    // Two of the first do not fit into a step, and the second one alone does not.
+    let written = [step * 2 / 3, step + 1, step / 2, 1];
+    for place in Place::all() {
+        let store = place.open().await;
+        store.put_confidential_batch(genesis().into()).await.unwrap();
+        for (version, places) in (1..).zip(written) {
+            let hash = word(version);
+            let node = |index| TreeNodeRecord { tree: TreeName::Accounts, level: 0, index, hash };
+            let record = ConfidentialBatchRecord {
+                nodes: (0..places).map(node).collect(),
+                ..batch(version, version..=version)
+            };
+            store.put_confidential_batch(record.into()).await.unwrap();
+        }
+        let left = async |store: &SqlStore| rows(store, "confidential_nodes").await;
+        let all = u64::from(written.iter().sum::<u32>());
+        // Batches go first: none answers for a version whose accounts may be gone.
+        assert_eq!(store.prune_confidential(3).await, Ok(true));
+        assert_eq!((left(&store).await, store.confidential_head_at(2).await.unwrap()), (all, None));
+        // Its writer ends where it stands.
+        drop(store);
+        let store = place.open().await;
+        let replaced = u64::from(written[0]);
+        assert_eq!((store.prune_confidential(3).await, left(&store).await), (Ok(true), all - replaced));
+        let replaced = u64::from(written[0] + written[2]);
+        for _ in 0..2 {
+            assert_eq!((store.prune_confidential(3).await, left(&store).await), (Ok(false), all - replaced));
+        }
+        let nodes = store.confidential_nodes(TreeName::Accounts, &[(0, 0), (0, step)], 3).await.unwrap();
+        assert_eq!(nodes, [Some(word(3)), Some(word(2))]);
+        assert_eq!(store.confidential_account(party(1), 3).await.unwrap(), Some(account(0, 3)));
+        // What came meanwhile is looked at next.
+        assert_eq!((store.prune_confidential(4).await, left(&store).await), (Ok(false), all - replaced - 1));
+        assert_eq!(store.confidential_head_at(4).await.unwrap(), Some(head(4, 4)));
+        assert_eq!(rows(&store, "confidential_accounts").await, 1);
+        assert_eq!(rows(&store, "public_balances").await, 1);
+    }
+}
+
+/// Batches without a confidential transaction are most of them.
+#[tokio::test]
+async fn batches_of_forgotten_versions_go_in_steps() {
+    const BATCHES: u64 = FORGET_STEP_ROWS as u64 + 2;
+    let store = SqlStore::in_memory().unwrap();
+    store.put_confidential_batch(genesis().into()).await.unwrap();
+    for number in 1..BATCHES {
+        store.put_confidential_batch(empty(number, 0).into()).await.unwrap();
+    }
+    store.put_confidential_batch(batch(BATCHES, 1..=1).into()).await.unwrap();
+    assert_eq!(store.prune_confidential(1).await, Ok(true));
+    assert_eq!(store.confidential_head_at(0).await.unwrap(), Some(head(BATCHES - 1, 0)));
+    assert_eq!(store.prune_confidential(1).await, Ok(false));
+    assert_eq!(store.confidential_head_at(0).await.unwrap(), Some(head(0, 0)));
+    assert_eq!(store.confidential_head().await.unwrap(), Some(head(BATCHES, 1)));
 }
 
 #[tokio::test]

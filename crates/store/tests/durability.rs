@@ -321,7 +321,10 @@ async fn a_disk_of_the_first_schema_goes_back_to_no_certified_batch_of_that_time
     store.put_sealed(second.clone()).await.unwrap();
     drop(store);
     let raw = rusqlite::Connection::open(&path).unwrap();
-    raw.execute_batch("DROP TABLE held_floor; DROP TABLE displaced_acknowledgements").unwrap();
+    let later = "DROP TABLE held_floor; DROP TABLE displaced_acknowledgements;
+        DROP INDEX confidential_accounts_by_version; DROP INDEX confidential_nodes_by_version;
+        DROP INDEX public_balances_by_version";
+    raw.execute_batch(later).unwrap();
     raw.pragma_update(None, "user_version", FIRST_SCHEMA).unwrap();
     drop(raw);
 

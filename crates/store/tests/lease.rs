@@ -207,6 +207,8 @@ async fn a_store_from_before_leases_is_waited_for_and_brought_up_to_date() {
     let old = SqlStore::connect(&url).await.unwrap();
     let columns = format!(
         "ALTER TABLE {name}.writer DROP COLUMN term, DROP COLUMN leader, DROP COLUMN lease_ms;
+         DROP INDEX {name}.confidential_accounts_by_version, {name}.confidential_nodes_by_version,
+             {name}.public_balances_by_version;
          UPDATE {name}.schema_version SET version = 8"
     );
     server.run(&columns).unwrap();

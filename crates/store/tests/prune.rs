@@ -212,14 +212,6 @@ async fn what_was_begun_goes_on_after_a_restart() {
     }
 }
 
-/// How many rows of a table there are.
-async fn rows(store: &SqlStore, table: &str) -> u64 {
-    let folder = tempfile::tempdir().unwrap();
-    let backup = StoreUrl::Sqlite(folder.path().join("backup.db")).open().await.unwrap();
-    let copied = transfer(store, &backup, &Purpose::Backup, &quiet).await.unwrap();
-    copied.iter().filter(|copied| copied.table == table).map(|copied| copied.rows).sum()
-}
-
 /// A deletion of all at once took longer than a lease, and so nobody led for long enough to end it.
 #[tokio::test]
 async fn ledgers_below_the_floor_are_told_to_nobody_and_go_in_steps() {

@@ -55,7 +55,7 @@ use follow::Follower;
 use invoices::InvoiceDesk;
 use limits::READINESS_INTERVAL_MS;
 pub use runner::batch_record;
-use runner::{Reported, Runner};
+use runner::{Pruning, Reported, Runner};
 
 /// The name of the role: in metrics and on its disk.
 pub const ROLE: &str = "coprocessor";
@@ -164,7 +164,7 @@ impl Coprocessor {
             reported,
             marks,
             void_runs: Vec::new(),
-            pruned: 0,
+            pruning: Pruning::default(),
         };
         let follower = Follower {
             tracker: tracker.clone(),

@@ -21,7 +21,11 @@ pub const HALTED_EXIT_MS: u64 = 600_000;
 /// Versions whose accounts and proofs can be read, unless set otherwise.
 pub const DEFAULT_KEPT_VERSIONS: u64 = 100_000;
 /// How often old versions are forgotten, in versions.
-pub const PRUNE_STEP_VERSIONS: u64 = 1_024;
+pub const PRUNE_INTERVAL_VERSIONS: u64 = 1_024;
+/// Steps of forgetting old versions that a batch is followed by at most; each is a transaction of its own.
+pub const PRUNE_STEPS_PER_BATCH: usize = 4;
+/// After a step that failed, old versions are forgotten again with the batch that comes so many later.
+pub const PRUNE_RETRY_BATCHES: u64 = 64;
 /// Most transactions of one `confidential_getTransfers` answer.
 pub const MAX_TRANSFERS_PER_CALL: usize = 64;
 /// How often readiness is brought up to date, in milliseconds.

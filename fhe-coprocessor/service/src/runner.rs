@@ -17,7 +17,8 @@ use tokio::sync::watch;
 use crate::counters::Counters;
 use crate::items::confidential_items;
 use crate::limits::{
-    HALTED_EXIT_MS, MAX_RETRY_PAUSE_MS, MIN_RETRY_PAUSE_MS, PRUNE_STEP_VERSIONS, VOID_CHECK_INTERVAL_MS,
+    HALTED_EXIT_MS, MAX_RETRY_PAUSE_MS, MIN_RETRY_PAUSE_MS, PRUNE_INTERVAL_VERSIONS, PRUNE_RETRY_BATCHES,
+    PRUNE_STEPS_PER_BATCH, VOID_CHECK_INTERVAL_MS,
 };
 use crate::{CommittedItem, Execution, Machine, Receipt};
 
@@ -120,8 +121,18 @@ pub(crate) struct Runner {
     pub(crate) marks: watch::Sender<Settled>,
     /// Void runs as far as they were compared with what is executed.
     pub(crate) void_runs: Vec<VoidRun>,
-    /// The version up to which old state was forgotten last.
-    pub(crate) pruned: u64,
+    pub(crate) pruning: Pruning,
+}
+
+/// How far old state is forgotten.
+#[derive(Default)]
+pub(crate) struct Pruning {
+    /// The version up to which it is to be.
+    wanted: u64,
+    /// The version up to which all of it is.
+    done: u64,
+    /// The batch with which it goes on after a failure.
+    resume: u64,
 }
 
 impl Runner {
@@ -197,7 +208,7 @@ impl Runner {
         let batch = Arc::new(self.execute(&record, items).await?);
         self.store(&batch).await?;
         self.announce(&batch);
-        self.prune(batch.head.version).await
+        self.prune(batch.head).await
     }
 
     async fn certified(&mut self, number: u64) -> Result<BatchRecord, End> {
@@ -342,16 +353,26 @@ impl Runner {
         self.status.send_modify(|status| status.head = batch.head);
     }
 
-    /// Forgets state that is older than the settings keep, now and then.
-    async fn prune(&mut self, version: u64) -> Result<(), End> {
-        let keep_from = version.saturating_sub(self.kept_versions);
-        if self.kept_versions == 0 || keep_from < self.pruned + PRUNE_STEP_VERSIONS {
-            return Ok(());
+    /// Forgets state that is older than the settings keep, now and then: a few steps with each batch until there is no more.
+    async fn prune(&mut self, head: ConfidentialHead) -> Result<(), End> {
+        let keep_from = head.version.saturating_sub(self.kept_versions);
+        let Pruning { wanted, done, resume } = &mut self.pruning;
+        if self.kept_versions > 0 && keep_from >= wanted.saturating_add(PRUNE_INTERVAL_VERSIONS) {
+            *wanted = keep_from;
         }
-        match self.store.prune_confidential(keep_from).await {
-            Ok(()) => self.pruned = keep_from,
-            Err(error) if error.retry() => tracing::warn!(%error, "old state is not forgotten yet"),
-            Err(error) => return Err(error.into()),
+        for _ in 0..PRUNE_STEPS_PER_BATCH {
+            if *done >= *wanted || head.number < *resume {
+                break;
+            }
+            match self.store.prune_confidential(*wanted).await {
+                Ok(true) => {}
+                Ok(false) => *done = *wanted,
+                Err(error) if error.retry() => {
+                    tracing::warn!(%error, "old state is not forgotten yet");
+                    *resume = head.number.saturating_add(PRUNE_RETRY_BATCHES);
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use alloy_primitives::keccak256;
 use blindfold_bte::Decided;
 use blindfold_chain::{L1Error, VoidRun};
+use blindfold_coprocessor::limits::{PRUNE_INTERVAL_VERSIONS, PRUNE_RETRY_BATCHES};
 use blindfold_coprocessor::{ConfigError, ExecutionState, StartError};
 use blindfold_kit::*;
 use blindfold_protocol::{Address, B256};
@@ -114,6 +115,35 @@ async fn an_account_of_a_version_that_is_forgotten_while_it_is_read_is_refused()
     let refused = client.get_account(ALICE, Some(2)).await.unwrap_err();
     assert_eq!(ReceivedError::from(refused).reason(), "version_not_kept");
     assert_eq!(client.get_account(ALICE, None).await.unwrap().unwrap().nonce, 11);
+    coprocessor.shutdown().await;
+}
+
+/// All of it was tried anew with every batch.
+#[tokio::test]
+async fn old_versions_that_could_not_be_forgotten_are_so_some_batches_later() {
+    let mut world = World::new().await;
+    world.config.kept_versions = 1;
+    let folder = tempfile::tempdir().unwrap();
+    let disk = opened(&folder.path().join("store.sqlite")).await;
+    let coprocessor = world.try_start(Arc::clone(&disk) as _, disk.clone()).await.unwrap();
+    disk.refuse_to_forget(StoreError::Failed("the server did not answer in time".into()));
+    world.batch(0, &[confidential(1, &[&[1, 10]])]).await;
+    let many = [&[1_u8, 0][..]; PRUNE_INTERVAL_VERSIONS as usize / 3 + 1];
+    world.batch(250, &[2, 3, 4].map(|nonce| confidential(nonce, &many))).await;
+    let (failed, again) = (2, 2 + PRUNE_RETRY_BATCHES);
+    for number in failed + 1..again {
+        world.batch(number * 250, &[]).await;
+    }
+    executed(&coprocessor, again - 1).await;
+    assert_eq!(disk.steps(), 1);
+    assert!(disk.confidential_head_at(1).await.unwrap().is_some());
+    for number in again..again + 2 {
+        world.batch(number * 250, &[]).await;
+    }
+    // The one before is done with it.
+    executed(&coprocessor, again + 1).await;
+    assert_eq!(disk.steps(), 2);
+    assert_eq!(disk.confidential_head_at(1).await.unwrap(), None);
     coprocessor.shutdown().await;
 }
 

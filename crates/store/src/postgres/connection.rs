@@ -233,8 +233,13 @@ impl PostgresConnection {
 
     /// Runs statements without parameters.
     pub(super) fn script(&self, sql: &str) -> Result<(), StoreError> {
+        self.script_within(sql, SERVER_TIMEOUT)
+    }
+
+    /// The same for another time.
+    pub(super) fn script_within(&self, sql: &str, timeout: Duration) -> Result<(), StoreError> {
         let client = self.client()?;
-        self.answered(client.batch_execute(sql))
+        self.answered_within(timeout, client.batch_execute(sql))
     }
 
     /// Refuses a server that may lose what it has committed, or that does not hold text as it is.
@@ -271,9 +276,9 @@ impl PostgresConnection {
         }
     }
 
-    fn drive<F: Future>(&self, future: F) -> Option<F::Output> {
+    fn drive<F: Future>(&self, timeout: Duration, future: F) -> Option<F::Output> {
         let runtime = self.runtime.as_ref()?;
-        runtime.block_on(async { time::timeout(SERVER_TIMEOUT, future).await.ok() })
+        runtime.block_on(async { time::timeout(timeout, future).await.ok() })
     }
 
     /// Waits for an answer and takes note of what it says of the connection.
@@ -281,7 +286,16 @@ impl PostgresConnection {
         &self,
         asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, StoreError> {
-        match self.drive(asked) {
+        self.answered_within(SERVER_TIMEOUT, asked)
+    }
+
+    /// The same for another time.
+    fn answered_within<T>(
+        &self,
+        timeout: Duration,
+        asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, StoreError> {
+        match self.drive(timeout, asked) {
             Some(Ok(answer)) => Ok(answer),
             Some(Err(error)) => {
                 self.failed.set(true);
@@ -304,7 +318,7 @@ impl PostgresConnection {
         self.failed.set(false);
         self.open.set(false);
         let tls = connector(&self.server)?;
-        let (client, connection) = match self.drive(self.server.config().connect(tls)) {
+        let (client, connection) = match self.drive(SERVER_TIMEOUT, self.server.config().connect(tls)) {
             Some(connected) => connected.map_err(|error| error_of(&error))?,
             None => return Err(StoreError::Failed(SILENT.to_owned())),
         };

@@ -1,5 +1,7 @@
 //! Tables in a server's schema, and their migrations.
 
+use std::time::Duration;
+
 use super::connection::PostgresConnection;
 use crate::{
     StoreError, What,
@@ -15,7 +17,11 @@ pub const FIRST_POSTGRES_SCHEMA: i64 = 8;
 
 /// The first step makes [`FIRST_POSTGRES_SCHEMA`] in an empty schema, step `i` leads from the schema before it to
 /// `FIRST_POSTGRES_SCHEMA + i`. A published step is never changed.
-const MIGRATIONS: &[&str] = &[include_str!("schema/8.sql"), include_str!("schema/9.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("schema/8.sql"), include_str!("schema/9.sql"), include_str!("schema/10.sql")];
+
+/// How long a step may take: an index of a large table takes longer than a statement may.
+const STEP_TIMEOUT: Duration = Duration::from_secs(6 * 3_600);
 
 /// The first schema that tells who leads.
 const FIRST_WITH_LEADER: i64 = 9;
@@ -89,7 +95,7 @@ pub(super) fn migrate(connection: &PostgresConnection) -> Result<(), StoreError>
             return Ok(());
         };
         connection.script("BEGIN")?;
-        connection.script(sql)?;
+        connection.script_within(sql, STEP_TIMEOUT)?;
         let version = FIRST_POSTGRES_SCHEMA + step;
         let set = "INSERT INTO schema_version (\"only\", version) VALUES (1, ?1)
                    ON CONFLICT (\"only\") DO UPDATE SET version = excluded.version";

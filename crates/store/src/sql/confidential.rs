@@ -6,9 +6,11 @@ use alloy_primitives::{Address, B256};
 use async_trait::async_trait;
 
 use super::{
-    MAX_PAGE_RECORDS, SqlStore,
+    FORGET_STEP_ROWS, MAX_PAGE_RECORDS, SqlStore,
     convert::{address, array, bytes, flag, hash, integer, narrow, number, text},
-    session::{Row, Session, Statements, all, execute, first, values},
+    reads,
+    session::{Row, Session, Statements, Value, all, execute, first, values},
+    writes::put_meta,
 };
 use crate::{
     ConfidentialAccountRecord, ConfidentialBatchRecord, ConfidentialHead, ConfidentialStore,
@@ -233,26 +235,97 @@ pub(crate) fn state_root(session: &dyn Session, version: u64) -> Result<Option<B
     first(session, sql, &[], |row| hash(row, 0, What::ConfidentialBatch))
 }
 
-fn prune(session: &dyn Session, version: u64) -> Result<(), StoreError> {
-    for (table, key) in [
-        ("confidential_accounts", "later.account = old.account"),
-        (
-            "confidential_nodes",
-            "later.tree = old.tree AND later.level = old.level AND later.place = old.place",
-        ),
-        ("public_balances", "later.owner = old.owner"),
-    ] {
-        let sql = format!(
-            "DELETE FROM {table} AS old WHERE old.version < ?1 AND EXISTS (
-                SELECT 1 FROM {table} AS later WHERE {key} AND later.version > old.version AND later.version <= ?1)"
-        );
-        execute(session, &sql, &values![bound(version)])?;
+/// Rows of a table after which a step of
+/// [`ConfidentialStore::prune_confidential`](crate::ConfidentialStore::prune_confidential) ends: how long it may keep other
+/// writes waiting. The state of an account is large.
+pub const PRUNE_STEP_ROWS: u32 = 1_024;
+
+/// The last version up to which replaced states were forgotten, in `meta`.
+const PRUNED: &str = "store.confidential_pruned_through";
+
+/// Tables of states, with their keys; the version is the last part of each.
+const ACCOUNT_KEY: (&str, [&str; 2]) = ("confidential_accounts", ["account", "version"]);
+const NODE_KEY: (&str, [&str; 4]) = ("confidential_nodes", ["tree", "level", "place", "version"]);
+const BALANCE_KEY: (&str, [&str; 2]) = ("public_balances", ["owner", "version"]);
+
+fn pruned_through(session: &dyn Session) -> Result<u64, StoreError> {
+    let Some(bytes) = reads::meta(session, PRUNED)? else { return Ok(0) };
+    let fault = |_| StoreError::Corrupt { what: What::Meta, fault: format!("{PRUNED} is no number") };
+    bytes.try_into().map(u64::from_be_bytes).map_err(fault)
+}
+
+/// Forgets a little more of what versions up to this one have replaced. Whether there is more.
+fn prune(session: &dyn Session, version: u64) -> Result<bool, StoreError> {
+    let Some(newest) = head(session)? else { return Ok(false) };
+    let through = version.min(newest.version);
+    // First the batches: one whose accounts are gone must answer no more for its version. The newest stays.
+    if prune_batches(session, through, newest.number)? {
+        return Ok(true);
     }
-    // A batch whose accounts are gone answers no more for its version; the newest stays.
-    let sql = "DELETE FROM confidential_batches WHERE version < ?1
-        AND number > 0 AND number < (SELECT MAX(number) FROM confidential_batches)";
-    execute(session, sql, &values![bound(version)])?;
-    Ok(())
+    let from = pruned_through(session)?;
+    if from >= through {
+        return Ok(false);
+    }
+    let mut last = through;
+    for table in [ACCOUNT_KEY.0, NODE_KEY.0, BALANCE_KEY.0] {
+        last = last.min(step_end(session, table, from, through)?);
+    }
+    let step = values![bound(from), bound(last)];
+    forget_replaced(session, ACCOUNT_KEY, &step)?;
+    forget_replaced(session, NODE_KEY, &step)?;
+    forget_replaced(session, BALANCE_KEY, &step)?;
+    put_meta(session, PRUNED, &last.to_be_bytes())?;
+    Ok(last < through)
+}
+
+/// Deletes the first batches that end before a version. Whether there may be more.
+fn prune_batches(session: &dyn Session, version: u64, newest: u64) -> Result<bool, StoreError> {
+    let sql = "SELECT number FROM confidential_batches WHERE number > 0 ORDER BY number LIMIT 1";
+    let Some(oldest) = first(session, sql, &[], |row| number(row, 0, What::ConfidentialBatch))? else {
+        return Ok(false);
+    };
+    let end = newest.min(oldest.saturating_add(u64::from(FORGET_STEP_ROWS)));
+    let sql = "DELETE FROM confidential_batches WHERE number > 0 AND number < ?1 AND version < ?2";
+    let gone = execute(session, sql, &values![integer(end, "batch number")?, bound(version)])?;
+    Ok(end < newest && gone == end - oldest)
+}
+
+/// The last version of a step after `from`, as far as a table is concerned: what a batch wrote stays together.
+fn step_end(session: &dyn Session, table: &str, from: u64, through: u64) -> Result<u64, StoreError> {
+    let version_of = |row: u32| {
+        let sql = format!(
+            "SELECT version FROM {table} WHERE version > ?1 AND version <= ?2
+             ORDER BY version LIMIT 1 OFFSET {row}"
+        );
+        let range = values![bound(from), bound(through)];
+        first(session, &sql, &range, |row| number(row, 0, What::ConfidentialAccount))
+    };
+    let Some(next) = version_of(PRUNE_STEP_ROWS)? else { return Ok(through) };
+    let earliest = version_of(0)?.unwrap_or(next);
+    Ok(earliest.max(next.saturating_sub(1)))
+}
+
+/// Deletes what the versions of a step have replaced.
+fn forget_replaced<const N: usize>(
+    session: &dyn Session,
+    (table, key): (&str, [&str; N]),
+    step: &[Value<'_>],
+) -> Result<(), StoreError> {
+    let columns = key.join(", ");
+    let sql = format!("SELECT {columns} FROM {table} WHERE version > ?1 AND version <= ?2");
+    let written = all(session, &sql, step, |row| {
+        let mut written: [Value<'static>; N] = [const { Value::Null }; N];
+        for (column, value) in written.iter_mut().enumerate() {
+            *value = row.value(column)?.into_owned();
+        }
+        Ok(written)
+    })?;
+    let parts =
+        key.map(|column| if column == "version" { "version < ?".into() } else { format!("{column} = ?") });
+    let condition = parts.join(" AND ");
+    let mut statements = Statements::default();
+    statements.for_keys(&format!("DELETE FROM {table} WHERE"), &[], &condition, &written);
+    statements.run(session).map(drop)
 }
 
 #[async_trait]
@@ -412,7 +485,7 @@ impl ConfidentialStore for SqlStore {
         self.read(move |session| state_root(session, version)).await
     }
 
-    async fn prune_confidential(&self, version: u64) -> Result<(), StoreError> {
+    async fn prune_confidential(&self, version: u64) -> Result<bool, StoreError> {
         self.write(move |session| prune(session, version)).await
     }
 }

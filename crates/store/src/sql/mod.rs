@@ -19,6 +19,7 @@ use blindfold_runtime::{Instant, blocking};
 use blindfold_telemetry::Metrics;
 use tokio::sync::Semaphore;
 
+pub use confidential::PRUNE_STEP_ROWS;
 use session::{Connection, Session};
 use writer::Writer;
 pub use writer::{MAX_GROUP_WRITES, WRITE_QUEUE_LIMIT};

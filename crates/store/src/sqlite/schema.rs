@@ -130,6 +130,12 @@ const MIGRATIONS: &[&str] = &[
     ",
     // 9: who leads, which only a server can tell: a file has one process.
     "",
+    // 10: what a version changed is found without a walk over all accounts, nodes and balances.
+    "
+    CREATE INDEX confidential_accounts_by_version ON confidential_accounts (version);
+    CREATE INDEX confidential_nodes_by_version ON confidential_nodes (version);
+    CREATE INDEX public_balances_by_version ON public_balances (version);
+    ",
 ];
 
 /// Whether the file has this program's schema: a reader brings nothing up to date. It may be anybody's: what computes

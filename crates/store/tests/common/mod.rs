@@ -8,8 +8,8 @@ use blindfold_protocol::{
 };
 use blindfold_servers::Postgres;
 use blindfold_store::{
-    BlockRecord, ItemRecord, PendingEnvelope, PostgresUrl, SealedRecord, SqlStore, Store, StoreError,
-    StoreUrl,
+    BlockRecord, ItemRecord, PendingEnvelope, PostgresUrl, Purpose, SealedRecord, SqlStore, Store,
+    StoreError, StoreUrl, transfer,
 };
 use tempfile::TempDir;
 
@@ -58,6 +58,14 @@ pub fn schema(server: &Postgres) -> (String, PostgresUrl) {
     let url = server.fresh().unwrap();
     let name = url.rsplit_once("%3D").unwrap().1.to_owned();
     (name, url.parse().unwrap())
+}
+
+/// How many rows of a table there are.
+pub async fn rows(store: &SqlStore, table: &str) -> u64 {
+    let folder = tempfile::tempdir().unwrap();
+    let backup = StoreUrl::Sqlite(folder.path().join("backup.db")).open().await.unwrap();
+    let copied = transfer(store, &backup, &Purpose::Backup, &|_| ()).await.unwrap();
+    copied.iter().filter(|copied| copied.table == table).map(|copied| copied.rows).sum()
 }
 
 pub fn id(number: u64) -> B256 {

@@ -31,6 +31,8 @@ pub struct Disk {
     /// Writes that still pass, and where the one after them hangs.
     left: Mutex<Option<(usize, Moment)>>,
     refusals: Mutex<Vec<StoreError>>,
+    /// With what the next steps of forgetting are refused, and how many were asked for.
+    forgetting: Mutex<(Vec<StoreError>, usize)>,
     /// The version before which everything is forgotten when an account is read next.
     forgets: Mutex<Option<u64>>,
     pub hangs: Notify,
@@ -40,12 +42,23 @@ impl Disk {
     pub async fn open(path: &Path, hang: Option<(usize, Moment)>) -> Arc<Self> {
         let inner = blindfold_kit::file(path).await;
         let (inner, left, refusals) = (Mutex::new(Some(inner)), Mutex::new(hang), Mutex::default());
-        Arc::new(Self { inner, left, refusals, forgets: Mutex::default(), hangs: Notify::new() })
+        let (forgetting, forgets) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { inner, left, refusals, forgetting, forgets, hangs: Notify::new() })
     }
 
     /// The next writes of the coprocessor's state are refused with these errors, last first.
     pub fn refuse(&self, errors: Vec<StoreError>) {
         *self.refusals.lock() = errors;
+    }
+
+    /// The next step of forgetting is refused with this error.
+    pub fn refuse_to_forget(&self, error: StoreError) {
+        self.forgetting.lock().0.push(error);
+    }
+
+    /// Steps of forgetting that were asked for.
+    pub fn steps(&self) -> usize {
+        self.forgetting.lock().1
     }
 
     /// What is older than this version is forgotten after whoever reads an account next was told that it is kept.
@@ -55,10 +68,10 @@ impl Disk {
 
     async fn forget(&self) -> Result<(), StoreError> {
         let version = self.forgets.lock().take();
-        match version {
-            Some(version) => self.inner().await.prune_confidential(version).await,
-            None => Ok(()),
+        if let Some(version) = version {
+            while self.inner().await.prune_confidential(version).await? {}
         }
+        Ok(())
     }
 
     async fn pass(&self, moment: Moment) {
@@ -172,10 +185,21 @@ disk! { Store {
     }
 }
 
-disk! { ConfidentialStore {}
+disk! { ConfidentialStore {
+        async fn prune_confidential(&self, version: u64) -> Result<bool, StoreError> {
+            let refusal = {
+                let (refusals, steps) = &mut *self.forgetting.lock();
+                *steps += 1;
+                refusals.pop()
+            };
+            match refusal {
+                Some(error) => Err(error),
+                None => self.inner().await.prune_confidential(version).await,
+            }
+        }
+    }
     writes {
         fn put_confidential_batch(batch: Arc<ConfidentialBatchRecord>);
-        fn prune_confidential(version: u64);
     }
     reads {
         fn confidential_head() -> Option<ConfidentialHead>;
