@@ -10,6 +10,8 @@ use crate::{admission::Admission, refusal::AdmissionRefusal};
 
 /// Late promises whose envelopes are still pending, at most.
 const MAX_LATE_PROMISES: usize = 1_000;
+/// Those of them whose envelopes have the same payer, at most.
+const MAX_LATE_PROMISES_PER_PAYER: usize = 64;
 /// Where the list is stored.
 const KEY: &str = "late_promises";
 /// id 32 ‖ sealBy u64.
@@ -42,7 +44,10 @@ impl Admission {
             if let Some(standing) = meta.seal_by {
                 return Ok(standing);
             }
-            if list.len() >= MAX_LATE_PROMISES {
+            let of_payer = |id: &&B256| pool.get(id).is_some_and(|other| other.payer == meta.payer);
+            if list.len() >= MAX_LATE_PROMISES
+                || list.keys().filter(of_payer).count() >= MAX_LATE_PROMISES_PER_PAYER
+            {
                 return Err(AdmissionRefusal::Overloaded);
             }
             // From where the chain stands now: whoever waited for the list may have waited long.

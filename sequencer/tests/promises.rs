@@ -58,6 +58,32 @@ async fn a_flood_of_promises_ends_in_refusals_and_breaks_none() {
     running.handle.shutdown().await;
 }
 
+/// A thousand can be given late, and one payer took all of them.
+#[tokio::test]
+async fn promises_that_are_asked_for_later_are_not_all_for_one_payer() {
+    const SHARE: u64 = 64;
+    // Enough for the steepest rise up to the numbers that have room.
+    let envelope = |n, nonce| envelope_with(n, nonce, |f| f.max_fee = 1_000 * BASE_FEE);
+    let world = World::with(|config, _| config.sealing.max_uncertified_headers = 1);
+    let running = world.start_funded(&[1, 2]).await;
+    for nonce in 1..=SHARE {
+        let envelope = envelope(1, nonce);
+        running.send(&envelope).await.unwrap();
+        promised(&running, &envelope).await.unwrap();
+    }
+    let above = envelope(1, SHARE + 1);
+    running.send(&above).await.unwrap();
+    assert_eq!(promised(&running, &above).await, refused("overloaded", true));
+    promised(&running, &envelope(1, 1)).await.expect("what stands is told again");
+    promised(&running, &envelope(1, SHARE + 2))
+        .await
+        .expect("asked for at once it needs no place among them");
+    let other = envelope(2, 1);
+    running.send(&other).await.unwrap();
+    promised(&running, &other).await.expect("there is room for others");
+    running.handle.shutdown().await;
+}
+
 /// Rule P-2.
 #[tokio::test]
 async fn a_promise_needs_a_margin_and_a_fee_that_covers_the_steepest_rise() {
