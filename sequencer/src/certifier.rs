@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use blindfold_chain::{TrackerError, announce};
+use blindfold_chain::{TrackerError, accepted, announce};
 use blindfold_protocol::{
     Acknowledgement, B256, Certificate, Deployment, Epoch,
     certificate::{self, CertificateError, VerifiedAcknowledgement, VerifiedCertificate},
@@ -404,6 +404,7 @@ impl Certifier {
                 tracing::error!(number, "no epoch for a sealed header");
                 continue;
             };
+            self.queue.found(number, accepted(&record) as u64);
             self.begin(number, record.hash, epoch);
         }
         Ok(())

@@ -84,6 +84,15 @@ impl Queue {
         self.state.lock().sealed.insert(number, Sealed { envelopes, arrived });
     }
 
+    /// A header that this process did not seal stands without a certificate, with so many envelopes: since when they have
+    /// waited is not known, so since now at least.
+    pub(crate) fn found(&self, number: u64, envelopes: u64) {
+        if envelopes > 0 {
+            let found = Sealed { envelopes, arrived: now() };
+            self.state.lock().sealed.entry(number).or_insert(found);
+        }
+    }
+
     /// Headers from a number on gave way to others.
     pub(crate) fn forget_from(&self, number: u64) {
         self.state.lock().sealed.split_off(&number);

@@ -295,6 +295,27 @@ async fn no_more_are_admitted_than_are_certified_in_time() {
     running.handle.shutdown().await;
 }
 
+/// Rule A-8: what was sealed before a restart waits for its certificate as well.
+#[tokio::test]
+async fn what_was_sealed_before_a_restart_counts_among_those_that_wait() {
+    let world = World::with(|config, _| {
+        config.admission.proof_batch_items = 1;
+        config.admission.max_wait_ms = 1;
+    });
+    let running = world.start_funded(&[1]).await;
+    for nonce in 1..=2 {
+        running.send(&envelope(1, nonce)).await.unwrap();
+        running.sealed(nonce + 1).await;
+    }
+    running.handle.abort().await;
+    let running = world.start().await;
+    let refused = running.send(&envelope(1, 3)).await.unwrap_err();
+    assert_eq!(refused.reason, "queue_too_long", "two wait for certificates");
+    running.certify_through(3).await;
+    running.send(&envelope(1, 3)).await.expect("nothing waits any more");
+    running.handle.shutdown().await;
+}
+
 /// Rule A-8: nobody waits for what the next header cannot take.
 #[tokio::test]
 async fn envelopes_of_the_next_epoch_hold_up_none_of_this_one() {
