@@ -27,8 +27,9 @@ pub type Stopped = Pin<Box<dyn Future<Output = String> + Send>>;
 /// same record again is no error, so a caller may repeat after a crash.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Resolves, and says why, once the disk has failed under a write: nothing is written any more until the store is
-    /// opened anew ([`StoreError::Stopped`]), so the role has to end. Keeps nothing of the store open.
+    /// Resolves, and says why, once the disk has failed under a write, or what writes has panicked: nothing is written any
+    /// more until the store is opened anew ([`StoreError::Stopped`]), so the role has to end. Keeps nothing of the store
+    /// open.
     fn stopped(&self) -> Stopped;
 
     /// Whether anybody may be shown, or keep, what is written before it is durable: readers of a replicated server see what

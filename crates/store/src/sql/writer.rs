@@ -46,6 +46,17 @@ pub(crate) enum Writer {
     Inline(Inline),
 }
 
+/// Says why nothing is written any more, also when the thread ends in the middle of something.
+struct Stop(watch::Sender<Option<StoreError>>);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.send_replace(Some(StoreError::Stopped("its writer panicked".to_owned())));
+        }
+    }
+}
+
 impl Writer {
     /// Starts the thread, which ends when the last clone is gone and everything queued is written. The connection is
     /// dropped with it.
@@ -56,7 +67,8 @@ impl Writer {
         let counting = Counting::default();
         let counts = counting.clone();
         thread::Builder::new().name("store-writer".to_owned()).spawn(move || {
-            write_all(&mut *connection, queue, &stop, &renew, &counts);
+            let stop = Stop(stop);
+            write_all(&mut *connection, queue, &stop.0, &renew, &counts);
             drop(connection);
             drop(stop);
         })?;
@@ -235,4 +247,22 @@ fn write_group(
         }
     }
     connection.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{SqlStore, Store};
+
+    /// Every write was answered with [`StoreError::Closed`] from then on, and the role went on for minutes.
+    #[tokio::test]
+    async fn whoever_asks_is_told_of_a_writer_that_panicked() {
+        let store = SqlStore::in_memory().expect("memory");
+        let stopped = store.stopped();
+        let written: Result<(), StoreError> = store.write(|_| panic!("a mistake")).await;
+        assert_eq!(written, Err(StoreError::Closed));
+        assert!(stopped.await.contains("panicked"));
+        assert!(store.stopped().await.contains("panicked"), "later, too");
+        store.close().await;
+    }
 }
