@@ -723,6 +723,36 @@ async fn no_block_is_marked_before_it_is_compared_with_what_is_void() {
     assert_eq!(*client.finality.lock(), Some((block.record.hash, block.record.hash)));
 }
 
+/// Rule VR-2. A client that is busy or away holds the way back up, and nobody is told meanwhile that it was executed.
+#[tokio::test]
+async fn the_receipt_of_what_became_void_says_so_before_its_block_is_taken_back() {
+    let (l1, client) = (l1(), ScriptedExecution::new());
+    let sequencer = Sealer::new(&l1).await;
+    let node = Machine::start(memory(), &l1, &client).await;
+    let mut blocks = node.executor.subscribe();
+    let one = sequencer.seal_envelopes(0, &[envelope(1, 1)]).await;
+    let two = sequencer.seal(1_000, vec![]).await;
+    for sealed in [&one, &two] {
+        node.take(sealed).await;
+    }
+    node.hint(&one).await;
+    assert_eq!(next_block(&mut blocks).await.record.number, 1);
+    client.down.store(true, Ordering::SeqCst);
+    l1.void_runs.lock().push(VoidRun { first: 1, last: 1 });
+    node.executor.settle(Settled { posted: 1, safe: 1, finalized: 1 }, 0);
+    let mut status = node.executor.watch_status();
+    within("the news", status.wait_for(|status| !status.void_runs.is_empty())).await.unwrap();
+    let reads = reads(&node);
+    let receipt = reads.get_receipt(envelope(1, 1).id()).await.unwrap().unwrap();
+    let told = (receipt.state, receipt.transactions, receipt.block_number);
+    assert_eq!(told, (EnvelopeState::Void, None, None));
+    client.down.store(false, Ordering::SeqCst);
+    let block = next_block(&mut blocks).await;
+    assert_eq!(block.details.envelope(1, 0).unwrap().outcome, EnvelopeOutcome::Void);
+    let receipt = reads.get_receipt(envelope(1, 1).id()).await.unwrap().unwrap();
+    assert_eq!((receipt.state, receipt.block_hash), (EnvelopeState::Void, Some(block.record.hash)));
+}
+
 /// Rule VR-2. Killed when its disk has gone back, and its client has not.
 #[tokio::test]
 async fn a_node_killed_while_it_takes_blocks_back_goes_on_from_its_disk() {

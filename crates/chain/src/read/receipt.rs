@@ -119,8 +119,8 @@ impl Receipts {
         receipt.number = Some(batch);
         receipt.index = Some(index);
         receipt.header_hash = Some(header_hash);
+        let is_void = certified && fault.is_none() && void_runs.iter().any(|run| run.contains(batch));
         if certified {
-            let is_void = fault.is_none() && void_runs.iter().any(|run| run.contains(batch));
             receipt.state = if is_void { EnvelopeState::Void } else { EnvelopeState::Certified };
         }
         // Skipped by the validity rule: final with the certificate, whatever becomes of the rest of the batch.
@@ -133,10 +133,15 @@ impl Receipts {
         if let Some((number, hash)) = block
             && let Some(details) = self.details_of(number, hash).await?
         {
-            receipt.block_number = Some(number);
-            receipt.block_hash = Some(hash);
-            if let Some(executed) = details.envelope(batch, index) {
-                fill(&mut receipt, executed);
+            let executed = details.envelope(batch, index);
+            // A block that opened what is void now is about to be taken back (VR-2).
+            let stands = |executed: &ExecutedEnvelope| !is_void || executed.outcome == EnvelopeOutcome::Void;
+            if executed.is_none_or(stands) {
+                receipt.block_number = Some(number);
+                receipt.block_hash = Some(hash);
+                if let Some(executed) = executed {
+                    fill(&mut receipt, executed);
+                }
             }
         }
         Ok(Some(receipt))
