@@ -3,32 +3,38 @@
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
 use blindfold_rpc::{
-    HttpClient, ReceivedError, RpcError,
+    HttpClient, ReceivedError, RpcError, caller,
     jsonrpsee::core::{client::ClientT, traits::ToRpcParams},
     limits::RETRY_AFTER_MS,
 };
 use blindfold_runtime::{Instant, now};
 use futures::{
     FutureExt,
-    future::{BoxFuture, Shared},
+    future::{BoxFuture, Shared, ready},
 };
 use lru::LruCache;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::limits::{MAX_KEPT_BYTES, MAX_QUESTION_BYTES};
+use crate::{
+    limits::{MAX_KEPT_BYTES, MAX_QUESTION_BYTES},
+    line::{Lines, Turns},
+};
 
 /// How long a question may be under way and still be joined, where nothing is kept.
 const JOIN: Duration = Duration::from_millis(250);
 
 type Answer = Result<Arc<RawValue>, RpcError>;
 
+/// An answer that is here, or that others wait for.
+type Asked = Shared<BoxFuture<'static, Answer>>;
+
 /// A call as it was asked: method and parameters.
 type Question = (String, Option<String>);
 
 enum Known {
-    UnderWay(Shared<BoxFuture<'static, Answer>>, Instant),
+    UnderWay(Asked, Instant),
     Kept(Arc<RawValue>, Instant),
 }
 
@@ -38,6 +44,8 @@ pub(crate) struct Source {
     client: HttpClient,
     keep: Duration,
     known: Arc<Mutex<LruCache<Question, Known>>>,
+    /// In which callers ask; none where they have no limits in common.
+    lines: Option<Lines>,
 }
 
 /// Parameters as they came.
@@ -53,39 +61,65 @@ impl Source {
     /// Keeps at most `entries` answers, each for `keep`.
     pub(crate) fn new(client: HttpClient, keep: Duration, entries: usize) -> Self {
         let entries = NonZeroUsize::new(entries).unwrap_or(NonZeroUsize::MIN);
-        Self { client, keep, known: Arc::new(Mutex::new(LruCache::new(entries))) }
+        Self { client, keep, known: Arc::new(Mutex::new(LruCache::new(entries))), lines: None }
+    }
+
+    /// The same, asked in turn.
+    pub(crate) fn in_turn(self, lines: Lines) -> Self {
+        Self { lines: Some(lines), ..self }
+    }
+
+    /// The turn of whoever asks.
+    async fn turn(&self, method: &str) -> Result<Option<Turns>, RpcError> {
+        match &self.lines {
+            Some(lines) => lines.turn(caller(), method).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// The source's answer, maybe to somebody else's call a moment ago. Refusals are not kept.
     pub(crate) async fn raw(&self, method: &str, params: Option<&RawValue>) -> Answer {
         let question = (method.to_owned(), params.map(|params| params.get().to_owned()));
         if question.1.as_ref().is_some_and(|params| params.len() > MAX_QUESTION_BYTES) {
+            let _turn = self.turn(method).await?;
             let (method, params) = question;
             return self.call(&method, params).await;
         }
+        let known = self.find(&mut self.known.lock(), &question);
+        if let Some(known) = known {
+            return known.await;
+        }
+        // What waits for its turn is nobody else's: others may have theirs before.
+        let turn = self.turn(method).await?;
         let asked = {
             let mut known = self.known.lock();
-            match known.get(&question) {
-                Some(Known::Kept(answer, since)) if since.elapsed() < self.keep => {
-                    return Ok(Arc::clone(answer));
-                }
-                // One that hangs is nobody else's.
-                Some(Known::UnderWay(asked, since)) if since.elapsed() < self.keep.max(JOIN) => asked.clone(),
-                _ => {
-                    let asked = self.clone().ask(question.clone()).boxed().shared();
-                    known.put(question, Known::UnderWay(asked.clone(), now()));
-                    asked
-                }
-            }
+            self.find(&mut known, &question).unwrap_or_else(|| {
+                let asked = self.clone().ask(question.clone(), turn).boxed().shared();
+                known.put(question, Known::UnderWay(asked.clone(), now()));
+                asked
+            })
         };
         asked.await
     }
 
-    async fn ask(self, question: Question) -> Answer {
+    /// An answer that may be told again.
+    fn find(&self, known: &mut LruCache<Question, Known>, question: &Question) -> Option<Asked> {
+        match known.get(question)? {
+            Known::Kept(answer, since) if since.elapsed() < self.keep => {
+                Some(ready(Ok(Arc::clone(answer))).boxed().shared())
+            }
+            // One that hangs is nobody else's.
+            Known::UnderWay(asked, since) if since.elapsed() < self.keep.max(JOIN) => Some(asked.clone()),
+            _ => None,
+        }
+    }
+
+    async fn ask(self, question: Question, turn: Option<Turns>) -> Answer {
         let (method, params) = question.clone();
         // Its age is that of the question: the answer may be as old.
         let since = now();
         let answer = self.call(&method, params).await;
+        drop(turn);
         let mut known = self.known.lock();
         match &answer {
             Ok(answer) if !self.keep.is_zero() && answer.get().len() <= MAX_KEPT_BYTES => {
@@ -111,6 +145,7 @@ impl Source {
         params: &impl serde::Serialize,
     ) -> Result<T, RpcError> {
         let params = serde_json::to_string(params).map_err(RpcError::internal)?;
+        let _turn = self.turn(method).await?;
         read(method, &self.call(method, Some(params)).await?)
     }
 

@@ -34,6 +34,8 @@ pub struct RelayConfig {
     pub cache_entries: usize,
     /// How long the source may take for an answer, in milliseconds.
     pub source_timeout_ms: u64,
+    /// What users ask of the source per second, all together: less than it lets one caller ask. 0: no limit.
+    pub source_calls_per_second: u32,
     /// Reverse proxies before `rpc_addr`, its certificate, and what one address may take there.
     pub inbound: Inbound,
 }
@@ -79,6 +81,7 @@ impl Default for RelayConfig {
             cache_ms: 250,
             cache_entries: 4_096,
             source_timeout_ms: 10_000,
+            source_calls_per_second: 1_800,
             inbound: Inbound::default(),
         }
     }
@@ -161,6 +164,7 @@ impl RelayConfig {
             ("cache_ms", self.cache_ms, 0, 60_000),
             ("cache_entries", self.cache_entries as u64, 1, 1 << 20),
             ("source_timeout_ms", self.source_timeout_ms, 1, 60_000),
+            ("source_calls_per_second", self.source_calls_per_second.into(), 0, u32::MAX.into()),
         ])
     }
 }

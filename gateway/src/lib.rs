@@ -22,7 +22,7 @@
 //! | module | does |
 //! |---|---|
 //! | `follow`; `source`, `window`, `check`, `hints` | follows the feed, verifies, keeps, hands on |
-//! | `reads`, `coalesce` | JSON-RPC: reads, subscriptions |
+//! | `reads`; `coalesce`, `line` | JSON-RPC: reads, subscriptions; what is asked of the source for them |
 //! | `admission`, `forward`; `shared` | envelopes: checked, counted, and forwarded to whoever leads |
 //! | `start`, `config`, `metrics`, `limits` | |
 
@@ -34,6 +34,7 @@ mod follow;
 mod forward;
 mod hints;
 pub mod limits;
+mod line;
 mod metrics;
 mod reads;
 mod shared;

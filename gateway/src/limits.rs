@@ -5,6 +5,11 @@ use std::num::NonZeroUsize;
 /// Batches that are asked of the source at the same time while the relay catches up: as many of the largest as a server
 /// lets one account have under way.
 pub const PARALLEL_FETCHES: usize = 2;
+/// Questions of users that are under way at the source at the same time: fewer than it lets one caller have, for what is
+/// asked beside them.
+pub const PARALLEL_QUESTIONS: usize = 56;
+/// How often those are looked at who wait for the pace of questions alone, in milliseconds.
+pub const PACE_MS: u64 = 10;
 /// Hints that wait to be verified; more are asked for again.
 pub const MAX_WAITING_HINTS: usize = 64;
 /// Numbers whose hints are asked for in one round.

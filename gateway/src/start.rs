@@ -26,6 +26,7 @@ use crate::{
     forward::Forwarder,
     hints::{HintQueue, verify_all},
     limits::{MAX_TAKEN_IDS, PARALLEL_VERIFICATIONS},
+    line::Lines,
     metrics::GatewayMetrics,
     reads::{OfSource, Reads},
     shared::RedisLimits,
@@ -114,11 +115,13 @@ impl Relay {
         let (hints, waiting) = HintQueue::new();
         // What users read does not use up what the sequencers let a gateway do.
         let of_users = ClientConfig { introduction: None, ..client.clone() };
+        let lines = Lines::new(config.source_calls_per_second);
         let source = Source::new(
             http_client_of(&config.sequencer_urls, &of_users)?,
             Duration::from_millis(config.cache_ms),
             config.cache_entries,
-        );
+        )
+        .in_turn(lines.clone());
         // Nor does it keep anybody from hearing of his receipt: those who wait have theirs read one call after the other.
         let of_receipts = Source::new(http_client_of(&config.sequencer_urls, &client)?, Duration::ZERO, 1);
         let board = ReceiptBoard::new(Arc::new(OfSource(of_receipts)));
@@ -181,6 +184,7 @@ impl Relay {
         let feed = Feed::start_at_any(config.sequencer_urls.feeds(), Topic::ALL.to_vec(), feed_config);
         let tasks = base.tasks();
         tasks.spawn("receipts", board.run(tasks.stop()));
+        tasks.spawn("questions", lines.keep_pace(tasks.stop()));
         tasks.spawn("hints", verify_all(Arc::clone(&followed), waiting, tasks.stop()));
         let follower = Follower { followed, client: own, config, asked: HashMap::new() };
         tasks.spawn("follower", follower.run(feed, tasks.stop()));

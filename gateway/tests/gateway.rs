@@ -6,7 +6,7 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use blindfold_kit::{EPOCH, SequencerDouble, Standby, client, committee, envelope, payer, refused, within};
-use blindfold_protocol::{Address, Canonical, Envelope, Expiry, limits::MAX_ENVELOPE_BYTES};
+use blindfold_protocol::{Address, B256, Canonical, Envelope, Expiry, limits::MAX_ENVELOPE_BYTES};
 use blindfold_rpc::{
     BlindApiClient, Encoded, ReceiptApiClient, RpcError, RunningRole, SequencerApiClient, SequencerUrls,
     SyncApiClient, code,
@@ -14,6 +14,10 @@ use blindfold_rpc::{
 };
 use common::{Running, Stage};
 use parking_lot::Mutex;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 async fn send(gateway: &Running, envelope: &Envelope) -> Result<SentEnvelope, RpcError> {
     gateway.client.send_envelope(Encoded::from_bytes(envelope.encode()), None).await.map_err(refused)
@@ -27,6 +31,56 @@ async fn reason(gateway: &Running, bytes: Vec<u8>) -> String {
 /// Waits until the gateway knows the sequencer's head, by which it checks.
 async fn following(gateway: &Running) {
     gateway.counts(r#"blindfold_relay_head_number{role="gateway"} 1"#).await;
+}
+
+fn word(number: u64) -> B256 {
+    B256::left_padding_from(&number.to_be_bytes())
+}
+
+/// What a user at another address reads, behind a proxy on this machine.
+async fn read_elsewhere(gateway: &Running, id: B256) -> String {
+    let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"blind_getReceipt","params":["{id}"]}}"#);
+    let head = format!(
+        "POST / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         x-forwarded-for: 192.0.2.7\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(gateway.handle.rpc_addr()).await.expect("it listens");
+    stream.write_all((head + &body).as_bytes()).await.expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("it answers");
+    answer
+}
+
+/// The source counts all users of a gateway as one caller. One of them had everybody's reads refused there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_of_one_user_have_nobody_elses_refused() {
+    let limited = SequencerDouble::start_with(|config| config.inbound.max_calls_per_address_per_second = 40);
+    let mut stage = Stage::before(limited.await).await;
+    stage.config.source_calls_per_second = 36;
+    stage.config.inbound.trusted_proxies = vec!["127.0.0.1".parse().expect("a network")];
+    let gateway = stage.gateway().await;
+    following(&gateway).await;
+    let flood = async {
+        for round in 1..1_000_000 {
+            let reads = (0..128).map(|one| gateway.client.get_receipt(word(round * 128 + one)));
+            futures::future::join_all(reads).await;
+        }
+    };
+    let other = async {
+        let asked = || stage.sequencer.double.state.lock().receipts_asked.len();
+        while asked() < 36 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        for one in 1..=40 {
+            let answer = read_elsewhere(&gateway, word(one)).await;
+            assert!(answer.contains(r#""result":null"#), "{answer}");
+        }
+    };
+    tokio::select! {
+        () = flood => panic!("it goes on"),
+        () = within("the other's reads", other) => {}
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

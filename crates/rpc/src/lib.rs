@@ -69,7 +69,7 @@ pub use hub::Hub;
 pub use inbound::{Inbound, Network, NoNetwork, proxied_for};
 pub use jsonrpsee;
 pub use jsonrpsee_ws_client::WsClient;
-pub use middleware::{CallObserver, CallRecord};
+pub use middleware::{CallObserver, CallRecord, caller};
 pub use origins::AllowedOrigins;
 pub use pace::Pace;
 pub use passthrough::{

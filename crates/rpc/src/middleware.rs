@@ -1,6 +1,6 @@
 //! What every call passes before it reaches a method: rate, the list of what is served, and the form of errors.
 
-use std::{borrow::Cow, fmt, future::Future, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, future::Future, net::IpAddr, sync::Arc, time::Duration};
 
 use blindfold_runtime::{Instant, joined, now, spawn};
 use futures::future::OptionFuture;
@@ -30,6 +30,16 @@ const TURN_WAIT: Duration = Duration::from_millis(TURN_WAIT_MS);
 
 /// Calls that wait for the chain, as long as they say.
 const WAITING_METHODS: &[&str] = &["blind_sendEnvelopeSync", "eth_sendRawTransactionSync"];
+
+tokio::task_local! {
+    static CALLER: IpAddr;
+}
+
+/// The address that the call counts by in whose task this is asked, an IPv6 one by its /64; none where a peer calls that
+/// proved who it is, and outside of calls.
+pub fn caller() -> Option<IpAddr> {
+    CALLER.try_with(|address| *address).ok()
+}
 
 /// One finished call, for metrics.
 #[derive(Clone, Copy, Debug)]
@@ -161,7 +171,15 @@ where
         let task = spawn(async move {
             let _places = places_of(&request.extensions);
             let method = request.method.clone();
-            let worked = guard.shared.panicked.watch(&method, guard.work(request, held)).await;
+            let account = request.extensions().get::<Recipient>().map(|recipient| recipient.account);
+            let work = guard.work(request, held);
+            let work = async {
+                match account {
+                    Some(Account::Address(address)) => CALLER.scope(address, work).await,
+                    _ => work.await,
+                }
+            };
+            let worked = guard.shared.panicked.watch(&method, work).await;
             let (response, lease) =
                 worked.unwrap_or_else(|| panic_answer(RpcError::internal("the call panicked")));
             guard.observe(&method, &response, started);

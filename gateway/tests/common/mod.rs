@@ -34,13 +34,17 @@ pub struct Stage {
 impl Stage {
     /// With payers 1 to 8 funded by header 1, which the sequencer has.
     pub async fn new() -> Self {
+        Self::before(SequencerDouble::start().await).await
+    }
+
+    /// The same before this sequencer.
+    pub async fn before(sequencer: SequencerDouble) -> Self {
         let l1 = l1();
         l1.advance(1);
         for n in 1..=8 {
             l1.deposit(payer(n).address(), RICH);
         }
         let sealer = Sealer::new(&l1).await;
-        let sequencer = SequencerDouble::start().await;
         let free = ([127, 0, 0, 1], 0).into();
         let config = RelayConfig {
             rpc_addr: free,
