@@ -377,11 +377,8 @@ impl Devnet {
     }
 
     /// The roles that are processes of their own, in order of start.
-    fn names(&self) -> Vec<&'static str> {
-        let beside =
-            FURTHER_SEQUENCERS.into_iter().chain([SECOND_HINT_PUBLISHER]).chain(GATEWAYS).chain([RELAY]);
-        let names = [SIGNER].into_iter().chain(PROCESSES).chain(beside).chain([L1_NODE, COPROCESSOR]);
-        names.filter(|name| self.processes.contains_key(*name)).collect()
+    fn names(&self) -> Vec<String> {
+        in_order_of_start(self.processes.keys().cloned().collect())
     }
 
     /// A role's process.
@@ -602,7 +599,7 @@ impl Devnet {
     /// # Errors
     /// When the folder cannot be removed.
     pub async fn stop(mut self) -> Result<()> {
-        for name in self.names().into_iter().rev() {
+        for name in self.names().iter().rev() {
             if let Ok(process) = self.process(name) {
                 process.stop().await;
             }
@@ -620,6 +617,15 @@ impl Devnet {
         }
         Ok(())
     }
+}
+
+/// The names of processes, in order of start; members beyond the fourth, and whatever else has no place in it, last.
+fn in_order_of_start(mut names: Vec<String>) -> Vec<String> {
+    let beside = FURTHER_SEQUENCERS.into_iter().chain([SECOND_HINT_PUBLISHER]).chain(GATEWAYS).chain([RELAY]);
+    let order: Vec<&str> =
+        [SIGNER].into_iter().chain(PROCESSES).chain(beside).chain([L1_NODE, COPROCESSOR]).collect();
+    names.sort_by_key(|name| order.iter().position(|known| known == name).unwrap_or(order.len()));
+    names
 }
 
 /// Whether a run made this folder, so that the next one may remove it with all that is in it.
@@ -895,6 +901,17 @@ fn role_processes(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A committee may have more members than the network of a developer.
+    #[test]
+    fn no_process_is_left_out_of_the_order_of_start() {
+        let members = (1..=16).map(|member| format!("member-{member}"));
+        let names: Vec<String> = members.chain(["sequencer", SIGNER].map(str::to_owned)).collect();
+        let ordered = in_order_of_start(names.clone());
+        assert_eq!(ordered[..3], [SIGNER, "sequencer", "member-1"]);
+        assert_eq!(ordered.len(), names.len());
+        assert!(names.iter().all(|name| ordered.contains(name)));
+    }
 
     /// What `docs/operate.md` sets up, and scripts/deploy.
     fn operators(dir: &Path) -> [PathBuf; 3] {
