@@ -1,7 +1,10 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use super::*;
-use crate::posting::{archived::ArchivedData, run_data::split_run_data};
+use crate::{
+    posting::{archived::ArchivedData, run_data::split_run_data},
+    test_header::plain_header,
+};
 
 const LIMIT: usize = 1 << 20;
 
@@ -92,34 +95,12 @@ fn data_is_looked_through_once_for_what_is_wanted() {
     assert!(!search.has_looked_at(4, true, named), "more may be wanted now");
 }
 
-fn header(number: u64) -> BatchHeader {
-    BatchHeader {
-        number,
-        parent_hash: B256::ZERO,
-        timestamp_ms: 1_000,
-        l1_origin_number: 0,
-        l1_origin_hash: B256::ZERO,
-        l1_origin_time: 0,
-        envelope_root: B256::ZERO,
-        data_hash: B256::ZERO,
-        envelope_count: 0,
-        envelope_bytes: 0,
-        gas: 0,
-        base_fee: 1,
-        gas_base_fee: 1,
-        fee_ledger_root: B256::ZERO,
-        forced_cursor: 0,
-        epoch: 1,
-        rules: 1,
-    }
-}
-
 #[test]
 fn what_is_wanted_of_data_is_told_by_its_numbers() {
     let mut search = Search::default();
     assert_eq!(search.wanted_of(1), None);
-    search.want([3, 7, 8].map(header));
+    search.want([3, 7, 8].map(plain_header));
     assert_eq!((search.wanted_of(1), search.wanted_of(8)), (Some((3, 8, 3)), Some((8, 8, 1))));
-    search.want([MAX_RUN_BATCHES as u64 + 1].map(header));
+    search.want([MAX_RUN_BATCHES as u64 + 1].map(plain_header));
     assert_eq!((search.wanted_of(1), search.wanted_of(9)), (Some((3, 8, 3)), Some((4_097, 4_097, 1))));
 }
